@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 #   make demo    sets everything up, compares the variants on the RTT-fairness scenario, and ns-3 with the twin
-#   make test    sets everything up, runs all tests against the installed wheel
+#   make test    sets everything up, runs the tests against the installed wheel, those marked slow left out
+#   make test-all  runs the slow tests too
 #   make quick   the same for the tests of scenarios, worlds, environments and evaluations, in some five minutes; with
 #                PYTHON=python3.13 VENV=build/venv-3.13 on another Python, beside .venv/
 #   make check   style, types
-#   make docs    regenerates the generated parts of README.md and docs/
+#   make docs    regenerates the generated parts of docs/, and names the figures whose inputs changed
 #   make site    makes the documentation a site, build/site/index.html
 #   make wheels  builds the sdist and, for each Python of PYTHONS, a manylinux wheel from it: build/wheelhouse/
 #   make clean   removes what the above made
@@ -28,7 +29,7 @@ SOURCES := $(shell find cc world tcp twin linux ns3-scratch cmake src envs agent
 
 QUICK := tests/scenario tests/worlds tests/envs tests/evaluate
 
-.PHONY: demo test quick check docs site wheels clean
+.PHONY: demo test test-all quick check docs site wheels clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMPS)/package
@@ -37,9 +38,10 @@ demo: $(STAMPS)/package
 
 # A file of tests on one worker, and one worker more than cores: tests of the world linux wait in real time. The build
 # tree goes along for the tests that compare with ns-3's own classes in C++.
-test: TESTS :=
-quick: TESTS := $(QUICK)
-test quick: $(STAMPS)/test
+test: TESTS := -m 'not slow'
+test-all: TESTS :=
+quick: TESTS := -m 'not slow' $(QUICK)
+test test-all quick: $(STAMPS)/test
 	PATH="$(CURDIR)/$(BIN):$$PATH" BBRGYM_BUILD_DIR="$$(dirname "$$(ls -t build/*/CMakeCache.txt | head -1)")" \
 		$(BIN)/pytest -n $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder $(TESTS)
 
@@ -50,6 +52,7 @@ check: $(STAMPS)/dev
 
 docs: $(STAMPS)/package
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/stale.py
 
 # Searching needs a server: a browser lets no page from disk start the worker that searches.
 site: $(STAMPS)/site

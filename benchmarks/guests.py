@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Run released versions of other libraries with the environments, each set in a virtual environment.
 
-python benchmarks/guests.py [--venvs FOLDER] [--only WORDS] [--write docs/vectors.md]
+python benchmarks/guests.py [--venvs FOLDER] [--only WORDS] [--write docs/environments.md]
 
 Installs the libraries and the checkout, runs each check of guest_checks.py in a process of its own, and prints a table
 of what ran with which version and what came out; `--write` puts it into a page. What is installed already stays.
@@ -68,7 +68,7 @@ def main() -> None:
     print(table)
     if options.write is not None:
         command = f"`python benchmarks/guests.py --write {options.write}`"
-        replace_section(options.write, "guests", f"{command}, {measured_on()}:\n\n{table}\n")
+        replace_section(options.write, "guests", f"{command}, {measured_on()}:\n\n{table}\n", "envs src/bbrgym/worlds")
 
 
 def install(venv: Path, wheel: str) -> str:

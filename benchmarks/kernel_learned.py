@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import itertools
-import json
-import textwrap
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,12 +12,11 @@ import numpy as np
 import polars as pl
 
 import bbrgym
-from bbrgym.runs.atomic_files import write_text
+from bbrgym.report.markdown import markdown_table
 from bbrgym.scenario.distribution import load_distribution, split_seeds
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import LateRunError
 
-HEADING = "## The order with a best fixed setting and a learned tuner"
 DISTRIBUTION = "wan_mix"
 SEARCHED_DRAWS = 1000
 MAX_MBPS = 100.0  # what the emulator holds in real time
@@ -28,7 +24,6 @@ TWO_AT_ONCE_MBPS = 30.0  # up to here two emulators leave two cores time for the
 INTERVAL_S = 0.5  # between two decisions
 ATTEMPTS = 4  # at a draw in the kernel: one refused run ends the evaluation, and the next goes on from there
 RESAMPLES = 10_000
-WIDTH = 118  # of a line of the page
 
 #: Each entrant, by its name in the kernel: the variant of the world twin, which has models of the kernel's own.
 VARIANTS = {"kernel-bbr": "bbr", "kernel-cubic": "cubic"} | {cc: cc for cc in ("bbq", "bbr-acd", "bbr-plus", "bbr-pg")}
@@ -101,15 +96,6 @@ class Plan:
         names = [("fixed", cc) for cc in (VARIANTS if world == "linux" else VARIANTS.values())]
         return [found[name] for name in (*names, ("best-fixed", "bbr-mix"), (PORTFOLIO, "bbr-mix"))]
 
-    def refused(self) -> list[str]:
-        """Return the reasons of the refused runs."""
-        path = self.kept / "refused.json"
-        return list(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else []
-
-    def refuse(self, reason: str) -> None:
-        """Note a refused run."""
-        write_text(self.kept / "refused.json", json.dumps([*self.refused(), reason]))
-
 
 def beside_the_kernels(scenario: Scenario) -> Scenario:
     """Return a draw whose flows of `cubic` are the kernel's own, also in the name."""
@@ -138,7 +124,6 @@ def run(plan: Plan, until_s: float) -> None:
                 plan.evaluate("linux", seed, scenario)
                 print(f"draw {seed}", flush=True)
             except LateRunError as error:
-                plan.refuse(error.reason)
                 print(f"draw {seed}: repeated, {error.reason}", flush=True)
 
 
@@ -163,87 +148,30 @@ def shown(value: float, resampled: np.ndarray, form: str) -> str:
     return f"{value:{form}} [{low:{form}}, {high:{form}}]"
 
 
-def lines(plan: Plan, command: str, about: Mapping[str, str]) -> list[str]:
-    """Return the section of the draws that both worlds have run.
-
-    Args:
-        plan: the comparison.
-        command: that makes it.
-        about: the machine and the commit, by name.
-    """
-    seeds = [seed for seed, _ in plan.scenarios()]
-    both = [(plan.scores("linux", seed), plan.scores("twin", seed)) for seed in seeds]
+def section(plan: Plan) -> str:
+    """Return the section of the draws that both worlds have run."""
+    both = [(plan.scores("linux", seed), plan.scores("twin", seed)) for seed, _ in plan.scenarios()]
     done = [(kernel, twin) for kernel, twin in both if kernel is not None and twin is not None]
     if not done:
-        raise SystemExit(
-            "no draw has run in both worlds yet, expected one at least: run it again, or with more --minutes"
-        )
-    kernel, twin = (np.array(table).T for table in zip(*done, strict=True))
-    draws = kernel.shape[1]
+        raise SystemExit("no draw has run in both worlds yet: run it again, or with more --minutes")
+    tables = [np.array(table).T for table in zip(*done, strict=True)]
+    draws = tables[0].shape[1]
     picks = np.random.default_rng(0).integers(draws, size=(RESAMPLES, draws))
-    means = [table[:, picks].mean(axis=2) for table in (kernel, twin)]
-    values = [table.mean(axis=1) for table in (kernel, twin)]
-    whole = shown(float(rank_correlation(*values)), rank_correlation(*means), ".2f")
-    each = rank_correlation(kernel, twin)
+    means = [table[:, picks].mean(axis=2) for table in tables]
+    values = [table.mean(axis=1) for table in tables]
     places = [ranks(value) for value in values]
-    about_runs = (
-        f"The first {draws} draws of `{DISTRIBUTION}`'s test split whose rate never exceeds {MAX_MBPS:g} Mbit/s, 30 s "
-        f"each, as `evaluate` runs them in either world; a run of each entrant on each draw in the kernel, "
-        f"{plan.seeds} in the twin. `RUN` is a training, `bbrgym train agent=portfolio scenario={DISTRIBUTION}`: "
-        f"*{PORTFOLIO}* chooses every {INTERVAL_S:g} s among the settings of its library, *{BEST_FIXED}* is the one of "
-        f"them with the best mean score of the training's draws, `library-best:RUN`. In the twin `bbr` and `cubic` "
-        f"stand for the kernel's. {len(ENTRANTS) * draws} runs of the kernel were accepted; {len(plan.refused())} more "
-        f"were refused for their lateness and repeated."
-    )
-    certain, equal = _certain_pairs(values, means)
-    correlation = (
-        f"Spearman's rank correlation of the {len(ENTRANTS)} mean scores: {whole} (95 % intervals by bootstrap over "
-        f"the draws); of the scores on one draw, on average "
-        f"{shown(float(each.mean()), each[picks].mean(axis=1), '.2f')}. Of {len(ENTRANTS) * (len(ENTRANTS) - 1) // 2} "
-        f"pairs of entrants {certain} differ in the kernel by more than the interval, {equal} of them with the twin's "
-        f"sign; the order of the others is open."
-    )
-    return [
-        HEADING,
-        "",
-        f"{about['machine']}, commit {about['commit']}: `{command}`. This section is made apart from the others,",
-        "and may be of an older commit than theirs.",
-        "",
-        *textwrap.wrap(about_runs, WIDTH),
-        "",
-        "| entrant | score, kernel | score, twin | place, kernel | place, twin |",
-        "| --- | --- | --- | --- | --- |",
-        *(
-            f"| {ENTRANTS[i]} | {shown(values[0][i], means[0][i], '.3f')} | {shown(values[1][i], means[1][i], '.3f')} "
-            f"| {places[0][i]} | {places[1][i]} |"
-            for i in np.argsort(places[0])
-        ),
-        "",
-        *textwrap.wrap(correlation, WIDTH),
-        "",
-        "| difference of the scores | kernel | twin |",
-        "| --- | --- | --- |",
-        *(_difference(one, other, values, means) for one, other in _pairs()),
+    correlation = shown(float(rank_correlation(*values)), rank_correlation(*means), ".2f")
+    rows = [
+        [
+            ENTRANTS[i],
+            *(shown(value[i], mean[i], ".3f") for value, mean in zip(values, means, strict=True)),
+            *(str(place[i]) for place in places),
+        ]
+        for i in np.argsort(places[0])
     ]
-
-
-def _certain_pairs(values: Sequence[np.ndarray], means: Sequence[np.ndarray]) -> tuple[int, int]:
-    """Return the number of pairs whose difference in the kernel excludes 0, and how many have its sign in the twin."""
-    certain = equal = 0
-    for i, j in itertools.combinations(range(len(ENTRANTS)), 2):
-        low, high = np.percentile(means[0][i] - means[0][j], [2.5, 97.5])
-        if low * high > 0:
-            certain += 1
-            equal += bool((values[1][i] - values[1][j]) * low > 0)
-    return certain, equal
-
-
-def _pairs() -> Sequence[tuple[str, str]]:
-    others = (BEST_FIXED, "kernel-bbr", "kernel-cubic", "bbq")
-    return [(PORTFOLIO, other) for other in others] + [(BEST_FIXED, "kernel-bbr"), ("bbq", "kernel-bbr")]
-
-
-def _difference(one: str, other: str, values: Sequence[np.ndarray], means: Sequence[np.ndarray]) -> str:
-    i, j = ENTRANTS.index(one), ENTRANTS.index(other)
-    cells = (shown(value[i] - value[j], mean[i] - mean[j], "+.3f") for value, mean in zip(values, means, strict=True))
-    return f"| {one} minus {other} | {' | '.join(cells)} |"
+    return (
+        f"The first {draws} draws of `{DISTRIBUTION}`'s test split whose rate never exceeds {MAX_MBPS:g} Mbit/s, a run "
+        f"of each entrant on each draw in the kernel. `RUN` is a training, `bbrgym train agent=portfolio "
+        f"scenario={DISTRIBUTION}`; *{BEST_FIXED}* is `library-best:RUN`. 95 % intervals by bootstrap over the draws; "
+        f"Spearman's rank correlation of the {len(ENTRANTS)} mean scores: {correlation}.\n\n"
+    ) + markdown_table(["entrant", "score, kernel", "score, twin", "place, kernel", "place, twin"], rows)

@@ -2,6 +2,7 @@
 """Measure variants on the five suites of google/bbr's nsperf (conf/scenario/nsperf_*.yaml), point by point.
 
 usage: python benchmarks/nsperf.py [--world twin] [--seeds 10] [--suites coexist ...] [--rate 1] [--time 1]
+           [--write docs/results.md]
 
 Each seed also draws when flows begin, up to an RTT later than the suite says, so that algorithms without random numbers
 have an interval, too. Prints command, machine and versions, then a Markdown table per suite: means over the seeds and
@@ -16,9 +17,10 @@ import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from report import command, measured_on, ns3_version
+from report import command, measured_on, replace_section
 
 import bbrgym
 from bbrgym.evaluate.statistics import student_mean
@@ -32,14 +34,7 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True)
 class Measure:
-    """A column of a table.
-
-    Attributes:
-        heading: with the unit.
-        metric, flow, across: as of a check.
-        factor: from the metric's unit to that of the heading.
-        digits: after the point.
-    """
+    """A column of a table: its metric, as of a check, times the factor from the metric's unit to the heading's."""
 
     heading: str
     metric: str
@@ -51,13 +46,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite: what it varies, and what nsperf plots of it.
-
-    Attributes:
-        varies: what it varies, with the unit.
-        points: values of nsperf that are run.
-        measures: columns.
-    """
+    """A suite: the setting that varies, with its unit, the values that are run, and the columns that nsperf plots."""
 
     varies: str
     points: Sequence[float]
@@ -86,12 +75,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rate", type=float, default=1.0, help="factor of the rate of links of 1 Gbit/s (default: 1)")
     parser.add_argument("--time", type=float, default=1.0, help="factor of the durations (default: 1)")
     parser.add_argument("--jobs", type=int, default=2, help="runs at once (default: 2)")
+    parser.add_argument("--write", type=Path, help="page whose sections are replaced")
     options = parser.parse_args(arguments)
-    sys.stdout.write(f"`{command()}`, {measured_on()}{f', ns-3 {ns3_version()}' if options.world == 'ns3' else ''}\n")
     for name in options.suites:
-        for line in table(name, options):
-            sys.stdout.write(line + "\n")
-            sys.stdout.flush()
+        section = "\n".join([f"`{command()}`, {measured_on()}", *table(name, options)]) + "\n"
+        print(section, flush=True)
+        if options.write is not None:
+            replace_section(options.write, f"nsperf {name}", section, "cc tcp twin world conf/scenario")
     return 0
 
 

@@ -2,7 +2,7 @@
 """Trainings of a portfolio against the references of each one's own library, and all of them together.
 
 usage: python benchmarks/portfolio_seeds.py RUN... [--scenario wan_mix] [--draws 200] [--first-draw 0] [--world twin]
-    [--write docs/results.md --section NAME]
+    [--write docs/results.md]
 
 Each RUN is a run folder of `bbrgym train agent=portfolio`, of the same settings but for the seed. On draws of the test
 split it compares the portfolio with the first setting of its library, the best fixed one of its training; with the
@@ -35,10 +35,7 @@ def main() -> None:
     parser.add_argument("--first-draw", type=int, default=0)
     parser.add_argument("--world", default="twin")
     parser.add_argument("--write", type=Path, help="page whose section is replaced")
-    parser.add_argument("--section", help="name of that section")
     asked = parser.parse_args()
-    if (asked.write is None) != (asked.section is None):
-        parser.error("--write and --section are given together")
     bystanders = Bystanders()
     of_runs = [gains(run, asked) for run in asked.runs]
     rows = [row_of(run.name, one) for run, one in zip(asked.runs, of_runs, strict=True)]
@@ -54,7 +51,7 @@ def main() -> None:
     ) + "\n".join(rows)
     print(section)
     if asked.write:
-        replace_section(asked.write, asked.section, section + "\n")
+        replace_section(asked.write, "portfolio-seeds", section + "\n", "cc tcp twin world envs agents conf/scenario")
 
 
 def gains(run: Path, asked: argparse.Namespace) -> Scores:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Parts of the pages that benchmarks write."""
+"""Sections of the pages that benchmarks write."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import bbrgym
 from bbrgym.runs.atomic_files import write_text
+from bbrgym.runs.provenance import commit_of
 from bbrgym.worlds import registered_worlds
 from bbrgym.worlds.engine import engine_class
 
@@ -40,7 +41,7 @@ def command() -> str:
 
 
 class Bystanders:
-    """CPU use of the other processes of the machine since construction, to be stated beside a figure."""
+    """CPU use of the machine's other processes since construction, stated beside a figure."""
 
     def __init__(self) -> None:
         self._began_s = time.monotonic()
@@ -72,11 +73,18 @@ def processor() -> str:
     return platform.processor() or "unknown processor"
 
 
-def replace_section(path: Path, name: str, section: str) -> None:
-    """Write ``section`` between the marks of ``name``, or at the end of a page without them."""
+def replace_section(path: Path, name: str, section: str, inputs: str) -> None:
+    """Write ``section`` between the marks of ``name``, or at the end of a page without them.
+
+    Args:
+        path: of the page.
+        name: of the section.
+        section: in Markdown.
+        inputs: files and folders that its figures depend on, separated by spaces; `make docs` tells when they changed.
+    """
     begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->\n"
     text = path.read_text(encoding="utf-8") if path.exists() else ""
-    block = begin + section + end
+    block = f"{begin}<!-- figures of {inputs} at {commit_of(inputs)} -->\n\n{section}{end}"
     if begin in text and end in text:
         before, rest = text.split(begin, 1)
         text = before + block + rest.split(end, 1)[1]

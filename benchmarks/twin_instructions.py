@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Instructions of the twin per packet delivered, counted by callgrind, which no load of the machine changes.
 
-usage: python benchmarks/twin_instructions.py [REVISION ...] [--check] [--record] [--misses | --parts]
+usage: python benchmarks/twin_instructions.py [REVISION ...] [--check] [--record]
 
 Compiles the twin of each revision of this repository and of the working tree, as the build does, runs
 twin_instructions.cc and prints what it took, and the working tree's ratio to the first revision. Needs g++, git and
@@ -11,11 +11,6 @@ twin_instructions.csv keeps what revisions took. ``--record`` adds those of the 
 changed, the working tree. ``--check`` ends with 1 if the working tree takes more than 5 % above the last of them by the
 same compiler; slow creeping counts too, because only ``--record`` moves that line. By a compiler that has no line the
 last revision of the history is counted again.
-
-``--misses`` counts instead, of each revision and the working tree, what a packet reads and writes and how often it
-misses the caches, by callgrind's model of a first level of 32 kB and a last one of 32 MB; and that of many worlds that
-take turns (twin_worlds.cc), there and with a last level of 1 MB, the size of a core's second one. ``--parts`` tells
-which source files the instructions are of, also those of calls in line.
 """
 
 from __future__ import annotations
@@ -28,10 +23,8 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -68,30 +61,6 @@ RUNS = (
     Workload("bbr", 100, 100, 3, 0.0),
 )
 WORKING_TREE = "working tree"
-PARTS_RUNS = (RUNS[0], RUNS[3])
-PARTS = {
-    "controller": r"cc/\w+\.h",
-    "sender": r"tcp/(?!receiv)\w+\.[ch]pp",
-    "receiver": r"tcp/receiv\w+\.[ch]pp",
-    "events, and a packet's way through the stages": r"twin/\w+\.[ch]pp",
-    "queue and link": r"world/(?!ring|histogram|measure|summar)\w+\.[ch]pp",
-    "rings": r"world/ring\.hpp",
-    "measurement": r"world/(?:histogram|measure|summar)\w*\.[ch]pp",
-}
-LIBRARIES = "libraries"  # of C and C++
-WORLDS = (1, 128, 256)  # that take turns, on one thread
-WORLDS_S = 3
-FIRST_LEVEL = ("--I1=32768,8,64", "--D1=32768,8,64")  # bytes, ways, bytes of a line
-LAST_LEVEL = ("--LL=33554432,16,64",)
-SECOND_LEVEL = ("--LL=1048576,16,64",)
-LAST_LEVELS = {"last level of 32 MB": LAST_LEVEL, "last level of 1 MB": SECOND_LEVEL}
-MISSES = {
-    "instructions": ("Ir",),
-    "reads and writes": ("Dr", "Dw"),
-    "first-level misses, data": ("D1mr", "D1mw"),
-    "first-level misses, instructions": ("I1mr",),
-    "last-level misses": ("DLmr", "DLmw", "ILmr"),
-}  # callgrind's events
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -99,22 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("revisions", nargs="*", metavar="REVISION")
     parser.add_argument("--check", action="store_true", help=f"fail above {MOST_RATIO} times the history's last line")
     parser.add_argument("--record", action="store_true", help="add what was counted to the history")
-    instead = parser.add_mutually_exclusive_group()
-    instead.add_argument("--misses", action="store_true", help="count cache misses instead")
-    instead.add_argument(
-        "--parts", action="store_true", help="tell the instructions of each part of the source instead"
-    )
     options = parser.parse_args(arguments)
-    if (options.misses or options.parts) and (options.check or options.record):
-        parser.error("--misses or --parts is given with --check or --record, expected it without them")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if options.misses:
-            print("\n".join(misses_tables(options.revisions, folder)))
-            return 0
-        if options.parts:
-            print("\n".join(parts_table(options.revisions, folder)))
-            return 0
         counts = {revision: counted(sources_of(revision, folder), folder) for revision in options.revisions}
         counts[WORKING_TREE] = counted(ROOT, folder)
         risen = risen_runs(counts[WORKING_TREE], allowed_by(HISTORY, folder)) if options.check else []
@@ -132,78 +88,6 @@ def table_of(counts: Mapping[str, Sequence[float]]) -> list[str]:
     for run, row in zip(RUNS, zip(*counts.values(), strict=True), strict=True):
         lines.append(f"| {run} | {' | '.join(f'{count:,.0f}' for count in row)} | {row[-1] / row[0]:.3f} |")
     return lines
-
-
-def misses_tables(revisions: Sequence[str], folder: Path) -> list[str]:
-    """Return the lines of Markdown tables: instructions and misses by revision, all events of the working tree."""
-    curve = [f"| revision | {' | '.join(map(str, RUNS))} |", "| --- |" + " --- |" * len(RUNS)]
-    for revision in revisions:
-        program = built(sources_of(revision, folder), folder / f"twin-{revision}")
-        curve.append(curve_row(revision, [cache_events(program, run.setting, folder) for run in RUNS]))
-    program = built(ROOT, folder / "twin")
-    events = {str(run): cache_events(program, run.setting, folder) for run in RUNS}
-    curve.append(curve_row(WORKING_TREE, list(events.values())))
-    program = built(ROOT, folder / "worlds", MAIN_FILE.with_name("twin_worlds.cc"))
-    for worlds in WORLDS:
-        for level, options in LAST_LEVELS.items():
-            setting = (str(worlds), str(WORLDS_S))
-            events[f"worlds in turns: {worlds}, {level}"] = cache_events(program, setting, folder, options)
-    table = [f"| algorithm, rate, flows, seconds, loss | {' | '.join(MISSES)} |", "| --- |" + " --- |" * len(MISSES)]
-    for label, counts in events.items():
-        table.append(f"| {label} | {' | '.join(f'{counts[name]:,.3g}' for name in MISSES)} |")
-    shown = "instructions; misses of data in the first level; misses of the last level"
-    return [shown, "", *curve, "", *table]
-
-
-def curve_row(revision: str, runs: Sequence[Mapping[str, float]]) -> str:
-    """Return a row of the table of revisions."""
-    names = ("instructions", "first-level misses, data", "last-level misses")
-    cells = ("; ".join(f"{counts[name]:,.4g}" for name in names) for counts in runs)
-    return f"| {revision} | {' | '.join(cells)} |"
-
-
-def cache_events(
-    program: Path, setting: Sequence[str], folder: Path, last_level: Sequence[str] = LAST_LEVEL
-) -> dict[str, float]:
-    """Return what a packet of a run reads, writes and misses, by the names of MISSES."""
-    events = events_per_packet(program, setting, folder, "--cache-sim=yes", *FIRST_LEVEL, *last_level)
-    return {name: sum(events[event] for event in summed) for name, summed in MISSES.items()}
-
-
-def parts_table(revisions: Sequence[str], folder: Path) -> list[str]:
-    """Return the lines of a Markdown table: instructions per packet by part of the source."""
-    columns: dict[str, Counter[str]] = {}
-    for name, sources in {**{name: sources_of(name, folder) for name in revisions}, WORKING_TREE: ROOT}.items():
-        program = built(sources, folder / f"twin-{sources.name}")
-        columns |= {f"{name}: {run}": parts_per_packet(program, run, folder) for run in PARTS_RUNS}
-    lines = [f"| | {' | '.join(columns)} |", "| --- |" + " --- |" * len(columns)]
-    rows = ((part, [counts[part] for counts in columns.values()]) for part in [*PARTS, LIBRARIES])
-    lines.extend(f"| {part} | {' | '.join(f'{count:,.0f}' for count in row)} |" for part, row in rows)
-    return [*lines, f"| all | {' | '.join(f'{counts.total():,.0f}' for counts in columns.values())} |"]
-
-
-def parts_per_packet(program: Path, run: Workload, folder: Path) -> Counter[str]:
-    """Return the instructions of a run per packet delivered by part of the source, by callgrind's lines."""
-    all_of_packet = instructions_per_packet(program, run, folder)
-    counts: Counter[str] = Counter()
-    files: dict[str, str] = {}
-    part, is_of_callee = LIBRARIES, False
-    for line in (folder / "counts").read_text(encoding="utf-8").splitlines():
-        named = re.match(r"c?f([lie])=\((\d+)\)(?: (.*))?", line)
-        if named:
-            files.setdefault(named[2], named[3] or "")
-            if not line.startswith("c"):
-                part = part_of(files[named[2]])
-        elif is_of_callee or line.startswith("calls="):  # a line of a call's cost follows, which is counted there
-            is_of_callee = not is_of_callee
-        elif cost := re.match(r"[+\-*\d]\S* (\d+)$", line):
-            counts[part] += int(cost[1])
-    return Counter({part: count * all_of_packet / counts.total() for part, count in counts.items()})
-
-
-def part_of(file: str) -> str:
-    """Return the part of PARTS that a source file belongs to."""
-    return next((part for part, files in PARTS.items() if re.search(rf"/(?:{files})$", file)), LIBRARIES)
 
 
 # ---- the history --------------------------------------------------------------------------------------
@@ -295,31 +179,24 @@ def sources_of(revision: str, folder: Path) -> Path:
     return target
 
 
-def built(sources: Path, program: Path, main_file: Path = MAIN_FILE) -> Path:
-    """Compile the twin of `sources` with `main_file` to a program and return it."""
+def built(sources: Path, program: Path) -> Path:
+    """Compile the twin of `sources` with `MAIN_FILE` to a program and return it."""
     files = [file for name in ("twin", "tcp", "world") for file in sorted((sources / name).glob("*.cpp"))]
     kept = [file for file in files if file.name not in LEFT_OUT]
     includes = [f"-I{sources / name}" for name in FOLDERS]
-    output_of("g++", *FLAGS, *includes, main_file, *kept, "-o", program, "-lpthread")
+    output_of("g++", *FLAGS, *includes, MAIN_FILE, *kept, "-o", program, "-lpthread")
     return program
 
 
 def instructions_per_packet(program: Path, run: Workload, folder: Path) -> float:
     """Return the instructions of a run per packet delivered."""
-    return events_per_packet(program, run.setting, folder)["Ir"]
-
-
-def events_per_packet(program: Path, setting: Sequence[str], folder: Path, *options: str) -> dict[str, float]:
-    """Return callgrind's events of a run per packet delivered, by their names."""
-    counted = [f"--callgrind-out-file={folder / 'counts'}", "--toggle-collect=Measured"]
-    command = ["valgrind", "--tool=callgrind", *counted, *options, program, *setting]
+    options = [f"--callgrind-out-file={folder / 'counts'}", "--toggle-collect=Measured"]
+    command = ["valgrind", "--tool=callgrind", *options, program, *run.setting]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
-    found = re.search(r"Events    : (.*)\n.*Collected : (.*)\n", done.stderr)
+    found = re.search(r"Collected : (\d+)", done.stderr)
     if found is None:
         raise RuntimeError(f"callgrind counted nothing: {done.stderr[-500:]}")
-    names, collected = (group.split() for group in found.groups())
-    counts = zip_longest(names, collected, fillvalue="0")  # callgrind leaves out zeros at the end
-    return {name: int(count) / int(done.stdout) for name, count in counts}
+    return int(found[1]) / int(done.stdout)
 
 
 if __name__ == "__main__":

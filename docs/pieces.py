@@ -3,25 +3,23 @@
 
 from __future__ import annotations
 
-NOTE = "<!-- Written by docs/generate.py from the code; `make docs` writes it anew. -->"
-
-
-def page(title: str, *parts: str) -> str:
-    return "\n\n".join([NOTE, f"# {title}", *(part.rstrip("\n") for part in parts)]) + "\n"
-
 
 def with_block(text: str, name: str, block: str) -> str:
-    """Return the text with the part between the marks of ``name`` replaced."""
+    """Return the text with the part between the marks of ``name`` replaced.
+
+    Raises:
+        SystemExit: the text has no such marks.
+    """
     begin, end = f"<!-- begin {name}, written by docs/generate.py -->", f"<!-- end {name} -->"
-    before, found, rest = text.partition(begin)
-    _, found_end, after = rest.partition(end)
-    if not found or not found_end:
-        raise SystemExit(f"README.md has no lines '{begin}' and '{end}'")
-    return f"{before}{begin}\n\n{block}\n\n{end}{after}"
+    return between(text, begin, end, f"\n\n{block}\n\n")
 
 
 def between(text: str, begin: str, end: str, block: str) -> str:
-    """Return the text with the part between two marks replaced."""
+    """Return the text with the part between two marks replaced.
+
+    Raises:
+        SystemExit: the text has no such marks.
+    """
     before, found, rest = text.partition(begin)
     _, found_end, after = rest.partition(end)
     if not found or not found_end:

@@ -2,7 +2,7 @@
 """Reward of an interval: the weighted sum of named terms (`bbrgym.envs.terms`).
 
 The presets in conf/reward/ are such sums. `proportional`, the default, is the score of evaluations, interval by
-interval; docs/environments.md shows how far the mean of each over an episode is from the score.
+interval.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ OPTIONS = {
 
 def with_gymnasium() -> float:
     """Control by hand: probe more carefully while the RTT is far above its minimum."""
-    env = gymnasium.make("bbrgym/Tune-v1", **OPTIONS, features=["rtt_mean"])
+    env = gymnasium.make("bbrgym/Tune-v1", **OPTIONS, features=["rtt_mean"], view="each", frame_stack=1)
     observation, _ = env.reset(seed=1)
     rewards, truncated = [], False
     while not truncated:

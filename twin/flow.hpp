@@ -127,7 +127,7 @@ struct FlowState
     bool HasUnsent() const { return written > sender.Board().Next(); }
 };
 
-static_assert(sizeof(FlowState) <= 4096, "docs/performance.md states how large a flow's state is");
+static_assert(sizeof(FlowState) <= 4096, "a flow's state fits a page of memory");
 
 } // namespace bbrgym
 

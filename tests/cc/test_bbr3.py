@@ -453,7 +453,7 @@ def test_trand_draws_the_time_between_two_probe_rtts() -> None:
 
 @pytest.fixture(scope="module")
 def replay() -> ModuleType:
-    path = ROOT / "benchmarks" / "replay.py"
+    path = ROOT / "tests" / "cc" / "bbr3_replay.py"
     spec = importlib.util.spec_from_file_location("replay", path)
     assert spec is not None
     assert spec.loader is not None
@@ -487,7 +487,7 @@ def test_a_replay_finds_a_difference(replay: ModuleType, tmp_path: Path) -> None
         run = replay.Replay("bbr3", 10)
         run.run(path)
         assert len(run.differing) == differing
-        command = [sys.executable, str(ROOT / "benchmarks" / "replay.py"), str(path)]
+        command = [sys.executable, str(ROOT / "tests" / "cc" / "bbr3_replay.py"), str(path)]
         ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=compilers.PATIENCE_S)
         assert ended.returncode == differing
         assert f"ack: {1 - differing} of 1 equal" in ended.stdout

@@ -60,8 +60,8 @@ def test_a_run_prints_and_writes_what_it_found(here: Here, tmp_path: Path) -> No
         assert set(trace["phase"]) > {0}
         assert trace["time_us"].is_sorted()
     page = (tmp_path / "docs" / "conformance.md").read_text()
-    assert "## 3. Exiting DRAIN Based on Inflight" in page
-    assert "explained at" in page
+    assert "| 3 | `drain-inflight` | Exiting DRAIN Based on Inflight |" in page
+    assert "8 explained" in page
 
 
 class ShortProbe(Sender):
@@ -167,7 +167,7 @@ def test_the_page_tells_where_worlds_differ() -> None:
     row = case_run("startup-plateau", Sender("bbr3")).row(run_case(case_run("startup-plateau", Sender("bbr3"))))
     other = {**row, "world": "ns3", "outcome": "failed", "failed_s": 1.0, "statement": "s", "measured": "m"}
     page = conformance_page(pl.DataFrame([row, other]), "bbrgym conformance", "2026-01-01")
-    assert "World `ns3` differs: 40 ms, 10 Mbit/s (bbr3): **failed** at 1 s: s: m." in page
+    assert "World `ns3` differs: `startup-plateau`, 40 ms, 10 Mbit/s (bbr3): **failed** at 1 s: s: m." in page
 
 
 def test_the_page_tells_how_much_a_world_can_judge() -> None:

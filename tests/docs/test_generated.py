@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The generated pages are those of this code, and what pages point at exists."""
+"""The generated parts of pages are those of this code, what pages point at exists, and old figures are named."""
 
 import dataclasses
 import importlib
@@ -14,7 +14,7 @@ from bbrgym.envs.observation import FEATURES, SOURCES
 from bbrgym.envs.options import Options
 from bbrgym.envs.terms import TERMS
 from bbrgym.targets import shipped_names
-from bbrgym.tunables import TUNABLES
+from bbrgym.tunables import TUNABLES, VARIANTS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")]
@@ -22,17 +22,16 @@ PAGES += [ROOT / folder / "README.md" for folder in ("benchmarks", "ns3-scratch"
 PAGES += sorted((ROOT / "docs").glob("*.md"))
 
 
-def python(*arguments: str, cwd: Path = ROOT) -> str:
-    """Run Python, which must succeed; return its output."""
+def test_generated_parts_do_not_drift() -> None:
     done = subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, timeout=240, check=False, cwd=cwd
+        [sys.executable, "docs/generate.py", "--check"],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        cwd=ROOT,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_generated_pages_do_not_drift() -> None:
-    python("docs/generate.py", "--check")
 
 
 def test_a_feature_without_a_source_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,39 +50,52 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("index", range(5))
-def test_the_python_of_many_environments_runs(tmp_path: Path, index: int) -> None:
-    codes = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "vectors.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert len(codes) == 5
-    if "stable_baselines3" in codes[index]:
-        pytest.importorskip("stable_baselines3")
-    python("-W", "error", "-c", codes[index], cwd=tmp_path)
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("environments", [field.name for field in dataclasses.fields(Options)]),
+        ("environments", [*(feature.name for feature in FEATURES), *TERMS, *shipped_names("reward")]),
+        ("environments", ["num_envs", "num_worlds", "reward_scope", "full_infos"]),
+        ("variants", [*TUNABLES, *VARIANTS]),
+    ],
+    ids=["arguments", "features, terms and presets", "arguments of vectors", "tunables and variants"],
+)
+def test_every_name_has_a_row(page: str, names: list[str]) -> None:
+    lines = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").splitlines()
+    rows = {line.split("`")[1] for line in lines if line.startswith("| `")}
+    assert set(names) <= rows
 
 
-def test_the_python_of_the_environments_page_runs(tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "environments.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    python("-W", "error", "-c", code, cwd=tmp_path)
+def test_the_pages_are_few_and_short() -> None:
+    pages = sorted((ROOT / "docs").glob("*.md"))
+    assert len(pages) <= 15
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in {*PAGES, *pages}) <= 45_000
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
 
 
-def test_every_environment_argument_preset_term_and_feature_has_a_row() -> None:
-    text = (ROOT / "docs" / "environments.md").read_text(encoding="utf-8")
-    names = [field.name for field in dataclasses.fields(Options)] + [feature.name for feature in FEATURES]
-    for name in [
-        *names,
-        *shipped_names("reward"),
-        *TERMS,
-        *TUNABLES,
-        "num_envs",
-        "num_worlds",
-        "reward_scope",
-        "full_infos",
-    ]:
-        row = next(line for line in text.splitlines() if f"| `{name}` |" in line)
-        assert "|  |" not in row or name in TUNABLES
+def test_figures_whose_inputs_changed_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    stale = importlib.import_module("stale")
 
+    def git(*words: str) -> str:
+        own = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c", *words]
+        return subprocess.run(own, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
 
-def test_the_readme_s_python_runs(tmp_path: Path) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert 8 <= len(code.strip().splitlines()) <= 14
-    assert python("-c", code, cwd=tmp_path)
+    git("init", "--quiet")
+    for name in ("kept", "changed"):
+        (tmp_path / name).write_text("1", encoding="utf-8")
+    git("add", ".")
+    git("commit", "--quiet", "-m", "first")
+    commit = git("rev-parse", "--short=10", "HEAD")
+    (tmp_path / "changed").write_text("2", encoding="utf-8")
+    page = tmp_path / "page.md"
+    marks = [("kept", commit), ("kept changed", commit), ("kept", f"{commit}+"), ("kept", "0123456789")]
+    page.write_text(
+        "\n".join(f"<!-- figures of {inputs} at {at} -->\n`python {i}.py`" for i, (inputs, at) in enumerate(marks)),
+        encoding="utf-8",
+    )
+    assert list(stale.stale_figures(page, tmp_path)) == [
+        f"page.md: python 1.py: 1 of its input files changed since {commit}",
+        f"page.md: python 2.py: measured with changes beside {commit}",
+        "page.md: python 3.py: measured at 0123456789, which is not in this clone",
+    ]

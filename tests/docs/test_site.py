@@ -11,6 +11,8 @@ import pytest
 
 import bbrgym
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

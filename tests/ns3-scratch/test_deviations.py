@@ -15,7 +15,7 @@ D23  no policer detection, no undo: there is nothing to measure in ns-3; ours is
      tests/cc/test_bbr.py::test_a_policer_is_found_used_and_let_go.
 D25  an extra condition for leaving ProbeRTT from idle: private state, no effect on a run could be found.
 D27  defaults of buffers and segment size: set per scenario, not cured in a class.
-D28  the cost of ns-3's scoreboard is time, which no test asserts; benchmarks/advance_cost.py measures ours.
+D28  the cost of ns-3's scoreboard is time, which no test asserts; benchmarks/twin_speed.py measures ours.
 """
 
 from __future__ import annotations

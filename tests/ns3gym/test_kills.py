@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Either side is killed at a random message; benchmarks/ns3gym_resets.py does it more often."""
+"""Either side is killed at a random message."""
 
 import gc
 from concurrent.futures import ThreadPoolExecutor

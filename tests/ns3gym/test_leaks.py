@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Many resets in a row; benchmarks/ns3gym_resets.py goes on to 1,000."""
+"""Many resets in a row leave nothing behind."""
 
 import leaks
 

@@ -95,7 +95,7 @@ PRESETS: dict[str, tuple[str, dict[str, object]]] = {
     "linux-6.13": ("linux-6", {"hystart_rounds": "from_16"}),
     "linux-5.10": ("linux-5.10", {}),
 }
-#: Scripts that Linux itself fails, and what it does: found with packetdrill on Linux 6.18.44 (docs/packetdrill.md).
+#: Scripts that Linux itself fails, and what it does: found with packetdrill on Linux 6.18.44.
 ON_LINUX = {
     "fr-4pkt-fack-last-mss.pkt": ("leaves at 0.227", "the timer goes off after 31.1 ms, with 250 ticks a second"),
 }

@@ -81,20 +81,17 @@ def test_a_part_measured_anew_leaves_the_other_rows_of_the_docs(
     assert [line for line in lines if line.startswith(("bbq/", "rebbr/"))] == kept
     assert sum(line.startswith("mine/fig1,") for line in lines) == 3
     page = (folder / "papers.md").read_text()
-    assert "`bbrgym reproduce docs=docs`, 2026-01-02. A part of it anew: `bbrgym reproduce" in page
-    assert "### mine/fig1: " in page
-    assert "### bbq/fig13: " in page
+    assert "`bbrgym reproduce docs=docs`, 2026-01-02. A part of it again: `bbrgym reproduce" in page
+    assert "| `fig1` |" in page
+    assert "| `fig13` |" in page
 
 
 def test_many_seeds_are_shown_as_a_distribution(here: Here, experiment_file: Path, tmp_path: Path) -> None:
-    heading = "| variant | quantity | at | published | seeds | 5 % | 25 % | 50 % | 75 % | 95 % | percentile |"
     assert here(f"experiment={experiment_file}", "seeds=19", "output_dir=few", "docs=few")[0] == 0
-    assert heading not in (tmp_path / "few" / "papers.md").read_text()
     assert pl.read_parquet(tmp_path / "few" / "numbers.parquet")["quantile_5"].null_count() == 3
     code, output, errors = here(f"experiment={experiment_file}", "seeds=20", "output_dir=many", "docs=many")
     assert code == 0, errors
     assert "mine/fig1 (figure 1) in world twin: distribution over seeds" in output
-    assert heading in (tmp_path / "many" / "papers.md").read_text()
     first = pl.read_parquet(tmp_path / "many" / "numbers.parquet").row(0, named=True)
     measured = pl.read_parquet(tmp_path / "many" / "measurements.parquet").filter(
         pl.col("variant") == "bbr", pl.col("at") == 40, pl.col("metric") == "goodput_mbps"
@@ -109,22 +106,15 @@ def test_many_seeds_are_shown_as_a_distribution(here: Here, experiment_file: Pat
 @pytest.mark.usefixtures("undrawn")
 def test_a_distribution_is_shown_without_a_published_number(here: Here, experiment_file: Path, tmp_path: Path) -> None:
     """Its rows have no verdict and count as no number."""
-    plain = ["seeds=20", "docs=plain", "output_dir=one"]
-    assert here(f"experiment={experiment_file}", *plain)[0] == 0
     distributions = [{"variant": name, "metric": "goodput_mbps"} for name in ("small", "bbr")]
     experiment_file.write_text(yaml.safe_dump({**FIELDS, "distributions": distributions}))
-    assert here(f"experiment={experiment_file}", "seeds=20", "docs=docs", "output_dir=two")[0] == 0
+    _, output, _ = here(f"experiment={experiment_file}", "seeds=20", "output_dir=two")
     rows = pl.read_parquet(tmp_path / "two" / "numbers.parquet").filter(pl.col("verdict").is_null())
     assert rows.select("variant", "at", "published", "seeds").rows() == [
         ("small", 40.0, None, 20),
         ("small", 80.0, None, 20),
     ]
-    pages = [(tmp_path / folder / "papers.md").read_text().splitlines() for folder in ("plain", "docs")]
-    added = [line for line in pages[1] if line not in pages[0] and line.startswith("| ")]
-    assert [line.split(" | ")[:5] for line in added] == [
-        ["| small", "goodput_mbps", "40", "", "20"],
-        ["| small", "goodput_mbps", "80", "", "20"],
-    ]
+    assert "distribution over seeds" in output
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -277,8 +267,7 @@ def test_other_stacks_stand_beside_the_experiments_own(here: Here, experiment_fi
     own, unpaced = (pl.read_parquet(tmp_path / name / "measurements.parquet")["value"] for name in ("own", "unpaced"))
     assert not own.equals(unpaced)
     page = (tmp_path / "docs" / "papers.md").read_text()
-    assert "## Every sender with `stack={pacing: none}`" in page
-    assert "With `stack={pacing: none}`: **" in page
+    assert "| `stack={pacing: none}` |" in page
     assert here("stack=ns4")[0] == 2
 
 

@@ -11,13 +11,13 @@ from typing import Any
 import polars as pl
 from rich.table import Table
 
-from bbrgym.conformance.draft_case import DraftCase
 from bbrgym.conformance.draft_cases import DRAFT_CASES
 from bbrgym.conformance.findings import OUTCOMES, counts
 from bbrgym.conformance.setup import DRAFT_CONSTANTS, DRAFT_FACTS
 from bbrgym.report.markdown import markdown_table
 from bbrgym.report.tables import new_table, plain_text
 from bbrgym.runs.atomic_files import write_text
+from bbrgym.runs.provenance import commit_of
 
 _SENDER = ("world", "cc", "reading")
 _COUNTS = ("world", "sender", *OUTCOMES, "cases passed or explained")
@@ -91,30 +91,26 @@ def write_conformance_report(folder: Path, findings: pl.DataFrame) -> None:
 _INTRODUCTION = """\
 # The draft's test cases
 
-Appendix "BBR Example Test Cases" of draft-ietf-ccwg-bbr-06 lists 22 cases; `bbrgym conformance` runs them, each at
+The appendix "BBR Example Test Cases" of draft-ietf-ccwg-bbr-06 lists 22 cases. `bbrgym conformance` runs each at
 several RTTs and rates. A case is a scenario of one flow, changes of the path or the application at moments that the
-sender's state decides ("when DRAIN begins"), and statements about that state, ACK by ACK: phase, bounds, bandwidth,
-rounds, windows. A run repeats to the byte, so the moment is taken from a run without the change, and the change is then
-an ordinary one of the scenario. The run folder has a table, `findings.csv`, and the ACKs of each run, `traces/`.
-The twin and the ns-3 world find the same, ACK by ACK (`tests/conformance/test_conformance.py`).
+sender's state decides ("when DRAIN begins"), and statements about that state, checked at every ACK. The run folder
+holds `findings.csv`, with the moment, the statement and the reason of each finding, and the ACKs in `traces/`.
 
     bbrgym conformance
     bbrgym conformance reading=draft case=drain-inflight
     bbrgym conformance 'world=[twin,ns3]' 'cc=[bbr3,bbr2,bbr]'
 
 - **passed**: every statement holds at every ACK that is checked.
-- **explained**: a statement does not hold, and cannot hold as the draft has it, for the reason given; the others hold.
-- **failed**: a statement does not hold. The first moment is given; the exit code is 1.
+- **explained**: a statement cannot hold as the draft has it, for a known reason; all others hold.
+- **failed**: a statement does not hold. The exit code is 1.
 - **not applicable**: the algorithm has no such rule, or the world cannot run the case.
 
-The world `linux` runs, in real time, the cases of `bbr` on paths of 10 ms and more, up to 100 Mbit/s, that change
-nothing at a moment of the run, since its runs do not repeat. Linux tells no congestion control what was in flight when
-a lost packet left, so that `bbr3` and `bbr2` are not in BPF. A run with too many late packets is repeated; if three are
-late it is broken.
-
 `bbr3` is google/bbr's code; `bbr3 (draft)` is `bbr3` with the draft's reading wherever the two differ
-([bbr3.md](bbr3.md#the-draft)): the facts {facts}, and the constants {constants}.
+([variants.md](variants.md#the-draft)): the facts {facts}, and the constants {constants}. The world `linux` runs the
+cases of `bbr` on paths of 10 ms and more, up to 100 Mbit/s, that change nothing at a moment of the run.
 """
+#: What the findings depend on.
+_INPUTS = "cc tcp twin world src/bbrgym/conformance"
 
 
 def write_conformance_docs(folder: Path, findings: pl.DataFrame, command: str) -> None:
@@ -137,14 +133,39 @@ def conformance_page(findings: pl.DataFrame, command: str, date: str) -> str:
     facts = ", ".join(f"`{name}: {str(value).lower()}`" for name, value in DRAFT_FACTS.items())
     constants = ", ".join(f"`{name}: {value:g}`" for name, value in DRAFT_CONSTANTS.items())
     written = "<!-- Written by `bbrgym conformance docs=docs`. -->\n\n"
-    parts = [written + _INTRODUCTION.format(facts=facts, constants=constants).rstrip()]
-    parts.append(
-        f"## Counts\n\n`{command}`, {date}. Runs by outcome:\n\n{markdown_table(_COUNTS, list(count_rows(findings)))}"
-    )
-    parts += list(_for_authors(findings))
-    names = findings["case"].unique(maintain_order=True)
-    parts += [_section(DRAFT_CASES[name], findings.filter(pl.col("case") == name)) for name in names]
-    return "\n\n".join(parts) + "\n"
+    worlds = findings["world"].unique(maintain_order=True).to_list()
+    first = findings.filter(pl.col("world") == worlds[0])
+    parts = [
+        written + _INTRODUCTION.format(facts=facts, constants=constants).rstrip(),
+        f"## Verdicts\n\n<!-- figures of {_INPUTS} at {commit_of(_INPUTS)} -->",
+        f"`{command}`, {date}. Runs by outcome:",
+        markdown_table(_COUNTS, list(count_rows(findings))),
+        f"Runs of each case in the world `{worlds[0]}`, by outcome:",
+        _verdicts(first),
+        *(_differences(first, findings.filter(pl.col("world") == world), world) for world in worlds[1:]),
+        *_for_authors(first),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _verdicts(rows: pl.DataFrame) -> str:
+    """Return the table of the cases: runs by outcome, a column for each sender."""
+    senders = rows.select("cc", "reading").unique(maintain_order=True).rows()
+    table = []
+    for name in rows["case"].unique(maintain_order=True):
+        own = rows.filter(pl.col("case") == name)
+        case = DRAFT_CASES[name]
+        cells = (
+            _outcomes(own.filter((pl.col("cc") == cc) & (pl.col("reading") == reading))["outcome"])
+            for cc, reading in senders
+        )
+        table.append([str(case.number), f"`{name}`", case.title, *cells])
+    return markdown_table(["", "case", "title", *(sender_text(*one) for one in senders)], table)
+
+
+def _outcomes(outcomes: pl.Series) -> str:
+    """Return how many runs have each outcome."""
+    return ", ".join(f"{count} {outcome}" for outcome, count in zip(OUTCOMES, counts(outcomes), strict=True) if count)
 
 
 def _for_authors(findings: pl.DataFrame) -> Iterator[str]:
@@ -159,32 +180,6 @@ def _for_authors(findings: pl.DataFrame) -> Iterator[str]:
     yield "## What cannot hold as written\n\nWith the draft's own reading:\n\n" + "\n".join(lines)
 
 
-def _section(case: DraftCase, rows: pl.DataFrame) -> str:
-    worlds = rows["world"].unique(maintain_order=True).to_list()
-    senders = rows.select("cc", "reading").unique(maintain_order=True).rows()
-    shown = rows.filter(pl.col("world") == worlds[0])
-    table = []
-    for index in range(len(case.conditions)):
-        path = case.conditions[index]
-        own = shown.filter(
-            (pl.col("rtt_ms") == path.rtt_ms)
-            & (pl.col("rate_mbps") == path.rate_mbps)
-            & (pl.col("variation") == path.variation)
-        )
-        if not len(own):
-            continue
-        cells = [path_text(own.row(0, named=True))]
-        for cc, reading in senders:
-            found = own.filter((pl.col("cc") == cc) & (pl.col("reading") == reading)).to_dicts()
-            cells.append(_cell(found[0]) if found else "")
-        table.append(cells)
-    headings = ["path", *(sender_text(cc, reading) for cc, reading in senders)]
-    parts = [f"## {case.number}. {case.title}", f"`case={case.name}`. {case.how}", markdown_table(headings, table)]
-    parts += list(_reasons(shown))
-    parts += [_differences(shown, rows.filter(pl.col("world") == world), world) for world in worlds[1:]]
-    return "\n\n".join(part for part in parts if part)
-
-
 def _cell(row: dict[str, Any]) -> str:
     if row["outcome"] in ("passed", "not applicable"):
         return str(row["outcome"])
@@ -194,21 +189,9 @@ def _cell(row: dict[str, Any]) -> str:
     return f"{mark} at {_moment(row)}: {row['statement']}: {row['measured']}"
 
 
-def _reasons(rows: pl.DataFrame) -> Iterator[str]:
-    """Yield each reason of a case once."""
-    explained = rows.filter(pl.col("outcome") == "explained")
-    for reason, own in explained.group_by("reason", maintain_order=True):
-        statements = "; ".join(own["statement"].unique(maintain_order=True))
-        yield f"*{statements}*: {reason[0]}"
-    absent = rows.filter(pl.col("outcome") == "not applicable")
-    for reason, own in absent.group_by("reason", maintain_order=True):
-        senders = own.select("cc", "reading").unique(maintain_order=True).rows()
-        yield f"Not applicable to {', '.join(sender_text(*one) for one in senders)}: {reason[0]}."
-
-
 def _differences(first: pl.DataFrame, other: pl.DataFrame, world: str) -> str:
     """Return in a sentence how a world's outcomes differ from the first one's, of the runs that it can judge."""
-    keys = ("cc", "reading", "rtt_ms", "rate_mbps", "variation")
+    keys = ("case", "cc", "reading", "rtt_ms", "rate_mbps", "variation")
     before = {tuple(row[key] for key in keys): row["outcome"] for row in first.to_dicts()}
     asked = [row for row in other.to_dicts() if before[tuple(row[key] for key in keys)] != "not applicable"]
     judged = [row for row in asked if row["outcome"] != "not applicable"]
@@ -216,7 +199,7 @@ def _differences(first: pl.DataFrame, other: pl.DataFrame, world: str) -> str:
         return f"World `{world}` can judge none of it." if asked else ""
     name, part = f"World `{world}`", f" judges {len(judged)} of {len(asked)} runs" if len(judged) < len(asked) else ""
     differing = [
-        f"{path_text(row)} ({sender_text(row['cc'], row['reading'])}): {_cell(row)}"
+        f"`{row['case']}`, {path_text(row)} ({sender_text(row['cc'], row['reading'])}): {_cell(row)}"
         + (f" ({row['reason']})" if row["outcome"] == "explained" else "")
         for row in judged
         if row["outcome"] != before[tuple(row[key] for key in keys)]

@@ -383,7 +383,9 @@ class Experiment(Model):
 
     def _check_metric(self, path: str, metric: str, over: str | None) -> None:
         if metric not in METRICS:
-            raise FieldProblem(f"{path}.metric", f"is {shown(metric)}; {nearest(metric, METRICS, 'docs/papers.md')}")
+            raise FieldProblem(
+                f"{path}.metric", f"is {shown(metric)}; {nearest(metric, METRICS, 'src/bbrgym/papers/metrics.py')}"
+            )
         if over is not None and over not in self.variants:
             raise FieldProblem(f"{path}.over", f"is {shown(over)}; {nearest(over, self.variants, 'variants')}")
 

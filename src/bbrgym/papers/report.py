@@ -18,25 +18,25 @@ from bbrgym.papers.experiment import Experiment
 from bbrgym.papers.figures import experiment_figures
 from bbrgym.papers.numbers_table import numbers_table
 from bbrgym.papers.results import ReproducedExperiment
-from bbrgym.papers.summary import heading_of, summary_of
-from bbrgym.papers.tables import (
+from bbrgym.report.markdown import markdown_table
+from bbrgym.report.page import Item, Page, Section
+from bbrgym.report.papers_figures import experiment_figures
+from bbrgym.report.papers_summary import heading_of, unmeasured, verdict_headings, verdict_rows
+from bbrgym.report.papers_tables import (
     CLAIMS,
     DISTRIBUTIONS,
     NUMBERS,
     OVERVIEW,
     claim_rows,
     distribution_rows,
-    factors_text,
     number_rows,
     overview_rows,
     reasons_text,
     table_of,
-    verdict_of_rows,
 )
-from bbrgym.report.markdown import markdown_table
-from bbrgym.report.page import Item, Page, Section
 from bbrgym.report.report_files import write_report_files
 from bbrgym.runs.atomic_files import write_text
+from bbrgym.runs.provenance import commit_of
 from bbrgym.untrusted_files import MAX_TEXT_BYTES, read_text
 
 
@@ -136,31 +136,25 @@ def _page(results: Sequence[ReproducedExperiment], stack: str, command: str) -> 
 #: What the words of the tables mean.
 _TERMS = {
     "agrees": (
-        "of a number, the mean over seeds is within the published spread, or within 10 %, or within the precision with "
-        "which the number is known; of a claim with a published bound, it holds."
+        "a number is within the published spread, within 10 %, or within the precision with which it is known; a claim "
+        "with a published bound holds."
     ),
-    "shape": (
-        "a number is within a factor of 2 and order and trend are as published; a claim without a number of its own "
-        "holds."
-    ),
+    "shape": ("a number is within a factor of 2, and order and trend are as published; a claim without a bound holds."),
     "no": "neither.",
     "verdict on an experiment": (
-        "the best one that 80 % of its numbers and claims have or exceed; where its variants are readings of a set-up "
-        "that the paper leaves open, that of the best reading."
+        "the best verdict that at least 80 % of its numbers and claims reach. Where its variants are readings of what "
+        "the paper leaves open, it is that of the best reading, named in brackets."
     ),
     "not run": "where a run broke, nothing of its point counts as run.",
-    "percentile": (
-        "the part of the seeds whose value is below the published number. From 20 seeds on a table shows how the "
-        "measured values are distributed over them: the quantiles below which 5, 25, 50, 75 and 95 % of the seeds are."
+    "within 1.25, 1.6": (
+        "the share of the published numbers above 0 that the measured ones are within such a factor of; in a row with "
+        "names of experiments, of the numbers in the authors' files."
     ),
-    "within 1.25 and 1.6": (
-        "the part of the published numbers above 0 that the measured ones are within such a factor of. The row of a "
-        "paper with names behind it is of its experiments whose numbers are in the authors' files."
+    "one seed within 1.25, 1.6": (
+        "the same share of our own single seeds, each beside the mean of the others: what published single runs would "
+        "reach if only chance parted them from ours."
     ),
-    "one seed within 1.25 and 1.6": (
-        "the same part of our own single seeds, each beside the mean of the others, where all numbers have 20 seeds: "
-        "what published single runs would meet if chance were all that parts them from ours."
-    ),
+    "percentile": "the share of the seeds whose value is below the published number.",
     "read off the figure to": "the precision with which a number was read off a figure.",
 }
 _LEGEND = " ".join(f"{term[0].upper()}{term[1:]}: {meaning}" for term, meaning in _TERMS.items())
@@ -175,17 +169,18 @@ def _text(experiment: Experiment) -> str:
 # ---- the documentation --------------------------------------------------------------------------------
 
 _INTRODUCTION = (
-    "Every experiment of the five papers is a file in `conf/experiment/`: network, sender's stack, flows and variants, "
-    "and the published numbers with their sources. `bbrgym reproduce experiment=bbq/fig13` runs one and prints this "
-    "comparison; its run folder holds the redrawn figures. A published number is never used to tune.\n\n"
-    "The option `stack` gives every sender another stack: `ns3` is the project's sender before stacks were part of a "
-    "scenario, paced and behind ample buffers; `{pacing: fq}` is the experiment's own stack, paced as the queueing "
-    "discipline fq does."
+    "Every experiment of the five papers is a file of `conf/experiment/`: its network, stack, flows and variants, the "
+    "published numbers with their sources, what the paper leaves open (`notes`) and why a number is not met (`cause`). "
+    "`bbrgym reproduce experiment=bbq/fig13` runs one; its report shows each published number beside the measured one, "
+    "redraws the figure and prints notes and causes. A published number is never used to tune."
 )
+#: What the figures of the page depend on.
+_INPUTS = "cc tcp twin world conf/experiment"
 _MARK = "# "  # begins a line that is no row
 _STACK = f"{_MARK}stack="
 _EFFORT = f"{_MARK}effort="
 _ANEW = f"{_MARK}anew="
+_COMMIT = f"{_MARK}commit="
 _OWN = "null"
 
 
@@ -223,6 +218,7 @@ def write_papers_docs(
         stack=stack,
         effort=effort,
         numbers=numbers_table(results).with_columns(pl.selectors.float().round_sig_figs(6)),
+        commit=commit_of(_INPUTS),
     )
     csv = folder / _csv_name(stack)
     if csv.exists():
@@ -254,6 +250,7 @@ class _WrittenNumbers:
         effort: of the command, see `effort_text`; empty: not known.
         numbers: the rows.
         anew: commands that measured a part of them again, each with its date.
+        commit: of the code that measured them, with a plus where files differed from it.
     """
 
     command: str
@@ -262,10 +259,7 @@ class _WrittenNumbers:
     effort: str
     numbers: pl.DataFrame
     anew: Sequence[str] = ()
-
-    def of(self, experiment: Experiment, world: str) -> pl.DataFrame:
-        """Return the rows of an experiment in a world."""
-        return self.numbers.filter((pl.col("experiment") == experiment.name) & (pl.col("world") == world))
+    commit: str = "unknown"
 
     def beside(self, old: _WrittenNumbers) -> _WrittenNumbers:
         """Return these numbers with the rows of an older file whose experiments they have not, if these are shipped."""
@@ -278,7 +272,7 @@ class _WrittenNumbers:
         place = pl.col("experiment").replace_strict(rank, default=len(rank))
         numbers = pl.concat([kept, self.numbers]).sort(pl.col("claim").is_not_null(), place, maintain_order=True)
         anew = (*(one for one in old.anew if self.command not in one), f"{self.date} {self.command}")
-        return _WrittenNumbers(old.command, old.date, self.stack, old.effort, numbers, anew)
+        return _WrittenNumbers(old.command, old.date, self.stack, old.effort, numbers, anew, old.commit)
 
     @property
     def text(self) -> str:
@@ -286,6 +280,7 @@ class _WrittenNumbers:
         head = [f"{_MARK}{self.command}", f"{_MARK}{self.date}", f"{_STACK}{self.stack or _OWN}"]
         head += [f"{_EFFORT}{self.effort}"] if self.effort else []
         head += [f"{_ANEW}{one}" for one in self.anew]
+        head.append(f"{_COMMIT}{self.commit}")
         return "\n".join(head) + "\n" + self.numbers.write_csv()
 
     @property
@@ -294,7 +289,7 @@ class _WrittenNumbers:
         parts = [one.partition(" ") for one in self.anew]
         effort = f": {self.effort}" if self.effort else ""
         return f"`{self.command}`, {self.date}{effort}." + "".join(
-            f" A part of it anew: `{command}`, {date}." for date, _, command in parts
+            f" A part of it again: `{command}`, {date}." for date, _, command in parts
         )
 
 
@@ -318,6 +313,7 @@ def _read_numbers(csv: Path) -> _WrittenNumbers:
         effort="".join(line.removeprefix(_EFFORT) for line in lines[3:] if line.startswith(_EFFORT)),
         numbers=numbers,
         anew=[line.removeprefix(_ANEW) for line in lines[3:] if line.startswith(_ANEW)],
+        commit="".join(line.removeprefix(_COMMIT) for line in lines[3:] if line.startswith(_COMMIT)) or "unknown",
     )
 
 
@@ -329,69 +325,21 @@ def papers_page(folder: Path, experiments: Sequence[Experiment]) -> str:
         experiments: in the order of the page.
     """
     own_stacks = _read_numbers(folder / _csv_name(""))
-    others = [_read_numbers(csv) for csv in sorted(folder.glob("papers-*.csv"))]
-    worlds = own_stacks.numbers["world"].unique(maintain_order=True).to_list()
-    terms = "\n".join(f"- **{term}**: {meaning}" for term, meaning in _TERMS.items())
-    parts = [f"# The papers' experiments\n\n{_INTRODUCTION}\n\n{terms}"]
-    for one in (own_stacks, *others):
-        parts += [f"{_heading(one.stack)}\n\n{one.origin}", *_overview_parts(one, experiments)]
+    others = {one.stack: one.numbers for one in map(_read_numbers, sorted(folder.glob("papers-*.csv")))}
+    numbers = own_stacks.numbers
+    shown = ("agrees", "shape", "no", "verdict on an experiment", "within 1.25, 1.6", "one seed within 1.25, 1.6")
+    terms = [f"- **{term}**: {_TERMS[term]}" for term in shown]
+    terms += [f"- **`stack={stack}`**: the verdict with that stack for every sender." for stack in others]
+    parts = [
+        "<!-- Written by `bbrgym reproduce docs=docs`. -->",
+        f"# The papers' experiments\n\n{_INTRODUCTION}\n\n" + "\n".join(terms),
+        f"## Counts\n\n<!-- figures of {_INPUTS} at {own_stacks.commit} -->\n\n{own_stacks.origin}",
+    ]
+    for world in numbers["world"].unique(maintain_order=True):
+        rows = overview_rows(numbers.filter(pl.col("world") == world), groups_of(experiments))
+        parts.append(f"World `{world}`:\n\n{markdown_table(OVERVIEW, rows)}")
     for paper, names in papers_of(experiments).items():
         own = [one for one in experiments if one.name in names]
-        parts += [f"## {PAPERS.get(paper, paper)}", *_summaries(own, own_stacks.numbers)]
-        parts += [notes_of(paper)] if notes_of(paper) else []
-        parts += [_section(one, own_stacks, others, worlds) for one in own]
-    return "\n\n".join(parts) + "\n"
-
-
-def _heading(stack: str) -> str:
-    return f"## Every sender with `stack={stack}`" if stack else "## Counts"
-
-
-def _summaries(experiments: Sequence[Experiment], numbers: pl.DataFrame) -> Iterator[str]:
-    """Yield what a paper's experiments do not meet in each world."""
-    for world in numbers["world"].unique(maintain_order=True):
-        text = summary_of(experiments, numbers.filter(pl.col("world") == world))
-        if text:
-            yield f"World `{world}`: {text}"
-
-
-def _overview_parts(written: _WrittenNumbers, experiments: Sequence[Experiment]) -> Iterator[str]:
-    """Yield the overview of each world: of all experiments, with another stack of those that were run."""
-    measured = set(written.numbers["experiment"])
-    papers = {name.split("/")[0] for name in measured}
-    without_run = {one.name for one in experiments if one.no_run is not None and one.paper in papers}
-    shown = [one for one in experiments if one.name in measured | without_run or not written.stack]
-    for world in written.numbers["world"].unique(maintain_order=True):
-        rows = overview_rows(written.numbers.filter(pl.col("world") == world), groups_of(shown))
-        yield f"World `{world}`:\n\n{markdown_table(OVERVIEW, rows)}"
-
-
-def _section(
-    experiment: Experiment, own_stacks: _WrittenNumbers, others: Sequence[_WrittenNumbers], worlds: Sequence[str]
-) -> str:
-    parts = [f"### {heading_of(experiment)}", _text(experiment)]
-    for world in worlds:
-        own = own_stacks.of(experiment, world)
-        if not len(own):
-            continue
-        parts.append(f"World `{world}`: {_verdict_text(own)}")
-        parts += [
-            f"With `stack={other.stack}`: {_verdict_text(rows)}"
-            for other in others
-            for rows in [other.of(experiment, world)]
-            if len(rows)
-        ]
-        for headings, rows in (
-            (NUMBERS, list(number_rows(own))),
-            (DISTRIBUTIONS, list(distribution_rows(own))),
-            (CLAIMS, list(claim_rows(own))),
-        ):
-            if rows:
-                parts.append(markdown_table(headings, iter(rows)))
-    return "\n\n".join(parts)
-
-
-def _verdict_text(numbers: pl.DataFrame) -> str:
-    verdict, reading = verdict_of_rows(numbers)
-    which = "" if reading is None else f" with `{reading}`"
-    return " ".join(part for part in (f"**{verdict}**{which}.", factors_text(numbers), reasons_text(numbers)) if part)
+        table = markdown_table(verdict_headings(list(others)), verdict_rows(own, numbers, others))
+        parts += [f"## {PAPERS.get(paper, paper)}", table, "\n".join(unmeasured(own, numbers))]
+    return "\n\n".join(part for part in parts if part) + "\n"

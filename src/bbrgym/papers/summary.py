@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Sentences on the numbers and claims of a paper: what is not met, and what the project aims at."""
+"""Verdicts on the experiments of a paper: a row each, for the documentation."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
-from bbrgym.papers.distributions import FACTORS
 from bbrgym.papers.experiment import Experiment
-from bbrgym.papers.tables import outside, positive, shares_of_single_seeds, verdict_of_rows
-
-AIMS: Mapping[float, float] = {1.25: 0.8, 1.6: 0.95}
-"""Parts of the numbers in the authors' files that are to be within a factor."""
+from bbrgym.report.papers_tables import compared, factor_shares, reasons_text, verdict_of_rows
 
 
 def heading_of(experiment: Experiment) -> str:
@@ -21,72 +16,61 @@ def heading_of(experiment: Experiment) -> str:
     return f"{experiment.name}: {experiment.title}"
 
 
-def summary_of(experiments: Sequence[Experiment], numbers: pl.DataFrame) -> str:
-    """Return in Markdown what experiments of a paper do not meet; empty if there is nothing to tell.
+def verdict_headings(others: Sequence[str]) -> list[str]:
+    """Return the headings of a paper's verdicts.
+
+    Args:
+        others: stacks, beside the experiments' own, whose verdicts stand in columns of their own.
+    """
+    own = ["experiment", "shows", "verdict", "agree, shape, no", "within 1.25, 1.6"]
+    return [*own, *(f"`stack={stack}`" for stack in others)]
+
+
+def verdict_rows(
+    experiments: Sequence[Experiment], numbers: pl.DataFrame, others: Mapping[str, pl.DataFrame]
+) -> Iterator[list[str]]:
+    """Yield the cells of `verdict_headings` for each experiment and world.
+
+    They are the verdict with the reading that has it, the numbers and claims by verdict, and the shares of the
+    published numbers within each factor.
 
     Args:
         experiments: of one paper.
-        numbers: rows of numbers.parquet of one world.
+        numbers: rows of numbers.parquet, of the experiments' own stacks.
+        others: the same by another stack of every sender.
     """
-    in_files = [one for one in experiments if one.reference is not None]
-    return "\n\n".join(part for part in (_unmet(experiments, numbers), _aims(in_files, numbers)) if part)
-
-
-def _unmet(experiments: Sequence[Experiment], numbers: pl.DataFrame) -> str:
-    """Return which experiments have the verdict no, with links to their causes."""
-    parts = []
     for experiment in experiments:
-        rows = numbers.filter(pl.col("experiment") == experiment.name)
-        if len(rows) and verdict_of_rows(rows)[0] == "no":
-            unmet, verdicts = rows.filter(pl.col("verdict") == "no"), rows["verdict"].count()
-            parts.append(f"[{experiment.id}](#{_anchor(heading_of(experiment))}) ({len(unmet)} of {verdicts})")
-    if not parts:
+        own = numbers.filter(pl.col("experiment") == experiment.name)
+        if not len(own):
+            yield [f"`{experiment.id}`", experiment.title, "not run", *[""] * (2 + len(others))]
+        worlds = own["world"].unique(maintain_order=True).to_list()
+        for world in worlds:
+            where = f" in `{world}`" if len(worlds) > 1 else ""
+            rows = own.filter(pl.col("world") == world)
+            yield [
+                f"`{experiment.id}`{where}",
+                experiment.title,
+                _verdict(rows),
+                ", ".join(str(sum(one == verdict for one in rows["verdict"])) for verdict in ("agrees", "shape", "no")),
+                ", ".join(f"{100 * share:.0f} %" for share in factor_shares(rows)),
+                *(_verdict(_of(other, experiment, world)) for other in others.values()),
+            ]
+
+
+def unmeasured(experiments: Sequence[Experiment], numbers: pl.DataFrame) -> Iterator[str]:
+    """Yield a sentence for each experiment of which something was not measured."""
+    for experiment in experiments:
+        reasons = reasons_text(numbers.filter(pl.col("experiment") == experiment.name))
+        if experiment.no_run or reasons:
+            yield f"- `{experiment.id}`: {experiment.no_run or reasons}"
+
+
+def _of(numbers: pl.DataFrame, experiment: Experiment, world: str) -> pl.DataFrame:
+    return numbers.filter((pl.col("experiment") == experiment.name) & (pl.col("world") == world))
+
+
+def _verdict(rows: pl.DataFrame) -> str:
+    if not len(compared(rows)):
         return ""
-    return (
-        f"Verdict no, with the numbers and claims that are not met; each section tells the cause: {', '.join(parts)}."
-    )
-
-
-def _anchor(heading: str) -> str:
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-
-
-def _aims(in_files: Sequence[Experiment], numbers: pl.DataFrame) -> str:
-    """Return whether the numbers in the authors' files meet `AIMS`, and where those lie that do not."""
-    rows = positive(numbers.filter(pl.col("experiment").is_in([one.name for one in in_files])))
-    if not len(rows):
-        return ""
-    names = ", ".join(one.id for one in in_files if one.name in set(rows["experiment"]))
-    parts = [f"The authors' files hold {len(rows)} numbers above 0 ({names})."]
-    parts += [_aim(factor, len(outside(rows, factor)), len(rows)) for factor in FACTORS]
-    single = [part for part in shares_of_single_seeds(rows) if part is not None]
-    if single:
-        shares = " and ".join(f"{100 * part:.1f}" for part in single)
-        factors = " and ".join(f"{factor:g}" for factor in FACTORS)
-        parts.append(
-            f"Single runs of ours are within {factors} of the mean of the others in {shares} % of the cases, so the "
-            "authors' single runs could not be expected nearer to our means if chance alone parted them."
-        )
-    far = outside(rows, FACTORS[-1])
-    if len(far):
-        parts.append(f"The {len(far)} outside {FACTORS[-1]:g}, by place: {_places(in_files, far)}.")
-    return " ".join(parts)
-
-
-def _aim(factor: float, missing: int, numbers: int) -> str:
-    aim = AIMS[factor]
-    over = missing - int((1 - aim) * numbers + 1e-9)
-    end = "reached" if over <= 0 else f"missed by {over} number{'s' if over > 1 else ''}"
-    return (
-        f"{100 * (1 - missing / numbers):.1f} % are within a factor of {factor:g}: the aim of {100 * aim:g} % is {end}."
-    )
-
-
-def _places(in_files: Sequence[Experiment], rows: pl.DataFrame) -> str:
-    """Return how many numbers lie at which points of the sweeps, with their experiments and variants."""
-    titles = {one.name: one.sweep.title for one in in_files if one.sweep is not None}
-    at: dict[str, list[str]] = {}
-    for row in rows.sort("at", maintain_order=True).iter_rows(named=True):
-        name = row["experiment"]
-        at.setdefault(f"{titles[name]} of {row['at']:g}", []).append(f"{name.split('/')[1]} {row['variant']}")
-    return "; ".join(f"{point}: {len(of)} ({', '.join(of)})" for point, of in at.items())
+    verdict, reading = verdict_of_rows(rows)
+    return verdict if reading is None else f"{verdict} ({reading})"

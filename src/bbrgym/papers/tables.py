@@ -69,12 +69,6 @@ def positive(numbers: pl.DataFrame) -> pl.DataFrame:
     return numbers.filter(pl.col("claim").is_null() & (pl.col("published") > 0))
 
 
-def outside(numbers: pl.DataFrame, factor: float) -> pl.DataFrame:
-    """Return the rows of numbers above 0 that the measured ones are not within a factor of."""
-    ratio = pl.col("measured") / pl.col("published")
-    return numbers.filter(~ratio.is_between(1 / factor, factor).fill_null(value=False))
-
-
 def _ratios(positive: pl.DataFrame) -> list[float]:
     """Return measured / published of each row."""
     return [_ratio(row) for row in positive.iter_rows(named=True)]
@@ -150,14 +144,10 @@ def claim_rows(numbers: pl.DataFrame) -> Iterator[list[str]]:
         yield [row["claim"], shown(row["less"]), shown(row["than"]), row["verdict"], row["source"]]
 
 
-def factors_text(numbers: pl.DataFrame) -> str:
+def factor_shares(numbers: pl.DataFrame) -> list[float]:
     """Return the parts of the published numbers that are met within `FACTORS`; empty for few numbers."""
     ratios = _ratios(positive(numbers))
-    if len(ratios) < _FEW_FACTORS:
-        return ""
-    shares = zip(_within(ratios), FACTORS, strict=True)
-    parts = [f"{100 * part:.0f} % within a factor of {factor:g}" for part, factor in shares]
-    return f"{len(ratios)} numbers: {', '.join(parts)}."
+    return _within(ratios) if len(ratios) >= _FEW_FACTORS else []
 
 
 def reasons_text(numbers: pl.DataFrame) -> str:

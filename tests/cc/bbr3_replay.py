@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Replay of a kernel's BBRv3 trace through cc/: how many ACKs are equal, and the first that is not.
 
-usage: python benchmarks/replay.py FILE.csv.gz [--variant bbr3] [--initial-cwnd 10] [--all]
+usage: python tests/cc/bbr3_replay.py FILE.csv.gz [--variant bbr3] [--initial-cwnd 10] [--all]
 
 A trace has every ACK, lost packet and change of the loss state that a sender with google/bbr's tcp_bbr.c saw, and what
 the algorithm decided on each: phase, window, pacing rate, bounds. Its draws are splitmix64 from state 1. Equal means
