@@ -4,10 +4,10 @@
 from typing import Any
 
 import polars as pl
-from bbrgym.report.papers_summary import unmeasured, verdict_headings, verdict_rows
 
 from bbrgym.papers.experiment import Experiment
 from bbrgym.papers.numbers_table import SHARE_COLUMNS, numbers_table
+from bbrgym.papers.summary import unmeasured, verdict_headings, verdict_rows
 
 
 def experiment(name: str, **fields: Any) -> Experiment:

@@ -18,11 +18,8 @@ from bbrgym.papers.experiment import Experiment
 from bbrgym.papers.figures import experiment_figures
 from bbrgym.papers.numbers_table import numbers_table
 from bbrgym.papers.results import ReproducedExperiment
-from bbrgym.report.markdown import markdown_table
-from bbrgym.report.page import Item, Page, Section
-from bbrgym.report.papers_figures import experiment_figures
-from bbrgym.report.papers_summary import heading_of, unmeasured, verdict_headings, verdict_rows
-from bbrgym.report.papers_tables import (
+from bbrgym.papers.summary import heading_of, unmeasured, verdict_headings, verdict_rows
+from bbrgym.papers.tables import (
     CLAIMS,
     DISTRIBUTIONS,
     NUMBERS,
@@ -34,6 +31,8 @@ from bbrgym.report.papers_tables import (
     reasons_text,
     table_of,
 )
+from bbrgym.report.markdown import markdown_table
+from bbrgym.report.page import Item, Page, Section
 from bbrgym.report.report_files import write_report_files
 from bbrgym.runs.atomic_files import write_text
 from bbrgym.runs.provenance import commit_of

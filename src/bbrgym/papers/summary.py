@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 
 from bbrgym.papers.experiment import Experiment
-from bbrgym.report.papers_tables import compared, factor_shares, reasons_text, verdict_of_rows
+from bbrgym.papers.tables import compared, factor_shares, reasons_text, verdict_of_rows
 
 
 def heading_of(experiment: Experiment) -> str:

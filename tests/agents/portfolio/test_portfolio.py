@@ -13,8 +13,6 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from bbrgym.agents.portfolio.probe import histories
-from bbrgym.agents.portfolio.probe_features import settings_held
 from small_portfolio import files, small
 from tiny import SCENARIO, interrupt, run
 
@@ -280,65 +278,10 @@ def test_two_choices_are_exported_as_one_network(reselecting: Path, tmp_path: Pa
     assert isinstance(agent, PortfolioAgent)
     exported = torch.jit.load(export(reselecting, "torchscript", output=tmp_path / "agent.pt"))
     history = np.random.default_rng(3).random((6, 1, agent.routine.width), np.float32)
-    looks = np.arange(6) % 2
-    chosen = exported(torch.from_numpy(history[:, 0]), torch.from_numpy(looks[:, None].astype(np.float32))).numpy()
-    for row, look, setting in zip(history, looks.tolist(), chosen, strict=True):
-        assert (agent.choose(list(row), look=look) == setting).all()
-
-
-class Watched:
-    """A tuner that keeps its actions."""
-
-    def __init__(self, tuner: Any, actions: list[Any]) -> None:
-        self.tuner, self.actions = tuner, actions
-
-    def act(self, observations: Any, begun: Any) -> Any:
-        self.actions.append(self.tuner.act(observations, begun))
-        return self.actions[-1]
-
-
-@pytest.mark.parametrize("view", ["each", "host"])
-def test_one_of_each_flow_probes_from_the_start_of_its_flow(view: str, tmp_path: Path) -> None:
-    folder = run(tmp_path / "run", **small(env={"name": "multi", "view": view}))
-    assert files(run(tmp_path / "again", **small(env={"name": "multi", "view": view}, threads=2))) == files(folder)
-    if view == "host":
-        with pytest.raises(bbrgym.ConfigError, match=r"view: 'host' needs the measurements of other flows"):
-            export(folder, "c")
-    agent, arguments = load_agent(folder)
-    assert isinstance(agent, PortfolioAgent)
-    assert agent.is_per_flow
-    assert arguments["view"] == view
-    scenario = load_scenario(
-        {
-            **read_scenario("rtt_fairness"),
-            "duration_s": 4.0,
-            "flows": [
-                {"name": "early", "rtt_ms": 10, "role": "learner"},
-                {"name": "late", "rtt_ms": 50, "role": "learner", "start_s": 1.2},
-            ],
-        }
-    )
-    rollout = make_rollout(options_for(agent, **{**arguments, "world": "twin", "scenario": [scenario]}), [3])
-    held: dict[int, list[Any]] = {}
-
-    def watched(seeds: Any) -> Any:
-        return Watched(agent.tuner(seeds), held.setdefault(len(held), []))
-
-    rollout.begin(watched)
-    while not rollout.advance().all():
-        pass
-    rollout.close()
-    for actions, intervals in zip(held.values(), (8, 6), strict=True):
-        assert len(actions) == intervals
-        assert all((action[0] == agent.routine.setting).all() for action in actions[:2])
-        assert any((actions[2][0] == setting).all() for setting in agent.library)
-        assert all((action == actions[2]).all() for action in actions[2:])
-    references = ("knowing", "library-best", "library-oracle")
-    agents = [str(folder), *(f"{name}:{folder}" for name in references)]
-    outcome = run_evaluation(SCENARIO, {"variants": ["bbq"], "world": "twin", "draws": 2}, agent=agents)
-    assert sorted(outcome.rankings[0].scores.names) == sorted(
-        ["bbq", "portfolio-multi bbq", *(f"{name} bbq" for name in references)]
-    )
+    turns = np.arange(6) % 2
+    chosen = exported(torch.from_numpy(history[:, 0]), torch.from_numpy(turns[:, None].astype(np.float32))).numpy()
+    for row, turn, setting in zip(history, turns.tolist(), chosen, strict=True):
+        assert (agent.choose(list(row), turn=turn) == setting).all()
 
 
 def test_a_fixed_setting_is_the_same_for_each_flow_and_for_all() -> None:
@@ -379,19 +322,4 @@ def test_only_a_portfolio_has_references(tmp_path: Path) -> None:
     with pytest.raises(bbrgym.ConfigError, match="whose run holds agent grid, expected a portfolio"):
         bbrgym.evaluate(SCENARIO, [], agent=f"privileged:{folder}", world="twin", draws=1)
     with pytest.raises(bbrgym.ConfigError, match="there is no such run folder or model's file"):
-        bbrgym.evaluate(SCENARIO, [], agent=f"knowing:{tmp_path / 'none'}", world="twin", draws=1)
-
-
-# ---- trainings beside each other -----------------------------------------------------------------------------
-
-
-def test_a_training_is_compared_with_its_own_librarys_references(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[3] / "benchmarks")
-    portfolio_seeds = importlib.import_module("portfolio_seeds")
-    found = portfolio_seeds.gains(whole, argparse.Namespace(scenario=SCENARIO, draws=2, first_draw=1, world="twin"))
-    agents = [str(whole), *(f"{name}:{whole}" for name in portfolio_seeds.REFERENCES)]
-    settings = {"variants": [], "world": "twin", "split": "test", "draws": 2, "first_draw": 1, "interval_s": 0.5}
-    scores = run_evaluation(SCENARIO, settings, agent=agents).rankings[0].scores
-    for name in ("portfolio", "knowing", "library-oracle"):
-        assert (found[name] == scores[f"{name} bbq"] - scores["library-best bbq"]).all()
-    assert not found[portfolio_seeds.FIXED].any()
+        bbrgym.evaluate(SCENARIO, [], agent=f"privileged:{tmp_path / 'none'}", world="twin", draws=1)
