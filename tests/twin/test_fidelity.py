@@ -40,7 +40,7 @@ def test_every_scenario_of_the_matrix_is_valid_and_compares_like_with_like(fidel
     for name in fidelity.scenario_names():
         scenario = load_scenario(BENCHMARKS / "fidelity" / f"{name}.yaml")
         assert scenario.stack.preset == "ns3", name
-        assert any(flow.role == "learner" for flow in scenario.flows), name
+        assert any(flow.role == "tuned" for flow in scenario.flows), name
 
 
 def cell(fidelity: ModuleType, scenario: str, cc: str, jain: float = 1.0) -> Any:

@@ -28,7 +28,7 @@ class LinuxEngine(_linux.Vector):
         user_namespace: whether to act without privileges, even as root. Default: no.
         max_late_share: the share of packets written more than 1 ms late above which a run is refused at its end.
             1 accepts every run. Default: `MAX_LATE_SHARE`.
-        policy: BPF object with a policy that sets the tunables of the learner flows (docs/training.md). Default: none.
+        policy: BPF object with a policy that sets the tunables of the tuned flows (docs/training.md). Default: none.
     """
 
     def __init__(
