@@ -25,10 +25,10 @@ from report import Bystanders, command, measured_on, replace_section
 from bbrgym import _bpf
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.rollout import batch_of, options_for
-from bbrgym.agents.training.export_agent import export
-from bbrgym.agents.training.integer_policy import IntegerController, IntegerPolicy
-from bbrgym.agents.training.integer_tables import Q16
-from bbrgym.agents.training.quantise import quantise, units_of
+from bbrgym.agents.deploy.export_agent import export
+from bbrgym.agents.deploy.integer_policy import IntegerController, IntegerPolicy
+from bbrgym.agents.deploy.integer_tables import Q16
+from bbrgym.agents.deploy.quantise import quantise, units_of
 from bbrgym.envs.flow_batch import FlowBatch
 from bbrgym.errors import ConfigError
 from bbrgym.tunables import TUNABLES

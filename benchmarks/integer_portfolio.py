@@ -26,13 +26,13 @@ from portfolio_run import load_portfolio, parser_of
 from report import Bystanders, command, measured_on, replace_section
 
 from bbrgym.agents.portfolio.policy import PortfolioAgent
-from bbrgym.agents.portfolio.quantise_portfolio import given_to, quantise_portfolio
+from bbrgym.agents.deploy.quantise_portfolio import given_to, quantise_portfolio
 from bbrgym.agents.rollout import batch_of
-from bbrgym.agents.training.export_agent import export
-from bbrgym.agents.training.integer_policy import Choice, IntegerController, IntegerPolicy
-from bbrgym.agents.training.integer_probe import Look, Probe
-from bbrgym.agents.training.integer_trees import IntegerTrees
-from bbrgym.agents.training.quantise import units_of
+from bbrgym.agents.deploy.export_agent import export
+from bbrgym.agents.deploy.integer_policy import Choice, IntegerController, IntegerPolicy
+from bbrgym.agents.deploy.integer_probe import Look, Probe
+from bbrgym.agents.deploy.integer_trees import IntegerTrees
+from bbrgym.agents.deploy.quantise import units_of
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError
 from bbrgym.scenario.distribution import SPLITS

@@ -19,8 +19,8 @@ from policies import FLAT, options_of, random_policy, random_portfolio, write_he
 
 import bbrgym
 from bbrgym import _bpf
-from bbrgym.agents.training.integer_policy import Choice, IntegerPolicy
-from bbrgym.agents.training.integer_trees import IntegerTrees
+from bbrgym.agents.deploy.integer_policy import Choice, IntegerPolicy
+from bbrgym.agents.deploy.integer_trees import IntegerTrees
 
 HERE = Path(__file__).resolve().parent
 BPF = HERE.parents[1] / "linux" / "bpf"

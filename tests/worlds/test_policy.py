@@ -18,8 +18,8 @@ from build_tree import program
 from policies import options_of, random_policy, random_portfolio, shared_object
 
 import bbrgym
-from bbrgym.agents.training.integer_policy import IntegerController, IntegerPolicy
-from bbrgym.agents.training.integer_tables import Q16
+from bbrgym.agents.deploy.integer_policy import IntegerController, IntegerPolicy
+from bbrgym.agents.deploy.integer_tables import Q16
 from bbrgym.worlds import TUNABLE_COLUMNS
 
 SCENARIO: dict[str, Any] = {

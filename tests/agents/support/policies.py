@@ -16,20 +16,20 @@ from bbrgym.agents.networks import Network, head_of
 from bbrgym.agents.portfolio.network_selector import NetworkSelector
 from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork, ProbeRoutine
 from bbrgym.agents.portfolio.probe_features import AgainFeatures, ProbeFeatures
-from bbrgym.agents.portfolio.quantise_portfolio import quantise_portfolio
+from bbrgym.agents.deploy.quantise_portfolio import quantise_portfolio
 from bbrgym.agents.portfolio.selector import FitSettings
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.rollout import batch_of
-from bbrgym.agents.training.integer_policy import IntegerPolicy
-from bbrgym.agents.training.integer_tables import Integers
-from bbrgym.agents.training.policy_header import policy_header
-from bbrgym.agents.training.quantise import quantise, units_of
+from bbrgym.agents.deploy.integer_policy import IntegerPolicy
+from bbrgym.agents.deploy.integer_tables import Integers
+from bbrgym.agents.deploy.policy_header import policy_header
+from bbrgym.agents.deploy.quantise import quantise, units_of
 from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.options import Options
 from bbrgym.tunables import TUNABLES, VARIANTS
 
 ROOT = Path(__file__).resolve().parents[3]
-DRIVER = ROOT / "tests" / "agents" / "training" / "policy_driver.c"
+DRIVER = ROOT / "tests" / "agents" / "deploy" / "policy_driver.c"
 FREESTANDING = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
 FLAT = {"levels": 3, "flat": True, "tunables": ["bbr_up_gain", "bbq_alpha_us"]}
 

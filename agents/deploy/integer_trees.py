@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bbrgym.agents.training.integer_tables import Integers
+from bbrgym.agents.deploy.integer_tables import Integers
 
 
 @dataclass(frozen=True, eq=False)

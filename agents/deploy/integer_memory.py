@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bbrgym.agents.training.integer_tables import Integers
+from bbrgym.agents.deploy.integer_tables import Integers
 from bbrgym.envs.memory import Kind
 from bbrgym.worlds import Flags
 

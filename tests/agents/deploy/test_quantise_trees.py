@@ -8,9 +8,9 @@ import pytest
 import torch
 from policies import random_trees
 
-from bbrgym.agents.portfolio.quantise_trees import quantise_trees
+from bbrgym.agents.deploy.quantise_trees import quantise_trees
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
-from bbrgym.agents.training.scalar_program import ONE
+from bbrgym.agents.deploy.scalar_program import ONE
 
 FEATURES, SETTINGS = 6, 5
 

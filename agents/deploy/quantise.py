@@ -14,9 +14,9 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from bbrgym.agents.networks import Network, clipped, largest
-from bbrgym.agents.training.integer_layer import Activation, IntegerLayer
-from bbrgym.agents.training.integer_memory import KEEP_BITS, IntegerMemory
-from bbrgym.agents.training.integer_policy import (
+from bbrgym.agents.deploy.integer_layer import Activation, IntegerLayer
+from bbrgym.agents.deploy.integer_memory import KEEP_BITS, IntegerMemory
+from bbrgym.agents.deploy.integer_policy import (
     FACTOR_BITS,
     MAX_FIELD,
     Choice,
@@ -26,8 +26,8 @@ from bbrgym.agents.training.integer_policy import (
     IntegerTunable,
     Moves,
 )
-from bbrgym.agents.training.integer_probe import Probe
-from bbrgym.agents.training.integer_tables import LOG2_BITS, Q16, Integers
+from bbrgym.agents.deploy.integer_probe import Probe
+from bbrgym.agents.deploy.integer_tables import LOG2_BITS, Q16, Integers
 from bbrgym.envs.action import ActionMapping
 from bbrgym.envs.features import Feature
 from bbrgym.envs.flow_batch import FlowBatch

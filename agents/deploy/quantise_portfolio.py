@@ -12,13 +12,13 @@ from torch import Tensor, nn
 
 from bbrgym.agents.portfolio.network_selector import NetworkSelector
 from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork
-from bbrgym.agents.portfolio.quantise_trees import quantise_trees
+from bbrgym.agents.deploy.quantise_trees import quantise_trees
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
-from bbrgym.agents.training.integer_layer import Activation, IntegerLayer
-from bbrgym.agents.training.integer_policy import Choice, IntegerPolicy
-from bbrgym.agents.training.integer_probe import Look, Probe
-from bbrgym.agents.training.quantise import ObservationPlan, layer, whole_settings
-from bbrgym.agents.training.scalar_program import ONE, traced
+from bbrgym.agents.deploy.integer_layer import Activation, IntegerLayer
+from bbrgym.agents.deploy.integer_policy import Choice, IntegerPolicy
+from bbrgym.agents.deploy.integer_probe import Look, Probe
+from bbrgym.agents.deploy.quantise import ObservationPlan, layer, whole_settings
+from bbrgym.agents.deploy.scalar_program import ONE, traced
 from bbrgym.envs.flow_batch import FlowBatch
 from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch

@@ -18,13 +18,13 @@ from tiny import SCENARIO, asked
 import bbrgym
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.policy import PortfolioAgent
-from bbrgym.agents.portfolio.quantise_portfolio import quantise_portfolio
+from bbrgym.agents.deploy.quantise_portfolio import quantise_portfolio
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.rollout import batch_of, options_for
-from bbrgym.agents.training.export_agent import export
-from bbrgym.agents.training.integer_policy import IntegerController, IntegerPolicy
-from bbrgym.agents.training.policy_header import policy_header
-from bbrgym.agents.training.scalar_program import MOST, ONE, traced
+from bbrgym.agents.deploy.export_agent import export
+from bbrgym.agents.deploy.integer_policy import IntegerController, IntegerPolicy
+from bbrgym.agents.deploy.policy_header import policy_header
+from bbrgym.agents.deploy.scalar_program import MOST, ONE, traced
 from bbrgym.agents.training.train_agent import train
 from bbrgym.envs.flow_batch import FlowBatch
 from bbrgym.envs.tune_batch import TuneBatch

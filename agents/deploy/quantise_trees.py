@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
-from bbrgym.agents.training.integer_trees import IntegerTrees
-from bbrgym.agents.training.quantise import MAX_WEIGHT, shift_to
-from bbrgym.agents.training.scalar_program import MOST, ONE
+from bbrgym.agents.deploy.integer_trees import IntegerTrees
+from bbrgym.agents.deploy.quantise import MAX_WEIGHT, shift_to
+from bbrgym.agents.deploy.scalar_program import MOST, ONE
 
 
 def quantise_trees(selector: TreeSelector) -> IntegerTrees:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from bbrgym.agents.training.integer_tables import Integers, tanh
+from bbrgym.agents.deploy.integer_tables import Integers, tanh
 
 MAX_OUTPUT = (1 << 31) - 1
 

@@ -23,11 +23,11 @@ from typing import Literal
 
 import numpy as np
 
-from bbrgym.agents.training.integer_layer import IntegerLayer
-from bbrgym.agents.training.integer_memory import IntegerMemory, Memories
-from bbrgym.agents.training.integer_probe import Probe, Probing
-from bbrgym.agents.training.integer_tables import Q16, Integers, exp2, log2
-from bbrgym.agents.training.scalar_program import BITS
+from bbrgym.agents.deploy.integer_layer import IntegerLayer
+from bbrgym.agents.deploy.integer_memory import IntegerMemory, Memories
+from bbrgym.agents.deploy.integer_probe import Probe, Probing
+from bbrgym.agents.deploy.integer_tables import Q16, Integers, exp2, log2
+from bbrgym.agents.deploy.scalar_program import BITS
 
 MAX_FIELD = 1 << 40
 """Largest value of a measurement; larger ones count as this, negative ones as 0."""

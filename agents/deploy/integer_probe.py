@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bbrgym.agents.training.integer_layer import IntegerLayer
-from bbrgym.agents.training.integer_tables import Integers
-from bbrgym.agents.training.integer_trees import IntegerTrees
-from bbrgym.agents.training.scalar_program import BITS, ScalarProgram
+from bbrgym.agents.deploy.integer_layer import IntegerLayer
+from bbrgym.agents.deploy.integer_tables import Integers
+from bbrgym.agents.deploy.integer_trees import IntegerTrees
+from bbrgym.agents.deploy.scalar_program import BITS, ScalarProgram
 
 
 @dataclass(frozen=True, eq=False)

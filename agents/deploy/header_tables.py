@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bbrgym.agents.training.integer_layer import IntegerLayer
-from bbrgym.agents.training.integer_policy import IntegerPolicy
-from bbrgym.agents.training.integer_probe import Look
-from bbrgym.agents.training.integer_trees import IntegerTrees
+from bbrgym.agents.deploy.integer_layer import IntegerLayer
+from bbrgym.agents.deploy.integer_policy import IntegerPolicy
+from bbrgym.agents.deploy.integer_probe import Look
+from bbrgym.agents.deploy.integer_trees import IntegerTrees
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from bbrgym.agents.training.integer_tables import EXP2_TABLE, LOG2_BITS, Integers, log2, on_line
+from bbrgym.agents.deploy.integer_tables import EXP2_TABLE, LOG2_BITS, Integers, log2, on_line
 from bbrgym.errors import ConfigError
 from bbrgym.worlds import Flags
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import jinja2
 
-from bbrgym.agents.training.header_tables import HeaderTables
-from bbrgym.agents.training.integer_memory import KEEP_BITS, MAX_AVERAGED, MAX_SUM
-from bbrgym.agents.training.integer_policy import Choice, IntegerPolicy, IntegerTunable
-from bbrgym.agents.training.integer_tables import EXP2_TABLE, LOG2_TABLE, Q16, TANH_TABLE
-from bbrgym.agents.training.scalar_program import LN_2_Q30, LOG2_E_Q30, OPERATIONS
+from bbrgym.agents.deploy.header_tables import HeaderTables
+from bbrgym.agents.deploy.integer_memory import KEEP_BITS, MAX_AVERAGED, MAX_SUM
+from bbrgym.agents.deploy.integer_policy import Choice, IntegerPolicy, IntegerTunable
+from bbrgym.agents.deploy.integer_tables import EXP2_TABLE, LOG2_TABLE, Q16, TANH_TABLE
+from bbrgym.agents.deploy.scalar_program import LN_2_Q30, LOG2_E_Q30, OPERATIONS
 
 FORMAT = 2
 """Version of the shared object's entry, as world/policy.cpp has it."""

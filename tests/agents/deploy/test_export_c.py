@@ -19,11 +19,11 @@ from torch import nn
 import bbrgym
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.rollout import batch_of
-from bbrgym.agents.training.export_agent import export
-from bbrgym.agents.training.integer_policy import MAX_FIELD, Choice, IntegerController, IntegerPolicy, IntegerTunable
-from bbrgym.agents.training.integer_tables import Q16, exp2, log2, tanh
-from bbrgym.agents.training.policy_header import policy_header
-from bbrgym.agents.training.quantise import quantise
+from bbrgym.agents.deploy.export_agent import export
+from bbrgym.agents.deploy.integer_policy import MAX_FIELD, Choice, IntegerController, IntegerPolicy, IntegerTunable
+from bbrgym.agents.deploy.integer_tables import Q16, exp2, log2, tanh
+from bbrgym.agents.deploy.policy_header import policy_header
+from bbrgym.agents.deploy.quantise import quantise
 from bbrgym.envs.tune_batch import TuneBatch
 
 pytestmark = pytest.mark.usefixtures("undrawn_file")
