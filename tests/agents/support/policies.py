@@ -13,15 +13,13 @@ import torch
 from torch import nn
 
 from bbrgym.agents.networks import Network, head_of
-from bbrgym.agents.portfolio.network_selector import NetworkSelector
 from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork, ProbeRoutine
 from bbrgym.agents.portfolio.probe_features import AgainFeatures, ProbeFeatures
 from bbrgym.agents.deploy.quantise_portfolio import quantise_portfolio
-from bbrgym.agents.portfolio.selector import FitSettings
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.deploy.integer_policy import IntegerPolicy
-from bbrgym.agents.deploy.integer_tables import Integers
+from bbrgym.agents.deploy.fixed_point import Integers
 from bbrgym.agents.deploy.policy_header import policy_header
 from bbrgym.agents.deploy.quantise import quantise, units_of
 from bbrgym.envs.flow_batch import FlowOptions
@@ -66,11 +64,10 @@ def random_portfolio(
     flows: int = 1,
     intervals: int = 2,
     variant: str = "bbr-mix",
-    has_trees: bool = False,
-    looks: int = 1,
+    reselects: bool = False,
     is_per_flow: bool = False,
 ) -> IntegerPolicy:
-    """A portfolio of random settings and weights, or trees, in integers."""
+    """A portfolio of random settings and trees, in integers."""
     options = options_of(is_per_flow=is_per_flow, variant=variant, features="memory", max_learners=flows)
     batch = batch_of(1, options)
     generator = torch.Generator().manual_seed(7)
@@ -79,20 +76,12 @@ def random_portfolio(
     width = batch.observation.width
     probe = ProbeFeatures(intervals, flows)
     networks = []
-    for features in (probe, AgainFeatures(probe, batch.scaling.names))[:looks]:
-        count = len(features.names)
-        selector = random_trees(count, 4, generator) if has_trees else _random_selector(count, 4, generator)
+    for features in (probe, AgainFeatures(probe, batch.scaling.names))[: 1 + reselects]:
+        selector = random_trees(len(features.names), 4, generator)
         networks.append(PortfolioNetwork(features, selector, settled, intervals, width))
     routine = ProbeRoutine(batch.scaling.default, intervals, width)
     agent = PortfolioAgent("random", networks, routine, networks[0].selector, is_per_flow=is_per_flow)
     return quantise_portfolio(agent, batch, options)
-
-
-def _random_selector(features: int, settings: int, generator: torch.Generator) -> NetworkSelector:
-    selector = NetworkSelector(features, settings, FitSettings(hidden=(8, 6), members=3))
-    for tensor in selector.parameters():
-        nn.init.normal_(tensor, std=0.5, generator=generator)
-    return selector
 
 
 def random_trees(
