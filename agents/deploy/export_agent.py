@@ -25,15 +25,15 @@ from typing import Any, Literal, get_args
 
 import torch
 
+from bbrgym.agents.deploy.policy_header import policy_header
+from bbrgym.agents.deploy.quantise import quantise
+from bbrgym.agents.deploy.quantise_portfolio import quantise_portfolio
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork
 from bbrgym.agents.portfolio.policy import PortfolioAgent
-from bbrgym.agents.deploy.quantise_portfolio import quantise_portfolio
 from bbrgym.agents.rollout import batch_of, options_for
 from bbrgym.agents.training.about import KEY, about_agent
 from bbrgym.agents.training.folder import TrainingFolder
-from bbrgym.agents.deploy.policy_header import policy_header
-from bbrgym.agents.deploy.quantise import quantise
 from bbrgym.atomic_files import write_atomically
 from bbrgym.checksum import add_checksum, with_onnx_checksum
 from bbrgym.errors import ConfigError, MissingExtraError, nearest

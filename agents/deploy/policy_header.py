@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes a policy in integer arithmetic as one C header: its sizes and tables, and the runtime that all policies share."""
+"""Writes a policy in integer arithmetic as one C header: sizes, tables, and the runtime that all policies share."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _HEADER = """\
  * The policy of an agent, {agent}, that sets tunables of {variant} every {interval_us} us. Written by
  * `bbrgym export --format c`: integers only, no libc, no allocation.
  *
- *   struct policy_state state = {{0}};    tunables = the current ones         policy_begin(&state);
- *   every interval:                     fields, flows = the measurements    policy_decide(&state);   tunables = the new ones
+ *   struct policy_state state = {{0}};   tunables = the current ones       policy_begin(&state);
+ *   every interval:                    fields, flows = the measurements  policy_decide(&state); tunables = the new ones
  *
  * With BBRGYM_POLICY_ENTRY defined it is a shared object that simulated worlds load (world/policy.hpp).
  */
@@ -80,14 +80,14 @@ def _sizes(policy: IntegerPolicy) -> Iterator[str]:
     yield f'#define POLICY_VARIANT "{policy.variant}"'
     yield f"#define POLICY_INTERVAL_US {policy.interval_us}"
     yield f"#define POLICY_HOLD {policy.hold}u /* intervals for which a decision holds */"
-    yield f"#define POLICY_IS_PER_FLOW {policy.is_per_flow:d} /* 0: a controller sets the tunables of all learner flows */"
+    yield f"#define POLICY_IS_PER_FLOW {policy.is_per_flow:d} /* 0: one controller for all learner flows */"
     yield f"#define POLICY_FLOWS {policy.flows}u /* largest number that a controller observes */"
     yield f"#define POLICY_FEATURES {len(policy.features)}u"
     yield f"#define POLICY_FEATURE_BITS {16 if policy.identification is None else 20} /* behind the point */"
     yield f"#define POLICY_MEMORIES {len(policy.memory)}u /* numbers that are remembered of each flow */"
     yield f"#define POLICY_MAX_FIELD INT64_C({MAX_FIELD}) /* a larger measurement counts as this */"
     yield f"#define POLICY_SETTINGS {settings}u"
-    yield f"#define POLICY_CHOICES {settings - (policy.identification is not None)}u /* 0: an output for each tunable */"
+    yield f"#define POLICY_CHOICES {settings - (policy.identification is not None)}u /* 0: outputs are of tunables */"
     yield "/* FIELD(name, name of the world's field, whole units in one of its) */"
     yield _calls("POLICY_FIELDS", "FIELD", ((one.name, f'"{one.source}"', one.per_unit) for one in policy.fields))
     yield "/* TUNABLE(name, kind in tunables.def, whole units in one) */"
@@ -140,7 +140,7 @@ def _tables(policy: IntegerPolicy) -> Iterator[str]:
 
 def _network_sizes(policy: IntegerPolicy) -> Iterator[str]:
     layers = policy.layers
-    targets = [f"layers[{(len(layers) - 1 - number) % 2}]" for number in range(len(layers))]  # the last one is layers[0]
+    targets = [f"layers[{place % 2}]" for place in reversed(range(len(layers)))]  # the last one is layers[0]
     yield "#define POLICY_IDENTIFICATION 0u /* it is a network */"
     yield f"#define POLICY_IS_POOLED {policy.is_pooled:d} /* it observes mean, minimum and maximum over active flows */"
     yield f"#define POLICY_VIEW {policy.view}u /* inputs from one interval */"
@@ -148,7 +148,7 @@ def _network_sizes(policy: IntegerPolicy) -> Iterator[str]:
     yield f"#define POLICY_WIDEST {max(len(one.biases) for one in layers)}u"
     yield f"#define POLICY_IS_RELATIVE {not isinstance(policy.head, Choice) and policy.head.is_relative:d}"
     yield f"#define POLICY_USES_TANH {any(one.activation == 'tanh' for one in layers):d}"
-    yield "/* LAYER(number, its inputs, its outputs, number of inputs, number of outputs, digits of weights, function) */"
+    yield "/* LAYER(number, inputs, outputs, number of these inputs and outputs, digits of the weights, function) */"
     rows = (
         (number, source, target, *one.weights.shape[::-1], one.shift, one.activation)
         for number, (one, source, target) in enumerate(zip(layers, ["inputs", *targets], targets, strict=False))
@@ -205,9 +205,7 @@ def _portfolio_tables(identification: Identification) -> Iterator[str]:
     yield _row("uint32_t policy_roots[POLICY_TREES]", roots)
 
 
-def _nodes(
-    trees: IntegerTrees, operands: Sequence[int], first_node: int, first_leaf: int
-) -> Iterator[tuple[Any, ...]]:
+def _nodes(trees: IntegerTrees, operands: Sequence[int], first_node: int, first_leaf: int) -> Iterator[tuple[Any, ...]]:
     """Yield threshold, operand and other node of each node, numbered from the first node and leaf of these trees on."""
     rows = zip(trees.thresholds.tolist(), trees.features.tolist(), trees.others.tolist(), strict=True)
     for threshold, feature, other in rows:

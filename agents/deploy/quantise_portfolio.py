@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Turns a portfolio agent into a policy in integer arithmetic, which identifies the path, chooses and holds as it does."""
+"""Turns a portfolio agent into a policy in integer arithmetic, which identifies the path and chooses as it does."""
 
 from __future__ import annotations
 

@@ -49,6 +49,7 @@ def traced(function: Callable[[Tensor], Tensor], example: Tensor, is_input: Flag
         result = function(example)
     return writer.program(result)
 
+
 _Operands = NDArray[np.int64]
 """Array of operands: constants below 0 (-1 - number), then inputs, then results."""
 

@@ -21,6 +21,7 @@ from tiny import SCENARIO, interrupt, run
 
 import bbrgym
 from bbrgym.agents.base import Constant
+from bbrgym.agents.deploy.export_agent import export
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.probe import histories
@@ -29,7 +30,6 @@ from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.rollout import make_rollout, options_for
 from bbrgym.agents.training import loop
 from bbrgym.agents.training.draws import training_draws
-from bbrgym.agents.deploy.export_agent import export
 from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.envs.library import load_library
 from bbrgym.envs.observation import FEATURE_LISTS
