@@ -76,6 +76,7 @@ def _source(name: str) -> str:
 
 def _sizes(policy: IntegerPolicy) -> Iterator[str]:
     settings = len(policy.head.values) if isinstance(policy.head, Choice) else 0
+    choices = settings if policy.identification is None else settings - 1
     yield f'#define POLICY_AGENT "{policy.agent}"'
     yield f'#define POLICY_VARIANT "{policy.variant}"'
     yield f"#define POLICY_INTERVAL_US {policy.interval_us}"
@@ -86,8 +87,8 @@ def _sizes(policy: IntegerPolicy) -> Iterator[str]:
     yield f"#define POLICY_FEATURE_BITS {16 if policy.identification is None else 20} /* behind the point */"
     yield f"#define POLICY_MEMORIES {len(policy.memory)}u /* numbers that are remembered of each flow */"
     yield f"#define POLICY_MAX_FIELD INT64_C({MAX_FIELD}) /* a larger measurement counts as this */"
-    yield f"#define POLICY_SETTINGS {settings}u"
-    yield f"#define POLICY_CHOICES {settings - (policy.identification is not None)}u /* 0: outputs are of tunables */"
+    yield f"#define POLICY_SETTINGS {settings}u /* the choices, and the one of the identification */"
+    yield f"#define POLICY_CHOICES {choices}u /* settings with an output each; 0: each tunable has one */"
     yield "/* FIELD(name, name of the world's field, whole units in one of its) */"
     yield _calls("POLICY_FIELDS", "FIELD", ((one.name, f'"{one.source}"', one.per_unit) for one in policy.fields))
     yield "/* TUNABLE(name, kind in tunables.def, whole units in one) */"
