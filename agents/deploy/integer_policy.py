@@ -83,6 +83,7 @@ class IntegerTunable:
     Attributes:
         name: name of the tunable.
         unit: its unit in the table of tunables.
+        per_unit: whole units in one of that.
         scale: ``log``, ``linear`` or ``whole``.
         low: smallest value.
         high: largest value.
@@ -94,6 +95,7 @@ class IntegerTunable:
 
     name: str
     unit: str
+    per_unit: int
     scale: Literal["log", "linear", "whole"]
     low: int
     high: int

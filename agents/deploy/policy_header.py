@@ -92,8 +92,7 @@ def _sizes(policy: IntegerPolicy) -> Iterator[str]:
     yield "/* FIELD(name, name of the world's field, whole units in one of its) */"
     yield _calls("POLICY_FIELDS", "FIELD", ((one.name, f'"{one.source}"', one.per_unit) for one in policy.fields))
     yield "/* TUNABLE(name, kind in tunables.def, whole units in one) */"
-    units = ((one.name, one.unit, Q16 if one.unit == "ratio" else 1) for one in policy.tunables)
-    yield _calls("POLICY_TUNABLES", "TUNABLE", units)
+    yield _calls("POLICY_TUNABLES", "TUNABLE", ((one.name, one.unit, one.per_unit) for one in policy.tunables))
 
 
 def _tables(policy: IntegerPolicy) -> Iterator[str]:

@@ -35,7 +35,7 @@ from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import NOT_BELOW, WHOLE_NUMBERS, Coordinates, TunableScaling
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError
-from bbrgym.tunables import TUNABLES, VARIANTS, Tunable
+from bbrgym.tunables import TUNABLES, VARIANTS
 from bbrgym.worlds import Table
 from bbrgym.worlds.fields import FLOW_FIELDS
 
@@ -248,7 +248,7 @@ def shift_to(size: float, most: int) -> int:
 
 def _tunable(name: str, scaling: TunableScaling) -> IntegerTunable:
     table = TUNABLES[name]
-    units, bound = units_of(table), NOT_BELOW.get(name)
+    units, bound = Q16 if table.unit == "ratio" else 1, NOT_BELOW.get(name)
     low = math.ceil(table.low * units)
     scale: Literal["log", "linear", "whole"] = "log" if table.scale == "log" else "linear"
     scale = "whole" if table.unit in WHOLE_NUMBERS else scale
@@ -259,6 +259,7 @@ def _tunable(name: str, scaling: TunableScaling) -> IntegerTunable:
     return IntegerTunable(
         name=name,
         unit=table.unit,
+        per_unit=units,
         scale=scale,
         low=low,
         high=math.floor(table.high * units),
@@ -267,11 +268,6 @@ def _tunable(name: str, scaling: TunableScaling) -> IntegerTunable:
         not_below=scaling.names.index(bound) if bound in scaling.names else -1,
         least=least,
     )
-
-
-def units_of(tunable: Tunable) -> int:
-    """Return the whole units in one unit of a tunable."""
-    return Q16 if tunable.unit == "ratio" else 1
 
 
 def _head(
@@ -296,6 +292,6 @@ def whole_settings(
     values: Table, coordinates: Coordinates, tunables: tuple[IntegerTunable, ...]
 ) -> tuple[Integers, Integers]:
     """Return settings in whole units, and their positions: [..., tunables] all."""
-    whole = np.rint(values * [units_of(TUNABLES[one.name]) for one in tunables]).astype(np.int64)
+    whole = np.rint(values * [one.per_unit for one in tunables]).astype(np.int64)
     positions = np.rint((coordinates.astype(np.float64) + 1.0) * (Q16 / 2)).astype(np.int64)
     return np.clip(whole, [one.low for one in tunables], [one.high for one in tunables]), positions

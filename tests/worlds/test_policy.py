@@ -19,7 +19,6 @@ from compiled_policies import CompiledPolicy, Controller, shared_object
 from policies import in_whole_units, options_of, random_policy, random_portfolio
 
 import bbrgym
-from bbrgym.agents.deploy.fixed_point import Q16
 from bbrgym.worlds import TUNABLE_COLUMNS
 
 SCENARIO: dict[str, Any] = {
@@ -60,7 +59,7 @@ class Steps:
         self.compiled, self.policy, self.world = compiled, compiled.policy, world
         policy = self.policy
         self._columns = [TUNABLE_COLUMNS[tunable.name] for tunable in policy.tunables]
-        self._units = np.array([Q16 if tunable.unit == "ratio" else 1 for tunable in policy.tunables])
+        self._units = np.array([tunable.per_unit for tunable in policy.tunables])
         self._controllers: dict[tuple[int, ...], Controller] = {}
         self._intervals = 0
 

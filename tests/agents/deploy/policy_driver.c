@@ -21,7 +21,6 @@ struct member {
 #define MEMBER(name, element)                                                                                          \
     {#name, offsetof(struct policy_state, name), sizeof((struct policy_state *)0)->name, sizeof((struct policy_state *)0)->element}
 
-extern const struct member members[];
 const struct member members[] = {
     MEMBER(fields, fields[0][0]),
     MEMBER(tunables, tunables[0]),
@@ -42,45 +41,33 @@ const struct member members[] = {
     {NULL, 0, 0, 0},
 };
 
-extern const uint64_t state_bytes;
 const uint64_t state_bytes = sizeof(struct policy_state);
 
-void begin(struct policy_state *state, const int64_t *tunables);
 void begin(struct policy_state *state, const int64_t *tunables) { bbrgym_policy.begin(state, tunables); }
 
-void decide(struct policy_state *state, const int64_t *fields, uint32_t flows, int64_t *tunables);
 void decide(struct policy_state *state, const int64_t *fields, uint32_t flows, int64_t *tunables)
 {
     bbrgym_policy.decide(state, fields, flows, tunables);
 }
 
-void find_features(struct policy_state *state);
 void find_features(struct policy_state *state) { policy_find_features(state); }
 
-int64_t log_2(int64_t x);
 int64_t log_2(int64_t x) { return policy_log2((uint64_t)x); }
 
 #if POLICY_IDENTIFICATION > 0
-void run_program(struct policy_state *state);
 void run_program(struct policy_state *state) { policy_run_program(state); }
 
-int64_t number(const struct policy_state *state, uint32_t operand);
 int64_t number(const struct policy_state *state, uint32_t operand) { return policy_number(state, operand); }
 
-void sum_trees(struct policy_state *state);
 void sum_trees(struct policy_state *state) { policy_sum_trees(state, 0, POLICY_FIRST_TREES); }
 #else
-void act(struct policy_state *state);
 void act(struct policy_state *state) { policy_act(state); }
 #if POLICY_USES_TANH
-int64_t tanh_q16(int64_t x);
 int64_t tanh_q16(int64_t x) { return policy_tanh((int32_t)x); }
 #endif
 #if POLICY_CHOICES == 0
-int64_t power_of_2(int64_t x);
 int64_t power_of_2(int64_t x) { return policy_exp2((uint64_t)x); }
 
-void set_tunables(struct policy_state *state);
 void set_tunables(struct policy_state *state) { policy_set_tunables(state); }
 #endif
 #endif

@@ -20,6 +20,7 @@ from policies import (
     positions_at,
     random_network,
     random_policy,
+    random_portfolio,
     wild_fields,
     write_header,
 )
@@ -51,24 +52,30 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "held": ({"features": "memory", "stack": 2, "hold_intervals": 3}, {}),
     "saturating": ({"stack": 2}, {"scale": 900.0, "activation": nn.ReLU}),
 }
+PORTFOLIOS: dict[str, dict[str, Any]] = {
+    "portfolio": {"flows": 2},
+    "portfolio that reselects": {"flows": 2, "intervals": 3, "reselects": True},
+}
 
 TOLERANCE = Q16 // 1000
 """Of a position: a thousandth of the tunable's range."""
 
 
 def policy_of(kind: str) -> IntegerPolicy:
+    if kind in PORTFOLIOS:
+        return random_portfolio(**PORTFOLIOS[kind])
     arguments, how = KINDS[kind]
     return random_policy(options_of(**arguments), **how)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, *PORTFOLIOS])
 def test_decisions_are_defined_whatever_is_measured(kind: str, tmp_path: Path) -> None:
     policy = policy_of(kind)
     fields, flows = wild_fields(policy, 300)
     controller = Controller(CompiledPolicy(policy, tmp_path))
     values = np.array([controller.decide(row[:count]) for row, count in zip(fields, flows, strict=True)])
     np.testing.assert_array_equal(sanitized(policy, tmp_path, fields, flows), values)
-    assert len(np.unique(values, axis=0)) > 3, "it decides"
+    assert len(np.unique(values, axis=0)) > (1 if kind in PORTFOLIOS else 3), "it decides"
     for tunable, column in zip(policy.tunables, values.T, strict=True):
         assert tunable.low <= column.min() <= column.max() <= tunable.high
 
@@ -81,7 +88,7 @@ def test_wild_weights_do_saturate(tmp_path: Path) -> None:
     assert controller["layers"].max() == 2**31 - 1
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, *PORTFOLIOS])
 @pytest.mark.parametrize("compiler", [c for c in ("gcc", "clang") if shutil.which(c)])
 def test_the_header_is_freestanding(kind: str, compiler: str, tmp_path: Path) -> None:
     write_header(policy_of(kind), tmp_path / "policy.h")
@@ -179,7 +186,7 @@ def test_values_and_positions_are_the_environment_s(kind: str, tmp_path: Path) -
     found_again = np.array([Controller(compiled, row)["positions"] for row in values])
     again, _ = set_at(Controller(compiled), found_again)
     for index, tunable in enumerate(policy.tunables):
-        wanted = expected[:, index] * (Q16 if tunable.unit == "ratio" else 1)
+        wanted = expected[:, index] * tunable.per_unit
         grain = grain_of(tunable, wanted)
         assert (np.abs(values[:, index] - wanted) <= grain).all()
         assert (np.abs(again[:, index] - values[:, index]) <= grain).all()
@@ -238,6 +245,7 @@ def compare(agent: Any, options: Any, folder: Path, num_envs: int, steps: int) -
             current = batch._coordinates[index : index + 1]
             controller["positions"][:] = positions_at(current)[0]
             values = controller.decide(in_whole_units(policy, worlds.flow_stats[index][spec.learners][:, columns]))
+            np.testing.assert_allclose(controller["inputs"] / Q16, observations[index], atol=1e-4)
             _, reached = batch.action.apply(actions[index : index + 1], current)
             if isinstance(policy.head, Choice):
                 taken = (policy.head.values == values).all(axis=1)

@@ -14,7 +14,7 @@ from torch import nn
 from bbrgym.agents.deploy.fixed_point import MAX_FIELD, Q16, Integers
 from bbrgym.agents.deploy.integer_policy import Identification, IntegerPolicy, IntegerTrees, ScalarProgram
 from bbrgym.agents.deploy.policy_header import policy_header
-from bbrgym.agents.deploy.quantise import quantise, units_of
+from bbrgym.agents.deploy.quantise import quantise
 from bbrgym.agents.deploy.quantise_portfolio import quantise_portfolio
 from bbrgym.agents.networks import Network, head_of
 from bbrgym.agents.portfolio.policy import PortfolioAgent, PortfolioNetwork, ProbeRoutine
@@ -23,7 +23,7 @@ from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.rollout import batch_of
 from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.options import Options
-from bbrgym.tunables import TUNABLES, VARIANTS
+from bbrgym.tunables import VARIANTS
 
 FLAT = {"levels": 3, "flat": True, "tunables": ["bbr_up_gain", "bbq_alpha_us"]}
 
@@ -108,8 +108,7 @@ def random_trees(
 def first_tunables(policy: IntegerPolicy) -> Integers:
     """The preset of a policy's variant in whole units, [tunables]."""
     preset = VARIANTS[policy.variant].preset
-    units = {one.name: units_of(TUNABLES[one.name]) for one in policy.tunables}
-    return np.array([round(preset[name] * per_unit) for name, per_unit in units.items()])
+    return np.array([round(preset[one.name] * one.per_unit) for one in policy.tunables])
 
 
 def write_header(policy: IntegerPolicy, path: Path) -> Path:
