@@ -54,6 +54,10 @@ void find_features(struct policy_state *state) { policy_find_features(state); }
 
 int64_t log_2(int64_t x) { return policy_log2((uint64_t)x); }
 
+#if POLICY_CHOICES > 0
+uint32_t best(const struct policy_state *state) { return policy_best(state); }
+#endif
+
 #if POLICY_IDENTIFICATION > 0
 void run_program(struct policy_state *state) { policy_run_program(state); }
 

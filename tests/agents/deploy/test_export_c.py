@@ -34,6 +34,7 @@ from bbrgym.agents.deploy.integer_policy import Choice, IntegerPolicy, IntegerTu
 from bbrgym.agents.deploy.quantise import quantise
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.rollout import batch_of
+from bbrgym.envs.memory import FlowMemory, Remembered
 from bbrgym.envs.tune_batch import TuneBatch
 
 pytestmark = pytest.mark.usefixtures("undrawn_file")
@@ -149,6 +150,32 @@ def test_features_rise_with_their_field_and_fall_with_what_divides_it(tmp_path: 
                 found = by_column[column][:, index]
                 assert (sign * np.diff(found) >= 0).all()
                 assert 0 <= found.min() <= found.max() <= Q16
+
+
+def test_what_is_remembered_is_the_environment_s(tmp_path: Path) -> None:
+    policy = policy_of("memory")
+    names = [field.source for field in policy.fields]
+    remembered = [
+        Remembered(one.kind, names[one.field], None if one.minus < 0 else names[one.minus]) for one in policy.memory
+    ]
+    expected = FlowMemory(remembered, names, policy.interval_us / 1e6, (1, 1))
+    places = [expected.fields.index(str(one)) for one in remembered]
+    units = [1e6 if one.kind == "seconds" else 1.0 for one in remembered]
+    controller, generator = Controller(CompiledPolicy(policy, tmp_path)), np.random.default_rng(6)
+    for _ in range(200):
+        fields = np.exp2(generator.uniform(0, 30, len(names))).astype(np.int64) * (generator.random(len(names)) < 0.8)
+        controller.decide(fields[None])
+        expected.add(fields[:, None].astype(np.float64))
+        wanted = expected.extend(fields[:, None].astype(np.float64))[places, 0] * units
+        np.testing.assert_allclose(controller["remembered"], wanted, rtol=1e-4, atol=1)
+
+
+def test_the_first_of_equal_outputs_is_taken(tmp_path: Path) -> None:
+    controller = Controller(CompiledPolicy(policy_of("levels"), tmp_path))
+    for outputs, best in (([1, 2, 2, 1], 1), ([-5, -5, -5, -7], 0), ([0, 0, 0, 1], 3)):
+        controller["layers"][:] = -9
+        controller["layers"][:4] = outputs
+        assert controller.call("best") == best
 
 
 def set_at(controller: Controller, positions: Any) -> tuple[Any, Any]:
