@@ -61,10 +61,9 @@ def random_portfolio(
     intervals: int = 2,
     variant: str = "bbr-mix",
     reselects: bool = False,
-    is_per_flow: bool = False,
 ) -> IntegerPolicy:
     """A portfolio of random settings and trees, in integers."""
-    options = options_of(is_per_flow=is_per_flow, variant=variant, features="memory", max_learners=flows)
+    options = options_of(is_per_flow=False, variant=variant, features="memory", max_learners=flows)
     batch = batch_of(1, options)
     generator = torch.Generator().manual_seed(7)
     library = np.random.default_rng(7).uniform(-1, 1, (4, len(batch.scaling.names))).astype(np.float32)
@@ -76,7 +75,7 @@ def random_portfolio(
         selector = random_trees(len(features.names), 4, generator)
         networks.append(PortfolioNetwork(features, selector, settled, intervals, width))
     routine = ProbeRoutine(batch.scaling.default, intervals, width)
-    agent = PortfolioAgent("random", networks, routine, networks[0].selector, is_per_flow=is_per_flow)
+    agent = PortfolioAgent("random", networks, routine, networks[0].selector, is_per_flow=False)
     return quantise_portfolio(agent, batch, options)
 
 
