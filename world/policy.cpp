@@ -15,7 +15,7 @@
 namespace bbrgym
 {
 
-// What the header exports, see agents/training/policy.h.jinja.
+// What the header exports, see agents/deploy/policy_runtime.h.
 
 struct PolicyColumn
 {

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Training of agents: settings, the loop that all trainers share, validation, checkpoints, loggers and export."""
+"""Training of agents: settings, the loop that all trainers share, validation, checkpoints and loggers."""

@@ -14,7 +14,7 @@ pytest.importorskip("onnxruntime", reason="what is loaded")
 from stable_baselines3 import PPO, SAC
 
 import bbrgym
-from bbrgym.agents.training.export_agent import export
+from bbrgym.agents.deploy.export_agent import export
 from bbrgym.envs.tune_vec_env import TuneVecEnv
 from bbrgym.errors import ConfigError
 

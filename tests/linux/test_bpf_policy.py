@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A policy in the kernel: the verifier takes it, and it decides as the same policy does in Python."""
+"""A policy in the kernel: the verifier takes it, and it decides as the same policy does natively."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compiled_policies import CompiledPolicy, Controller
 from kernel_world import ANY_LATENESS, needs_bpf, needs_kernel, scenario
 from machine_needs import missing, needs, reason_without
 from policies import FLAT, options_of, random_policy, random_portfolio, write_header
 
 import bbrgym
 from bbrgym import _bpf
-from bbrgym.agents.training.integer_policy import Choice, IntegerPolicy
-from bbrgym.agents.training.integer_trees import IntegerTrees
+from bbrgym.agents.deploy.integer_policy import Choice, IntegerPolicy
 
 HERE = Path(__file__).resolve().parent
 BPF = HERE.parents[1] / "linux" / "bpf"
@@ -95,92 +95,60 @@ def test_a_policy_for_all_flows_is_refused(tmp_path: Path) -> None:
 
 @needs_clang
 @needs_bpf
-def test_the_kernel_decides_as_python_does(transfer: tuple[IntegerPolicy, Any]) -> None:
+def test_the_kernel_decides_as_the_native_build_does(transfer: tuple[IntegerPolicy, Any], tmp_path: Path) -> None:
     policy, result = transfer
     decisions, decision_ns, state = result["policy"]
     assert decisions > 2
     assert decision_ns > 0
-    fields, tunables, parts, inputs = unpacked(policy, bytes.fromhex(state))
-    instant = [feature.field < len(fields) and feature.per < len(fields) for feature in policy.features]
-    operands = np.pad(fields, (0, len(policy.memory)))[None]
-    numbers = policy.features_of(operands)[0]
-    assert inputs[-policy.view :][: len(numbers)][instant].tolist() == numbers[instant].tolist()
+    kernel, native = (loaded(policy, tmp_path, state) for _ in range(2))
+    native.call("find_features")  # again, which what is remembered would not bear
+    instant = [feature.field < len(policy.fields) and feature.per < len(policy.fields) for feature in policy.features]
+    assert native["features"][instant].tolist() == kernel["features"][instant].tolist()
+    assert kernel["inputs"][-policy.view :][: len(instant)].tolist() == kernel["features"].tolist()
     if policy.hold > 1 and decisions % policy.hold == 0:
         return  # the last decision was on other inputs
-    expected, expected_parts = policy.decide(inputs[None], parts[None])
-    assert (expected[0].tolist(), expected_parts[0].tolist()) == (tunables.tolist(), parts.tolist())
+    native["tunables"][:] = native["layers"][:] = 0
+    native.call("act")
+    for member in ("tunables", "positions", "layers"):
+        assert native[member].tolist() == kernel[member].tolist()
 
 
 @needs_clang
 @needs_bpf
-def test_a_portfolio_probes_and_chooses_in_the_kernel(tmp_path: Path) -> None:
-    policy = random_portfolio()
-    assert policy.probe is not None
-    assert isinstance(policy.head, Choice)
-    result = transferred(policy, compiled(policy, tmp_path))
-    state = np.frombuffer(bytes.fromhex(result["policy"][2]), portfolio_state(policy), 1)[0]
-    assert state["probed"] == policy.probe.intervals
-    assert state["chosen"] == policy.probe.choose(state["history"][None].astype(np.int64))[0]
-    assert state["tunables"].tolist() == policy.head.values[state["chosen"]].tolist()
-    names = [str(one.kind) for one in policy.memory]
-    assert state["remembered"][names.index("max")] >= state["fields"][policy.memory[names.index("max")].field]
-    verified = {row["name"]: row["verified"] for row in result["costs"]}["cong_control"]
-    assert verified < 500_000, "the kernel's limit is a million"
-
-
-@needs_clang
-@needs_bpf
-def test_a_portfolio_looks_again_in_the_kernel(tmp_path: Path) -> None:
-    policy = random_portfolio(looks=2)
+@pytest.mark.parametrize("reselects", [False, True], ids=["holds", "reselects"])
+def test_a_portfolio_chooses_in_the_kernel(reselects: bool, tmp_path: Path) -> None:
+    policy = random_portfolio(reselects=reselects)
+    assert policy.identification is not None
     assert isinstance(policy.head, Choice)
     result = transferred(policy, compiled(policy, tmp_path))
     decisions, _, raw = result["policy"]
-    state = np.frombuffer(bytes.fromhex(raw), portfolio_state(policy), 1)[0]
-    assert state["probed"] == (decisions - 1) % 2
-    assert state["tunables"].tolist() == policy.head.values[state["chosen"]].tolist()
+    kernel, native = (loaded(policy, tmp_path, raw) for _ in range(2))
+    chosen = int(kernel["chosen"][0])
+    assert kernel["observed"][0] == ((decisions - 1) % policy.identification.intervals if reselects else 0)
+    assert kernel["tunables"].tolist() == policy.head.values[chosen].tolist()
+    if not reselects:  # else the last choice may have been by what was held
+        native.call("run_program")
+        native.call("sum_trees")
+        assert native["layers"][: len(policy.head.values) - 1].argmax() == chosen
+    names = [str(one.kind) for one in policy.memory]
+    assert kernel["remembered"][names.index("max")] >= kernel["fields"][policy.memory[names.index("max")].field]
     verified = {row["name"]: row["verified"] for row in result["costs"]}["cong_control"]
     assert verified < 500_000, "the kernel's limit is a million"
 
 
-def portfolio_state(policy: IntegerPolicy) -> np.dtype[Any]:
-    """The beginning of struct policy_state of a policy that probes one flow."""
-    assert policy.probe is not None
-    memories, selectors = len(policy.memory), [look.selector for look in policy.probe.looks]
-    layers = [layer for one in selectors if not isinstance(one, IntegerTrees) for layer in one]
-    assert isinstance(policy.head, Choice)
-    widest = max(len(policy.head.values), *(len(layer.biases) for layer in layers), 0)
-    return np.dtype(
-        {
-            "names": [
-                *("fields", "tunables", "flows", "decided", "parts", "inputs", "features", "layers"),
-                *("ticks", "chosen", "remembered", "sums", "weights", "cells", "history", "probed"),
-            ],
-            "formats": [
-                (np.int64, len(policy.fields)),
-                (np.int64, len(policy.tunables)),
-                np.uint32,
-                np.uint32,
-                (np.int32, len(policy.tunables)),
-                (np.int32, max(look.count for look in policy.probe.looks) if layers else 1),
-                (np.int32, len(policy.features)),
-                (np.int32, 2 * widest),
-                np.uint32,
-                np.int32,
-                *[(np.int64, memories)] * 3,
-                (np.int64, policy.probe.program.cells),
-                (np.int32, policy.probe.intervals * policy.view),
-                np.uint32,
-            ],
-        },
-        align=True,
-    )
+def loaded(policy: IntegerPolicy, folder: Path, state: str) -> Controller:
+    """Return a native controller in the state of the kernel's."""
+    (folder / "native").mkdir(exist_ok=True)
+    controller = Controller(CompiledPolicy(policy, folder / "native"))
+    controller.load(bytes.fromhex(state))
+    return controller
 
 
 @needs_clang
 @needs_bpf
-def test_what_it_measures_is_the_transfer(transfer: tuple[IntegerPolicy, Any]) -> None:
+def test_what_it_measures_is_the_transfer(transfer: tuple[IntegerPolicy, Any], tmp_path: Path) -> None:
     policy, result = transfer
-    fields = unpacked(policy, bytes.fromhex(result["policy"][2]))[0]
+    fields = loaded(policy, tmp_path, result["policy"][2])["fields"]
     measured = dict(zip([field.name for field in policy.fields], fields.tolist(), strict=True))
     assert measured["active"] == 1
     assert 0 < measured["delivery_rate_Bps"] < 4_000_000
@@ -241,11 +209,3 @@ def test_a_scenario_without_its_variant_is_refused(program: Program) -> None:
     options = {**ANY_LATENESS, "policy": str(program("bbq"))}
     with pytest.raises(ValueError, match="policy: sets tunables of bbq, expected a flow with role tuned and that cc"):
         bbrgym.make_world("linux", scenario({"cc": "bbr"}), options=options)
-
-
-def unpacked(policy: IntegerPolicy, state: bytes) -> tuple[np.ndarray, ...]:
-    """Fields, tunables, parts and inputs of a struct policy_state."""
-    fields, tunables = len(policy.fields), len(policy.tunables)
-    wide = np.frombuffer(state, np.int64, fields + tunables)
-    narrow = np.frombuffer(state, np.int32, 2 + tunables + policy.stack * policy.view, wide.nbytes)[2:]
-    return wide[:fields], wide[fields:], narrow[:tunables].astype(np.int64), narrow[tunables:].astype(np.int64)

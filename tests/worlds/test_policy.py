@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A compiled policy sets the tunables inside a world as Python's steps with the same policy do, bit for bit."""
+"""A policy sets the tunables inside a world as it does when Python calls it between two advances, bit for bit."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ import compilers
 import numpy as np
 import pytest
 from build_tree import program
-from policies import options_of, random_policy, random_portfolio, shared_object
+from compiled_policies import CompiledPolicy, Controller, shared_object
+from policies import in_whole_units, options_of, random_policy, random_portfolio
 
 import bbrgym
-from bbrgym.agents.training.integer_policy import IntegerController, IntegerPolicy
-from bbrgym.agents.training.integer_tables import Q16
 from bbrgym.worlds import TUNABLE_COLUMNS
 
 SCENARIO: dict[str, Any] = {
@@ -46,26 +45,22 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-PORTFOLIOS: dict[str, dict[str, Any]] = {
-    "portfolio of all flows": {"flows": 3, "looks": 2},
-}
-
-
-@pytest.fixture(scope="module", params=[*KINDS, *PORTFOLIOS])
-def policy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[IntegerPolicy, Path]:
-    kind = request.param
-    made = random_portfolio(**PORTFOLIOS[kind]) if kind in PORTFOLIOS else random_policy(options_of(**KINDS[kind]))
-    return made, shared_object(made, tmp_path_factory.mktemp("policy") / "policy.so")
+@pytest.fixture(scope="module", params=[*KINDS, "portfolio"])
+def policy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[CompiledPolicy, Path]:
+    kind, folder = request.param, tmp_path_factory.mktemp("policy")
+    made = random_policy(options_of(**KINDS[kind])) if kind in KINDS else random_portfolio(flows=3, reselects=True)
+    return CompiledPolicy(made, folder), shared_object(made, folder / "policy.so")
 
 
 class Steps:
-    """The same policy, run in Python between the advances of a world."""
+    """The same policy, called from Python between the advances of a world."""
 
-    def __init__(self, policy: IntegerPolicy, world: bbrgym.World) -> None:
-        self.policy, self.world = policy, world
+    def __init__(self, compiled: CompiledPolicy, world: bbrgym.World) -> None:
+        self.compiled, self.policy, self.world = compiled, compiled.policy, world
+        policy = self.policy
         self._columns = [TUNABLE_COLUMNS[tunable.name] for tunable in policy.tunables]
-        self._units = np.array([Q16 if tunable.unit == "ratio" else 1 for tunable in policy.tunables])
-        self._controllers: dict[tuple[int, ...], IntegerController] = {}
+        self._units = np.array([tunable.per_unit for tunable in policy.tunables])
+        self._controllers: dict[tuple[int, ...], Controller] = {}
         self._intervals = 0
 
     def advance(self) -> None:
@@ -81,10 +76,10 @@ class Steps:
     def _act(self, flows: tuple[int, ...]) -> None:
         if flows not in self._controllers:
             values = np.rint(self.world.tunables()[flows[0], self._columns] * self._units).astype(np.int64)
-            self._controllers[flows] = IntegerController(self.policy, values[None])
+            self._controllers[flows] = Controller(self.compiled, values)
         columns = [self.world.flow_fields.index(field.source) for field in self.policy.fields]
-        measured = self.world.flow_stats()[list(flows)][:, columns] * [field.per_unit for field in self.policy.fields]
-        values = self._controllers[flows].decide(np.floor(measured + 0.5).astype(np.int64)[None])[0]
+        measured = in_whole_units(self.policy, self.world.flow_stats()[list(flows)][:, columns])
+        values = self._controllers[flows].decide(measured)
         names = [tunable.name for tunable in self.policy.tunables]
         for flow in flows:
             self.world.set_tunables(flow, dict(zip(names, (values / self._units).tolist(), strict=True)))
@@ -99,20 +94,21 @@ def state_of(world: bbrgym.World) -> list[bytes]:
 
 
 @pytest.mark.parametrize("name", ["twin", "ns3"])
-def test_a_world_with_a_policy_equals_steps_of_python(name: str, policy: tuple[IntegerPolicy, Path]) -> None:
-    made, path = policy
+def test_a_world_with_a_policy_equals_steps_of_python(name: str, policy: tuple[CompiledPolicy, Path]) -> None:
+    compiled, path = policy
+    made = compiled.policy
     with open_world(name, path) as alone, open_world(name) as stepped:
-        steps, seen = Steps(made, stepped), set()
+        steps, seen = Steps(compiled, stepped), set()
         while not alone.done:
             alone.advance(INTERVAL_S)
             steps.advance()
             assert state_of(alone) == state_of(stepped)
             seen.add(alone.tunables()[0].tobytes())
-        assert len(seen) > (1 if made.probe is not None else 5 // made.hold), "it decides"
+        assert len(seen) > (1 if made.identification is not None else 5 // made.hold), "it decides"
         assert not (alone.tunables()[2:3] == alone.tunables()[:1]).all(), "only tuned flows are tuned"
 
 
-def test_both_worlds_are_equal(policy: tuple[IntegerPolicy, Path]) -> None:
+def test_both_worlds_are_equal(policy: tuple[CompiledPolicy, Path]) -> None:
     with open_world("twin", policy[1]) as twin, open_world("ns3", policy[1]) as ns3:
         while not twin.done:
             twin.advance(INTERVAL_S)
@@ -121,7 +117,7 @@ def test_both_worlds_are_equal(policy: tuple[IntegerPolicy, Path]) -> None:
         np.testing.assert_array_equal(twin.summary()[0], ns3.summary()[0])
 
 
-def test_intervals_follow_one_another_within_an_advance(policy: tuple[IntegerPolicy, Path]) -> None:
+def test_intervals_follow_one_another_within_an_advance(policy: tuple[CompiledPolicy, Path]) -> None:
     with open_world("twin", policy[1]) as one, open_world("twin", policy[1]) as many:
         one.advance(3.0)
         for _ in range(6):
@@ -131,7 +127,7 @@ def test_intervals_follow_one_another_within_an_advance(policy: tuple[IntegerPol
         assert one.done
 
 
-def test_an_advance_is_of_whole_intervals(policy: tuple[IntegerPolicy, Path]) -> None:
+def test_an_advance_is_of_whole_intervals(policy: tuple[CompiledPolicy, Path]) -> None:
     with open_world("twin", policy[1]) as world:
         with pytest.raises(ValueError, match=r"is 0\.3.* s, allowed with this policy are multiples of .*0\.5"):
             world.advance(0.3)
@@ -139,7 +135,7 @@ def test_an_advance_is_of_whole_intervals(policy: tuple[IntegerPolicy, Path]) ->
         assert world.now_s == INTERVAL_S
 
 
-def test_a_run_continues_from_a_snapshot_with_what_the_policy_remembers(policy: tuple[IntegerPolicy, Path]) -> None:
+def test_a_run_continues_from_a_snapshot_with_what_the_policy_remembers(policy: tuple[CompiledPolicy, Path]) -> None:
     with open_world("twin", policy[1]) as world:
         world.advance(2.0)
         snapshot = world.save()
@@ -153,7 +149,7 @@ def test_a_run_continues_from_a_snapshot_with_what_the_policy_remembers(policy: 
         assert state_of(world) == expected
 
 
-def test_the_program_runs_it_without_python(policy: tuple[IntegerPolicy, Path]) -> None:
+def test_the_program_runs_it_without_python(policy: tuple[CompiledPolicy, Path]) -> None:
     command = [program("bbrgym-scenario"), "-", "--seed", "3", "--policy", str(policy[1]), "--json"]
     scenario = bbrgym.load_scenario(SCENARIO).resolved_json()
     done = subprocess.run(command, input=scenario, capture_output=True, text=True, timeout=300, check=False)
@@ -186,7 +182,7 @@ def test_what_is_no_policy_is_refused(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["twin", "ns3"])
-def test_a_scenario_without_its_variant_is_refused(name: str, policy: tuple[IntegerPolicy, Path]) -> None:
+def test_a_scenario_without_its_variant_is_refused(name: str, policy: tuple[CompiledPolicy, Path]) -> None:
     flows = [{**flow, "cc": "bbq"} for flow in SCENARIO["flows"]]
     with pytest.raises(ValueError, match="sets tunables of bbr-mix, expected a flow with role tuned and cc bbr-mix"):
         open_world(name, policy[1], {**SCENARIO, "flows": flows})

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the network and print its path."""
-    from bbrgym.agents.training.export_agent import export  # imports PyTorch, which no other command needs
+    from bbrgym.agents.deploy.export_agent import export  # imports PyTorch, which no other command needs
 
     path = export(options.run_dir, options.format, checkpoint=options.checkpoint, output=options.output)
     print_results(f"exported: {path}")

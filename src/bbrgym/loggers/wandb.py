@@ -36,7 +36,7 @@ _FIGURE_DPI = 120
 _ID_FILE = "wandb-run-id"
 _MAX_ID_BYTES = 1024
 _PROJECT = "bbrgym"
-_CODE = (".py", ".yaml", ".jinja")
+_CODE = (".py", ".yaml", ".jinja", ".h")
 
 
 class WandbSettings(LoggerSettings):

@@ -18,6 +18,7 @@ from tiny import SCENARIO, interrupt, run
 
 import bbrgym
 from bbrgym.agents.base import Constant
+from bbrgym.agents.deploy.export_agent import export
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.assembly import DRAINING, Assembly
 from bbrgym.agents.portfolio.identification import histories
@@ -25,8 +26,6 @@ from bbrgym.agents.portfolio.identification_features import settings_held
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.rollout import make_rollout, options_for
 from bbrgym.agents.training import loop
-from bbrgym.agents.training.export_agent import export
-from bbrgym.agents.training.settings import parse_training
 from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.envs.library import load_library
 from bbrgym.envs.observation import FEATURE_LISTS

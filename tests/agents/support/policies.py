@@ -1,36 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Policies in integer arithmetic: random ones, and their headers as programs and as shared objects."""
+"""Random policies in integer arithmetic, their headers, and what they observe."""
 
 from __future__ import annotations
 
-import subprocess
+import dataclasses
 from pathlib import Path
 from typing import Any
 
-import compilers
 import numpy as np
 import torch
 from plain_envs import PLAIN
 from torch import nn
 
+from bbrgym.agents.deploy.fixed_point import MAX_FIELD, Q16, Integers
+from bbrgym.agents.deploy.integer_policy import Identification, IntegerPolicy, IntegerTrees, ScalarProgram
+from bbrgym.agents.deploy.policy_header import policy_header
+from bbrgym.agents.deploy.quantise import quantise
+from bbrgym.agents.deploy.quantise_portfolio import quantise_portfolio
 from bbrgym.agents.networks import Network, head_of
 from bbrgym.agents.portfolio.identification_features import IdentificationFeatures, ReselectFeatures
 from bbrgym.agents.portfolio.policy import IdentificationRoutine, PortfolioAgent, PortfolioNetwork
-from bbrgym.agents.portfolio.quantise_portfolio import quantise_portfolio
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.rollout import batch_of
-from bbrgym.agents.training.integer_policy import IntegerPolicy
-from bbrgym.agents.training.integer_tables import Integers
-from bbrgym.agents.training.policy_header import policy_header
-from bbrgym.agents.training.quantise import quantise, units_of
 from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.options import Options
-from bbrgym.envs.tune_batch import TuneBatch
-from bbrgym.tunables import TUNABLES, VARIANTS
+from bbrgym.tunables import VARIANTS
 
-ROOT = Path(__file__).resolve().parents[3]
-DRIVER = ROOT / "tests" / "agents" / "training" / "policy_driver.c"
-FREESTANDING = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
 FLAT = {"levels": 3, "flat": True, "tunables": ["bbr_up_gain", "bbq_alpha_us"]}
 
 
@@ -66,23 +61,30 @@ def random_portfolio(
     flows: int = 1,
     intervals: int = 2,
     variant: str = "bbr-mix",
-    looks: int = 1,
+    reselects: bool = False,
 ) -> IntegerPolicy:
     """A portfolio of random settings and trees, in integers."""
     options = options_of(is_per_flow=False, variant=variant, features="memory", max_tuned=flows)
-    batch = TuneBatch(1, options)
+    batch = batch_of(1, options)
     generator = torch.Generator().manual_seed(7)
     library = np.random.default_rng(7).uniform(-1, 1, (4, len(batch.scaling.names))).astype(np.float32)
     settled = batch.scaling.snap(library)[1]
     width = batch.observation.width
     identification = IdentificationFeatures(intervals, flows)
     networks = []
-    for features in (identification, ReselectFeatures(identification, batch.scaling.names))[:looks]:
+    for features in (identification, ReselectFeatures(identification, batch.scaling.names))[: 1 + reselects]:
         selector = random_trees(len(features.names), 4, generator)
         networks.append(PortfolioNetwork(features, selector, settled, intervals, width))
     routine = IdentificationRoutine(batch.scaling.default, intervals, width)
     agent = PortfolioAgent("random", networks, routine, networks[0].selector)
     return quantise_portfolio(agent, batch, options)
+
+
+def portfolio_of(program: ScalarProgram, trees: IntegerTrees) -> IntegerPolicy:
+    """A portfolio of 4 settings whose history of one interval is the inputs of a program, that trees choose by."""
+    policy = random_portfolio()
+    identification = Identification(1, program, (trees,))
+    return dataclasses.replace(policy, features=policy.features[: program.inputs], identification=identification)
 
 
 def random_trees(
@@ -104,10 +106,9 @@ def random_trees(
 
 
 def first_tunables(policy: IntegerPolicy) -> Integers:
-    """The preset of a policy's variant in whole units, [1, tunables]."""
+    """The preset of a policy's variant in whole units, [tunables]."""
     preset = VARIANTS[policy.variant].preset
-    units = {one.name: units_of(TUNABLES[one.name]) for one in policy.tunables}
-    return np.array([[round(preset[name] * per_unit) for name, per_unit in units.items()]])
+    return np.array([round(preset[one.name] * one.per_unit) for one in policy.tunables])
 
 
 def write_header(policy: IntegerPolicy, path: Path) -> Path:
@@ -115,32 +116,23 @@ def write_header(policy: IntegerPolicy, path: Path) -> Path:
     return path
 
 
-def program(policy: IntegerPolicy, folder: Path, *flags: str) -> Path:
-    """The driver with a policy, with the sanitizers on."""
-    header = write_header(policy, folder / "policy.h")
-    command = [*compilers.sanitizing(compilers.C), *FREESTANDING, *flags, f'-DPOLICY="{header}"', str(DRIVER)]
-    subprocess.run([*command, "-o", str(folder / "program")], check=True, timeout=compilers.PATIENCE_S)
-    return folder / "program"
+def in_whole_units(policy: IntegerPolicy, stats: Any) -> Integers:
+    """Measurements in whole units, as world/policy.cpp rounds them: [..., fields]."""
+    return np.floor(stats * [field.per_unit for field in policy.fields] + 0.5).astype(np.int64)
 
 
-def shared_object(policy: IntegerPolicy, path: Path) -> Path:
-    """What simulated worlds load."""
-    header = write_header(policy, path.with_suffix(".h"))
-    flags = ["-ffreestanding", "-shared", "-fPIC", "-DBBRGYM_POLICY_ENTRY", "-x", "c"]
-    command = [compilers.compiler(compilers.C), *FREESTANDING, *flags, str(header), "-o", str(path)]
-    subprocess.run(command, check=True, timeout=compilers.PATIENCE_S)
-    return path
+def positions_at(coordinates: Any) -> Integers:
+    return np.rint((coordinates.astype(np.float64) + 1.0) * (Q16 / 2)).astype(np.int64)
 
 
-def run(
-    program: Path, policy: IntegerPolicy, tunables: Integers, fields: Integers, flows: Integers
-) -> tuple[Integers, Integers]:
-    """Tunables and parts of each step, [steps, tunables] both, of fields, [steps, flows, fields]."""
-    steps = np.concatenate([flows[:, None], fields.reshape(len(fields), -1)], axis=1)
-    given = np.concatenate([[len(fields)], tunables.ravel(), steps.ravel()]).astype(np.int64)
-    done = subprocess.run(
-        [program], input=given.tobytes(), capture_output=True, check=False, timeout=compilers.PATIENCE_S
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    answers = np.frombuffer(done.stdout, np.int64).reshape(len(fields), 2, len(policy.tunables))
-    return answers[:, 0], answers[:, 1]
+def wild_fields(policy: IntegerPolicy, steps: int, seed: int = 3) -> tuple[Integers, Integers]:
+    """Measurements of all sizes, the largest and smallest numbers among them, [steps, flows, fields], and flows."""
+    generator = np.random.default_rng(seed)
+    shape = (steps, policy.flows, len(policy.fields))
+    sizes = np.exp2(generator.uniform(-1, 42, shape)).astype(np.int64)
+    ends = np.array([0, 1, -1, MAX_FIELD, MAX_FIELD + 1, np.iinfo(np.int64).max, np.iinfo(np.int64).min])
+    fields = np.where(generator.random(shape) < 0.2, generator.choice(ends, shape), sizes)
+    for index, field in enumerate(policy.fields):
+        if field.source in ("active", "phase", "app_limited"):
+            fields[:, :, index] = generator.integers(0, 18 if field.source == "phase" else 2, shape[:2])
+    return fields, generator.integers(1, policy.flows + 1, steps)

@@ -192,7 +192,7 @@ def test_an_exported_file_has_a_checksum_and_is_read_as_before(run: Path, format
         pytest.skip("it has no network")
     if format_ == "onnx":
         pytest.importorskip("onnxscript", reason="what exports")
-    from bbrgym.agents.training.export_agent import export
+    from bbrgym.agents.deploy.export_agent import export
 
     path = export(run, format_, output=tmp_path / ("model.onnx" if format_ == "onnx" else "model.pt"))
     if format_ == "torchscript":

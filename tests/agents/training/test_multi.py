@@ -15,9 +15,9 @@ pytest.importorskip("pettingzoo", reason="what acts is compared with its agents"
 
 import bbrgym
 from bbrgym.agents.base import Agent, Constant
+from bbrgym.agents.deploy.export_agent import export
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.rollout import flow_seed, options_for
-from bbrgym.agents.training.export_agent import export
 from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.agents.training.validation import Validation
 from bbrgym.cli.main import main

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Policies in integer arithmetic: Python's model and the C are equal in every bit, and decide as the agent does."""
+"""Policies in C decide as the agent does, whatever is measured, and compile for every target."""
 
 from __future__ import annotations
 
@@ -12,18 +12,29 @@ import compilers
 import numpy as np
 import pytest
 import torch
-from policies import FLAT, FREESTANDING, first_tunables, options_of, program, random_network, random_policy, run
+from compiled_policies import FREESTANDING, CompiledPolicy, Controller, sanitized
+from policies import (
+    FLAT,
+    in_whole_units,
+    options_of,
+    positions_at,
+    random_network,
+    random_policy,
+    random_portfolio,
+    wild_fields,
+    write_header,
+)
 from tiny import run as train
 from torch import nn
 
 import bbrgym
+from bbrgym.agents.deploy.export_agent import export
+from bbrgym.agents.deploy.fixed_point import Q16
+from bbrgym.agents.deploy.integer_policy import Choice, IntegerPolicy, IntegerTunable
+from bbrgym.agents.deploy.quantise import quantise
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.rollout import batch_of
-from bbrgym.agents.training.export_agent import export
-from bbrgym.agents.training.integer_policy import MAX_FIELD, Choice, IntegerController, IntegerPolicy, IntegerTunable
-from bbrgym.agents.training.integer_tables import Q16, exp2, log2, tanh
-from bbrgym.agents.training.policy_header import policy_header
-from bbrgym.agents.training.quantise import quantise
+from bbrgym.envs.memory import FlowMemory, Remembered
 from bbrgym.envs.tune_batch import TuneBatch
 
 pytestmark = pytest.mark.usefixtures("undrawn_file")
@@ -42,54 +53,46 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "held": ({"features": "memory", "frame_stack": 2, "hold_intervals": 3}, {}),
     "saturating": ({"frame_stack": 2}, {"scale": 900.0, "activation": nn.ReLU}),
 }
+PORTFOLIOS: dict[str, dict[str, Any]] = {
+    "portfolio": {"flows": 2},
+    "portfolio that reselects": {"flows": 2, "intervals": 3, "reselects": True},
+}
 
 TOLERANCE = Q16 // 1000
-"""Of a part: a thousandth of the tunable's range."""
+"""Of a position: a thousandth of the tunable's range."""
 
 
 def policy_of(kind: str) -> IntegerPolicy:
+    if kind in PORTFOLIOS:
+        return random_portfolio(**PORTFOLIOS[kind])
     arguments, how = KINDS[kind]
     return random_policy(options_of(**arguments), **how)
 
 
-def wild_fields(policy: IntegerPolicy, steps: int) -> np.ndarray:
-    """Measurements of all sizes, the largest and smallest numbers among them."""
-    generator = np.random.default_rng(3)
-    shape = (steps, policy.flows, len(policy.fields))
-    sizes = np.exp2(generator.uniform(-1, 42, shape)).astype(np.int64)
-    ends = np.array([0, 1, -1, MAX_FIELD, MAX_FIELD + 1, np.iinfo(np.int64).max, np.iinfo(np.int64).min])
-    fields = np.where(generator.random(shape) < 0.2, generator.choice(ends, shape), sizes)
-    for index, field in enumerate(policy.fields):
-        if field.per_unit == 1 and field.source in ("active", "phase", "app_limited"):
-            fields[:, :, index] = generator.integers(0, 18 if field.source == "phase" else 2, shape[:2])
-    return fields
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_c_equals_the_model_whatever_is_measured(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [*KINDS, *PORTFOLIOS])
+def test_decisions_are_defined_whatever_is_measured(kind: str, tmp_path: Path) -> None:
     policy = policy_of(kind)
-    fields = wild_fields(policy, 300)
-    flows = np.random.default_rng(4).integers(1, policy.flows + 1, len(fields))
-    values, parts = run(program(policy, tmp_path), policy, first_tunables(policy), fields, flows)
-    controller = IntegerController(policy, first_tunables(policy))
-    for step, (row, count) in enumerate(zip(fields, flows, strict=True)):
-        assert controller.decide(row[None, :count]).tolist() == [values[step].tolist()]
-        assert controller.parts.tolist() == [parts[step].tolist()]
-    assert len(np.unique(values, axis=0)) > 3, "it decides"
+    fields, flows = wild_fields(policy, 300)
+    controller = Controller(CompiledPolicy(policy, tmp_path))
+    values = np.array([controller.decide(row[:count]) for row, count in zip(fields, flows, strict=True)])
+    np.testing.assert_array_equal(sanitized(policy, tmp_path, fields, flows), values)
+    assert len(np.unique(values, axis=0)) > (1 if kind in PORTFOLIOS else 3), "it decides"
+    for tunable, column in zip(policy.tunables, values.T, strict=True):
+        assert tunable.low <= column.min() <= column.max() <= tunable.high
 
 
-def test_wild_weights_do_saturate() -> None:
+def test_wild_weights_do_saturate(tmp_path: Path) -> None:
     policy = policy_of("saturating")
-    numbers = np.full((1, policy.layers[0].weights.shape[1]), Q16)
-    for layer in policy.layers[:-1]:
-        numbers = layer.outputs(numbers)
-    assert numbers.max() == 2**31 - 1
+    controller = Controller(CompiledPolicy(policy, tmp_path))
+    for row in wild_fields(policy, 3)[0]:
+        controller.decide(row)
+    assert controller["layers"].max() == 2**31 - 1
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, *PORTFOLIOS])
 @pytest.mark.parametrize("compiler", [c for c in ("gcc", "clang") if shutil.which(c)])
 def test_the_header_is_freestanding(kind: str, compiler: str, tmp_path: Path) -> None:
-    (tmp_path / "policy.h").write_text(policy_header(policy_of(kind)))
+    write_header(policy_of(kind), tmp_path / "policy.h")
     unit = '#include "policy.h"\n#include "policy.h"\nvoid use(struct policy_state *);\n'
     (tmp_path / "unit.c").write_text(unit + "void use(struct policy_state *s) { policy_begin(s); policy_decide(s); }\n")
     flags = ["-ffreestanding", "-mgeneral-regs-only", "-c", str(tmp_path / "unit.c"), "-o", str(tmp_path / "unit.o")]
@@ -109,67 +112,116 @@ def test_the_same_agent_gives_the_same_bytes(tmp_path: Path) -> None:
 # ---- laws ---------------------------------------------------------------------------------------------
 
 
-def test_functions_rise_and_are_near() -> None:
+def test_functions_rise_and_are_near(tmp_path: Path) -> None:
+    compiled = CompiledPolicy(policy_of("per flow"), tmp_path)
     x = np.unique(np.exp2(np.linspace(0, 40, 20_000)).astype(np.int64))
-    assert (np.diff(log2(x)) >= 0).all()
-    np.testing.assert_allclose(log2(x) / 2**20, np.log2(x), atol=4e-6)
+    found = compiled.function("log_2", x)
+    assert (np.diff(found) >= 0).all()
+    np.testing.assert_allclose(found / 2**20, np.log2(x), atol=4e-6)
     x = np.arange(0, 31 << 20, 997)
-    assert (np.diff(exp2(x)) >= 0).all()
-    np.testing.assert_allclose(exp2(x), np.exp2(x / 2**20), rtol=2e-6, atol=0.5)
+    found = compiled.function("power_of_2", x)
+    assert (np.diff(found) >= 0).all()
+    np.testing.assert_allclose(found, np.exp2(x / 2**20), rtol=2e-6, atol=0.5)
     x = np.arange(-9 * Q16, 9 * Q16, 13)
-    assert (np.diff(tanh(x)) >= 0).all()
-    assert (tanh(-x) == -tanh(x)).all()
+    found = compiled.function("tanh_q16", x)
+    assert (np.diff(found) >= 0).all()
+    assert (compiled.function("tanh_q16", -x) == -found).all()
     straight_lines = 0.77 * (8 / 512) ** 2 / 8  # the largest curvature of tanh, times the square of a step
-    np.testing.assert_allclose(tanh(x) / Q16, np.tanh(x / Q16), atol=straight_lines + 1.5 / Q16)
+    np.testing.assert_allclose(found / Q16, np.tanh(x / Q16), atol=straight_lines + 1.5 / Q16)
 
 
-def test_features_rise_with_their_field_and_fall_with_what_divides_it() -> None:
-    policy = policy_of("per flow")
-    rising = np.unique(np.exp2(np.linspace(0, 41, 3000)).astype(np.int64))
-    fields = np.full((len(rising), len(policy.fields)), 1000)
+def test_features_rise_with_their_field_and_fall_with_what_divides_it(tmp_path: Path) -> None:
+    policy = policy_of("few features")
+    controller = Controller(CompiledPolicy(policy, tmp_path))
+
+    def features(column: int, value: int) -> Any:
+        controller["fields"][:] = 1000
+        controller["fields"][column] = value
+        controller.call("find_features")
+        return controller["features"].copy()
+
+    rising = np.unique(np.exp2(np.linspace(0, 41, 3000)).astype(np.int64)).tolist()
+    by_column = [np.array([features(column, value) for value in rising]) for column in range(len(policy.fields))]
     for index, feature in enumerate(policy.features):
         if feature.scale == "within":
             continue
         for column, sign in ((feature.field, 1), (feature.per, -1)):
             if column >= 0:
-                given = fields.copy()
-                given[:, column] = rising
-                found = policy.features_of(given)[:, index]
+                found = by_column[column][:, index]
                 assert (sign * np.diff(found) >= 0).all()
                 assert 0 <= found.min() <= found.max() <= Q16
 
 
+def test_what_is_remembered_is_the_environment_s(tmp_path: Path) -> None:
+    policy = policy_of("memory")
+    names = [field.source for field in policy.fields]
+    remembered = [
+        Remembered(one.kind, names[one.field], None if one.minus < 0 else names[one.minus]) for one in policy.memory
+    ]
+    expected = FlowMemory(remembered, names, policy.interval_us / 1e6, (1, 1))
+    places = [expected.fields.index(str(one)) for one in remembered]
+    units = [1e6 if one.kind == "seconds" else 1.0 for one in remembered]
+    controller, generator = Controller(CompiledPolicy(policy, tmp_path)), np.random.default_rng(6)
+    for _ in range(200):
+        fields = np.exp2(generator.uniform(0, 30, len(names))).astype(np.int64) * (generator.random(len(names)) < 0.8)
+        controller.decide(fields[None])
+        expected.add(fields[:, None].astype(np.float64))
+        wanted = expected.extend(fields[:, None].astype(np.float64))[places, 0] * units
+        np.testing.assert_allclose(controller["remembered"], wanted, rtol=1e-4, atol=1)
+
+
+def test_the_first_of_equal_outputs_is_taken(tmp_path: Path) -> None:
+    controller = Controller(CompiledPolicy(policy_of("levels"), tmp_path))
+    for outputs, best in (([1, 2, 2, 1], 1), ([-5, -5, -5, -7], 0), ([0, 0, 0, 1], 3)):
+        controller["layers"][:] = -9
+        controller["layers"][:4] = outputs
+        assert controller.call("best") == best
+
+
+def set_at(controller: Controller, positions: Any) -> tuple[Any, Any]:
+    """Tunables at positions, and the positions then: [N, tunables] all."""
+    reached = []
+    for row in positions:
+        controller["positions"][:] = row
+        controller.call("set_tunables")
+        reached.append((controller["tunables"].copy(), controller["positions"].copy()))
+    values, snapped = zip(*reached, strict=True)
+    return np.array(values), np.array(snapped)
+
+
 @pytest.mark.parametrize("kind", ["all tunables", "one bound"])
-def test_tunables_rise_with_their_part_from_end_to_end(kind: str) -> None:
+def test_tunables_rise_with_their_position_from_end_to_end(kind: str, tmp_path: Path) -> None:
     policy = policy_of(kind)
-    parts = np.tile(np.arange(0, Q16 + 1, 16)[:, None], (1, len(policy.tunables)))
-    values, snapped = policy.snap(parts)
+    controller = Controller(CompiledPolicy(policy, tmp_path))
+    positions = np.tile(np.arange(0, Q16 + 1, 16)[:, None], (1, len(policy.tunables)))
+    values, snapped = set_at(controller, positions)
     assert (np.diff(values, axis=0) >= 0).all()
     for index, tunable in enumerate(policy.tunables):
         for value, end in ((values[0, index], tunable.low), (values[-1, index], tunable.high)):
             assert value == pytest.approx(end, rel=2e-6)
             assert tunable.low <= value <= tunable.high
-    assert (policy.snap(snapped)[0] == values).all()
+    assert (set_at(controller, snapped)[0] == values).all()
 
 
 @pytest.mark.parametrize("kind", ["all tunables", "one bound", "per flow"])
-def test_values_and_parts_are_the_environment_s(kind: str) -> None:
-    options = options_of(**KINDS[kind][0])
-    policy, scaling = policy_of(kind), batch_of(1, options).scaling
-    normalised = np.random.default_rng(1).uniform(-1, 1, (500, len(policy.tunables))).astype(np.float32)
-    expected, middles = scaling.snap(normalised)
-    values, parts = policy.snap(np.rint((normalised.astype(np.float64) + 1.0) * (Q16 / 2)).astype(np.int64))
-    again, _ = policy.snap(policy.parts_of(values))
+def test_values_and_positions_are_the_environment_s(kind: str, tmp_path: Path) -> None:
+    policy, scaling = policy_of(kind), batch_of(1, options_of(**KINDS[kind][0])).scaling
+    compiled = CompiledPolicy(policy, tmp_path)
+    coordinates = np.random.default_rng(1).uniform(-1, 1, (500, len(policy.tunables))).astype(np.float32)
+    expected, middles = scaling.snap(coordinates)
+    values, positions = set_at(Controller(compiled), positions_at(coordinates))
+    found_again = np.array([Controller(compiled, row)["positions"] for row in values])
+    again, _ = set_at(Controller(compiled), found_again)
     for index, tunable in enumerate(policy.tunables):
-        wanted = expected[:, index] * (Q16 if tunable.unit == "ratio" else 1)
+        wanted = expected[:, index] * tunable.per_unit
         grain = grain_of(tunable, wanted)
         assert (np.abs(values[:, index] - wanted) <= grain).all()
         assert (np.abs(again[:, index] - values[:, index]) <= grain).all()
-    assert np.abs(parts - (middles + 1.0) * (Q16 / 2)).max() < 2
+    assert np.abs(positions - (middles + 1.0) * (Q16 / 2)).max() < 2
 
 
 def grain_of(tunable: IntegerTunable, values: np.ndarray) -> Any:
-    """How far apart values are: a part of 1, and the rounding to whole ones."""
+    """Distance of values whose positions differ by 1, and the rounding to whole ones."""
     if tunable.scale == "log":
         return 1 + values * (np.log(tunable.high / tunable.low) / Q16 + 5e-6)
     return 0 if tunable.scale == "whole" else 1 + (tunable.high - tunable.low) / Q16
@@ -195,11 +247,11 @@ def test_decisions_are_the_agent_s(kind: str, tmp_path: Path) -> None:
     train(tmp_path / "run", agent, total_steps=96, **others)
     trained, arguments = load_agent(tmp_path / "run")
     options = options_of(is_per_flow=False, **{**arguments, "world": "twin"})
-    compare(trained, options, num_envs=8, steps=4)
+    compare(trained, options, tmp_path, num_envs=8, steps=4)
 
 
-def compare(agent: Any, options: Any, num_envs: int, steps: int) -> None:
-    """In runs in which the agent acts; the model is given the normalised tunables that the environment has."""
+def compare(agent: Any, options: Any, folder: Path, num_envs: int, steps: int) -> None:
+    """In runs in which the agent acts; the policy is given the coordinates that the environment has."""
     batch = batch_of(num_envs, options)
     assert isinstance(batch, TuneBatch)
     network = agent.network()
@@ -208,7 +260,8 @@ def compare(agent: Any, options: Any, num_envs: int, steps: int) -> None:
     worlds = batch.worlds
     assert worlds is not None
     columns = [worlds.flow_fields.index(field.source) for field in policy.fields]
-    controllers = [IntegerController(policy, first_tunables(policy)) for _ in range(num_envs)]
+    compiled = CompiledPolicy(policy, folder)
+    controllers = [Controller(compiled) for _ in range(num_envs)]
     for _ in range(steps):
         actions = agent.make_policy(range(num_envs)).act(observations, np.ones(num_envs, np.bool_))
         with torch.no_grad():
@@ -216,31 +269,21 @@ def compare(agent: Any, options: Any, num_envs: int, steps: int) -> None:
         for index, controller in enumerate(controllers):
             spec = batch._specs[index]
             assert spec is not None
-            fields = whole(policy, worlds.flow_stats[index][spec.tuned][:, columns])
-            current = batch._normalised[index : index + 1]
-            controller.parts = parts_at(current)
-            values = controller.decide(fields[None])
-            expected, reached = batch.action.apply(actions[index : index + 1], current)
+            current = batch._coordinates[index : index + 1]
+            controller["positions"][:] = positions_at(current)[0]
+            values = controller.decide(in_whole_units(policy, worlds.flow_stats[index][spec.tuned][:, columns]))
+            np.testing.assert_allclose(controller["inputs"] / Q16, observations[index], atol=1e-4)
+            _, reached = batch.action.apply(actions[index : index + 1], current)
             if isinstance(policy.head, Choice):
                 taken = (policy.head.values == values).all(axis=1)
                 assert outputs[index][taken].max() > outputs[index].max() - 1e-3
                 continue
-            np.testing.assert_allclose(controller.parts, parts_at(reached), atol=TOLERANCE)
-            assert expected.shape == values.shape
+            np.testing.assert_allclose(controller["positions"], positions_at(reached)[0], atol=TOLERANCE)
         batch.simulate(actions)
         observations = batch.observe()
         if batch.has_ended.any():
             break
     batch.close()
-
-
-def parts_at(normalised: Any) -> np.ndarray:
-    return np.rint((normalised.astype(np.float64) + 1.0) * (Q16 / 2)).astype(np.int64)
-
-
-def whole(policy: IntegerPolicy, fields: np.ndarray) -> np.ndarray:
-    """Measurements in whole units, as world/policy.cpp rounds them."""
-    return np.floor(fields * [field.per_unit for field in policy.fields] + 0.5).astype(np.int64)
 
 
 # ---- errors -------------------------------------------------------------------------------------------

@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Programs of operations on single numbers in integer arithmetic: functions of PyTorch, traced and written out.
+"""Traces functions of PyTorch and writes them as programs of operations on single numbers, for `policy_runtime.h`.
 
 Every number is Q20 and saturates at 2^41, which stands for infinity too; true is 1 and false 0:
 
     add a b   subtract a b   multiply a b   divide a b (0 by 0)   smaller a b   larger a b   less a b
     exp a   log a   sqrt a (0 below 0)   choose a b c (b where a is above 0, else c)
 
-An operand is a constant, an input or a cell, which hold results; a cell is used again when its number is not needed any
+An operand is a constant, an input or a cell. Cells hold results; a cell is used again when its number is not needed any
 more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,53 +21,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from bbrgym.agents.training.integer_tables import EXP2_TABLE, LOG2_BITS, Integers, log2, on_line
+from bbrgym.agents.deploy.fixed_point import MAX_NUMBER, Q20
+from bbrgym.agents.deploy.integer_policy import ScalarProgram
 from bbrgym.errors import ConfigError
 from bbrgym.worlds import Flags
 
-BITS = 20
-ONE = 1 << BITS
-MOST = 1 << 41
-"""Largest size of a number."""
-
-LOG2_E_Q30 = 1_549_082_005
-LN_2_Q30 = 744_261_118
-MAX_EXP = 32 << BITS
 OPERATIONS = (
     *("add", "subtract", "multiply", "divide", "smaller", "larger", "less"),
     *("exp", "log", "sqrt", "choose"),
 )
 _MAX_OPERANDS = 1 << 16
-
-
-@dataclass(frozen=True, eq=False)
-class ScalarProgram:
-    """A program.
-
-    Attributes:
-        steps: number of the operation, cell of the result and three operands of each step, [steps, 5]; an operand is
-            the number of a constant, behind these of an input, behind these of a cell.
-        constants: numbers.
-        inputs: number of inputs.
-        cells: number of cells.
-        outputs: operands that are the results.
-    """
-
-    steps: Integers
-    constants: Integers
-    inputs: int
-    cells: int
-    outputs: Integers
-
-    def run(self, inputs: Integers) -> Integers:
-        """Return the results, [N, outputs], of inputs, [N, inputs]."""
-        first = len(self.constants) + self.inputs
-        numbers = np.zeros((first + self.cells, len(inputs)), np.int64)
-        numbers[: len(self.constants)] = self.constants[:, None]
-        numbers[len(self.constants) : first] = inputs.T
-        for operation, to, a, b, c in self.steps.tolist():
-            numbers[first + to] = _FUNCTIONS[operation](numbers[a], numbers[b], numbers[c])
-        return numbers[self.outputs].T
 
 
 def traced(function: Callable[[Tensor], Tensor], example: Tensor, is_input: Flags) -> ScalarProgram:
@@ -88,69 +50,6 @@ def traced(function: Callable[[Tensor], Tensor], example: Tensor, is_input: Flag
     return writer.program(result)
 
 
-# ---- operations ---------------------------------------------------------------------------------------
-
-
-def _within(x: Integers, low: int, high: int) -> Integers:
-    """Return np.clip, which takes three times as long for numbers as few as a portfolio's programs have."""
-    bounded: Integers = np.minimum(np.maximum(x, low), high)
-    return bounded
-
-
-def _saturated(x: Integers) -> Integers:
-    return _within(x, -MOST, MOST)
-
-
-def _multiplied(a: Integers, b: Integers) -> Integers:
-    is_first = np.abs(a) >= np.abs(b)
-    larger, smaller = np.where(is_first, a, b), np.where(is_first, b, a)
-    smaller = _within(smaller, -(1 << 31), 1 << 31)
-    is_large = np.abs(larger) > 1 << 31
-    fine = np.where(is_large, 0, larger) * smaller + (1 << (BITS - 1)) >> BITS
-    coarse = (larger >> 10) * smaller + (1 << (BITS - 11)) >> (BITS - 10)
-    return _saturated(np.where(is_large, coarse, fine))
-
-
-def _divided(a: Integers, b: Integers) -> Integers:
-    size = np.abs(b)
-    quotient = ((np.abs(a) << BITS) + (size >> 1)) // np.maximum(size, 1)
-    return _saturated(np.where(size > 0, np.where((a < 0) != (b < 0), -quotient, quotient), 0))
-
-
-def exp(x: Integers) -> Integers:
-    """Return e to the power of x, Q20 both."""
-    power = (_within(x, -MAX_EXP, MAX_EXP) * LOG2_E_Q30 >> 30) + (BITS << LOG2_BITS)
-    given = _within(power, 0, 41 << LOG2_BITS)
-    shift = given >> LOG2_BITS
-    found = on_line(EXP2_TABLE, (given >> 12) & 255, given & 4095, 12)
-    right = np.maximum(30 - shift, 0)
-    rounded = found + (np.int64(1) << right >> 1) >> right
-    return np.where(power < 0, 0, _saturated(np.where(shift <= 30, rounded, found << np.maximum(shift - 30, 0))))
-
-
-def log(x: Integers) -> Integers:
-    """Return the natural logarithm of x, Q20 both; of 0 and less the smallest number."""
-    found = (log2(np.maximum(x, 1)) - (BITS << LOG2_BITS)) * LN_2_Q30 + (1 << 29) >> 30
-    return np.where(x > 0, found, -MOST)
-
-
-_FUNCTIONS: Sequence[Callable[[Integers, Integers, Integers], Integers]] = (
-    lambda a, b, _: _saturated(a + b),
-    lambda a, b, _: _saturated(a - b),
-    lambda a, b, _: _multiplied(a, b),
-    lambda a, b, _: _divided(a, b),
-    lambda a, b, _: np.minimum(a, b),
-    lambda a, b, _: np.maximum(a, b),
-    lambda a, b, _: np.where(a < b, ONE, 0),
-    lambda a, _, __: exp(a),
-    lambda a, _, __: log(a),
-    lambda a, _, __: np.where(a > 0, exp(log(np.maximum(a, 1)) >> 1), 0),
-    lambda a, b, c: np.where(a > 0, b, c),
-)
-
-
-# ---- tracing ------------------------------------------------------------------------------------------
-
 _Operands = NDArray[np.int64]
 """Array of operands: constants below 0 (-1 - number), then inputs, then results."""
 
@@ -165,7 +64,7 @@ class _Writer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         kept = np.broadcast_to(is_input, tuple(example.shape))
         self._inputs = int(kept.sum())
-        self._unknown = self._inputs + (1 << 40)  # stands for what is no input
+        self._unknown = self._inputs + (1 << 40)  # stands for what is not an input
         given = np.full(kept.shape, self._unknown)
         given[kept] = np.arange(self._inputs)
         self._constants: dict[int, int] = {}
@@ -356,8 +255,8 @@ class _Writer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     # ---- steps -------------------------------------------------------------------------------------------------
 
     def _array(self, numbers: Any) -> _Operands:
-        scaled = np.asarray(numbers, np.float64) * ONE
-        whole = np.rint(np.clip(scaled, -float(MOST), float(MOST))).astype(np.int64)
+        scaled = np.asarray(numbers, np.float64) * Q20
+        whole = np.rint(np.clip(scaled, -float(MAX_NUMBER), float(MAX_NUMBER))).astype(np.int64)
         found = [-1 - self._constants.setdefault(one, len(self._constants)) for one in whole.ravel().tolist()]
         return np.array(found, np.int64).reshape(whole.shape)
 
@@ -385,11 +284,6 @@ class _Writer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             raise ConfigError(
                 "network: needs numbers beside the features of flows, allowed with format c are these alone"
             )
-        if all(one < 0 for one in step[1:]):
-            values = list(self._constants)
-            numbers = [np.array([values[-1 - one]]) for one in step[1:]]
-            found = int(_FUNCTIONS[code](*numbers)[0])
-            return -1 - self._constants.setdefault(found, len(self._constants))
         if step not in self._known:
             self._known[step] = self._inputs + len(self._steps)
             self._steps.append(step)

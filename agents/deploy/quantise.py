@@ -13,21 +13,20 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from bbrgym.agents.networks import Network, clipped, largest
-from bbrgym.agents.training.integer_layer import Activation, IntegerLayer
-from bbrgym.agents.training.integer_memory import KEEP_BITS, IntegerMemory
-from bbrgym.agents.training.integer_policy import (
-    FACTOR_BITS,
-    MAX_FIELD,
+from bbrgym.agents.deploy.fixed_point import MAX_FIELD, MAX_WEIGHT, Q16, Q20, Integers
+from bbrgym.agents.deploy.integer_policy import (
+    Activation,
     Choice,
+    Identification,
     IntegerFeature,
     IntegerField,
+    IntegerLayer,
+    IntegerMemory,
     IntegerPolicy,
     IntegerTunable,
     Moves,
 )
-from bbrgym.agents.training.integer_probe import Probe
-from bbrgym.agents.training.integer_tables import LOG2_BITS, Q16, Integers
+from bbrgym.agents.networks import Network, clipped, largest
 from bbrgym.envs.action import ActionMapping
 from bbrgym.envs.features import Feature
 from bbrgym.envs.flow_batch import FlowBatch
@@ -36,22 +35,19 @@ from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import NOT_BELOW, WHOLE_NUMBERS, NormalisedAction, TunableScaling
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError
-from bbrgym.tunables import TUNABLES, VARIANTS, Tunable
+from bbrgym.tunables import TUNABLES, VARIANTS
 from bbrgym.worlds import Table
 from bbrgym.worlds.fields import FLOW_FIELDS
 
 _WHOLE_UNITS = {"Mbit/s": ("_mbps", "_Bps", 125_000), "ms": ("_ms", "_us", 1_000), "ratio": ("", "_q16", Q16)}
 """Suffix of a field's name, that of the whole field's name, and whole units in one; of other units all stay."""
 
-MAX_WEIGHT = 32_767
-"""Largest number of 16 bits."""
-
 _MAX_BIAS = 1 << 58
 _MAX_INPUTS = 1 << 14  # so many products of 46 digits sum to 60
 _MAX_SHIFT = 30
 _ACTIVATIONS: dict[type[nn.Module], Activation] = {nn.Tanh: "tanh", nn.ReLU: "relu"}
 _KNOWN: tuple[type[nn.Module], ...] = (nn.Linear, *_ACTIVATIONS)
-_FACTOR = 1 << (16 + FACTOR_BITS)
+_FACTOR = 1 << 56  # so that a factor times a span has at most 57 digits
 
 
 def quantise(network: nn.Module, batch: TuneBatch | FlowBatch, options: Options, agent: str) -> IntegerPolicy:
@@ -74,9 +70,9 @@ def quantise(network: nn.Module, batch: TuneBatch | FlowBatch, options: Options,
     linears = list(_linears(network.layers))
     if network.head is torch.tanh:
         linears[-1] = (linears[-1][0], "tanh")
-    layers = tuple(layer(linear.weight, linear.bias, activation) for linear, activation in linears)
+    layers = tuple(_layer(linear.weight, linear.bias, activation) for linear, activation in linears)
     plan = ObservationPlan(batch, options)
-    return plan.policy(agent, layers, _head(network, batch.action, plan.tunables, batch.scaling))
+    return plan.policy(agent, _head(network, batch.action, plan.tunables, batch.scaling), layers)
 
 
 class ObservationPlan:
@@ -109,15 +105,19 @@ class ObservationPlan:
         self.tunables = tuple(_tunable(name, batch.scaling) for name in batch.scaling.names)
 
     def policy(
-        self, agent: str, layers: tuple[IntegerLayer, ...], head: Moves | Choice, probe: Probe | None = None
+        self,
+        agent: str,
+        head: Moves | Choice,
+        layers: tuple[IntegerLayer, ...] = (),
+        identification: Identification | None = None,
     ) -> IntegerPolicy:
-        """Return the policy with a network.
+        """Return the policy of a network or of a portfolio.
 
         Args:
             agent: name of the agent.
-            layers: of the network; none of a policy that probes.
-            head: of the network.
-            probe: routine of a policy that probes.
+            head: of the policy.
+            layers: of the network.
+            identification: of the portfolio.
         """
         observation, is_per_flow = self._batch.observation, isinstance(self._batch, FlowBatch)
         memory = observation.remembered
@@ -135,15 +135,15 @@ class ObservationPlan:
             memory=tuple(self._remembered(one) for one in memory),
             features=tuple(_feature(feature, operands) for feature in observation.features),
             tunables=self.tunables,
-            layers=layers,
             head=head,
-            probe=probe,
+            layers=layers,
+            identification=identification,
         )
 
     def _remembered(self, one: Remembered) -> IntegerMemory:
         field, minus = (-1 if name is None else self._names.index(name) for name in (one.field, one.minus))
         keep = math.exp(-self._interval_us / 1e6 / EWMA_S) if one.kind == "ewma" else 0.0
-        return IntegerMemory(one.kind, field, minus, min(round(keep * (1 << KEEP_BITS)), (1 << KEEP_BITS) - 1))
+        return IntegerMemory(one.kind, field, minus, min(round(keep * (1 << 32)), (1 << 32) - 1))
 
 
 # ---- observation --------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def _feature(feature: Feature, operands: list[str]) -> IntegerFeature:
 
 def _log2(x: float) -> int:
     """Return log2 in Q20."""
-    return round(math.log2(x) * (1 << LOG2_BITS))
+    return round(math.log2(x) * Q20)
 
 
 # ---- network ------------------------------------------------------------------------------------------
@@ -213,14 +213,13 @@ def _linears(module: nn.Module) -> Iterator[tuple[nn.Linear, Activation]]:
             raise ConfigError(f"network: has a layer {type(one).__name__}, allowed with format c are {allowed}")
 
 
-def layer(weight: Tensor, bias: Tensor | None, activation: Activation, groups: int = 1) -> IntegerLayer:
+def _layer(weight: Tensor, bias: Tensor | None, activation: Activation) -> IntegerLayer:
     """Return a layer whose weights use as many of their 16 bits as a power of two as scale allows.
 
     Args:
-        weight: [outputs, inputs / groups].
+        weight: [outputs, inputs].
         bias: [outputs]; None: 0.
         activation: function of the outputs.
-        groups: see `IntegerLayer`.
 
     Raises:
         ConfigError: the numbers are too large, or too many.
@@ -236,7 +235,7 @@ def layer(weight: Tensor, bias: Tensor | None, activation: Activation, groups: i
     whole_weights, whole_biases = (
         np.rint(numbers * (1 << room)).astype(np.int64) for numbers in (weights, biases * Q16)
     )
-    return IntegerLayer(whole_weights, whole_biases, room, activation, groups)
+    return IntegerLayer(whole_weights, whole_biases, room, activation)
 
 
 def shift_to(size: float, most: int) -> int:
@@ -249,7 +248,7 @@ def shift_to(size: float, most: int) -> int:
 
 def _tunable(name: str, scaling: TunableScaling) -> IntegerTunable:
     table = TUNABLES[name]
-    units, bound = units_of(table), NOT_BELOW.get(name)
+    units, bound = Q16 if table.unit == "ratio" else 1, NOT_BELOW.get(name)
     low = math.ceil(table.low * units)
     scale: Literal["log", "linear", "whole"] = "log" if table.scale == "log" else "linear"
     scale = "whole" if table.unit in WHOLE_NUMBERS else scale
@@ -260,6 +259,7 @@ def _tunable(name: str, scaling: TunableScaling) -> IntegerTunable:
     return IntegerTunable(
         name=name,
         unit=table.unit,
+        per_unit=units,
         scale=scale,
         low=low,
         high=math.floor(table.high * units),
@@ -268,11 +268,6 @@ def _tunable(name: str, scaling: TunableScaling) -> IntegerTunable:
         not_below=scaling.names.index(bound) if bound in scaling.names else -1,
         least=least,
     )
-
-
-def units_of(tunable: Tunable) -> int:
-    """Return the whole units in one unit of a tunable."""
-    return Q16 if tunable.unit == "ratio" else 1
 
 
 def _head(
@@ -296,7 +291,7 @@ def _head(
 def whole_settings(
     values: Table, normalised: NormalisedAction, tunables: tuple[IntegerTunable, ...]
 ) -> tuple[Integers, Integers]:
-    """Return settings in whole units, and their parts: [..., tunables] all."""
-    whole = np.rint(values * [units_of(TUNABLES[one.name]) for one in tunables]).astype(np.int64)
-    parts = np.rint((normalised.astype(np.float64) + 1.0) * (Q16 / 2)).astype(np.int64)
-    return np.clip(whole, [one.low for one in tunables], [one.high for one in tunables]), parts
+    """Return settings in whole units, and their positions: [..., tunables] all."""
+    whole = np.rint(values * [one.per_unit for one in tunables]).astype(np.int64)
+    positions = np.rint((coordinates.astype(np.float64) + 1.0) * (Q16 / 2)).astype(np.int64)
+    return np.clip(whole, [one.low for one in tunables], [one.high for one in tunables]), positions

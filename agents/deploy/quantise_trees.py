@@ -5,23 +5,28 @@ from __future__ import annotations
 
 import numpy as np
 
+from bbrgym.agents.deploy.fixed_point import MAX_NUMBER, MAX_WEIGHT, Q20
+from bbrgym.agents.deploy.integer_policy import IntegerTrees
+from bbrgym.agents.deploy.quantise import shift_to
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
-from bbrgym.agents.training.integer_trees import IntegerTrees
-from bbrgym.agents.training.quantise import MAX_WEIGHT, shift_to
-from bbrgym.agents.training.scalar_program import MOST, ONE
 
 
-def quantise_trees(selector: TreeSelector) -> IntegerTrees:
-    """Return the trees; their sums are those of the selector's values times a power of two, with 16 bits each."""
+def quantise_trees(selector: TreeSelector, first_input: int = 0) -> IntegerTrees:
+    """Return the trees; their sums are those of the selector's values times a power of two, with 16 bits each.
+
+    Args:
+        selector: the trees.
+        first_input: number of the input that is the selector's first feature.
+    """
     row = _Row()
-    tables = (selector.feature, selector.left, selector.right)
+    tables = (selector.feature + first_input, selector.left, selector.right)
     roots = [
         row.add_tree(number, *tree)
         for number, tree in enumerate(zip(*(table.tolist() for table in tables), strict=True))
     ]
     inner, leaves = np.array(row.features) >= 0, np.array(row.leaves)
     sources = np.array(row.sources)
-    thresholds = np.floor(selector.threshold.numpy()[tuple(sources.T)] * ONE).clip(-MOST - 1, MOST)
+    thresholds = np.floor(selector.threshold.numpy()[tuple(sources.T)] * Q20).clip(-MAX_NUMBER - 1, MAX_NUMBER)
     values = selector.value.numpy()[tuple(leaves.T)].astype(np.float64)
     scale = 1 << shift_to(np.abs(values).max(), MAX_WEIGHT)
     return IntegerTrees(

@@ -7,7 +7,7 @@ normal distribution; a recurrent one its memory, see `bbrgym.agents.networks.Rec
 the agent's within 1e-5, discrete ones exactly. The file also holds a JSON description of the agent and its environment:
 in ONNX under the metadata key `bbrgym`, in TorchScript as extra file `bbrgym.json`.
 
-A C header (`bbrgym.agents.training.policy_header`) takes measurements and returns tunables, in integer arithmetic.
+A C header (`bbrgym.agents.deploy.policy_header`) takes measurements and returns tunables, in integer arithmetic.
 """
 
 from __future__ import annotations
@@ -25,16 +25,15 @@ from typing import Any, Literal, get_args
 
 import torch
 
+from bbrgym.agents.deploy.policy_header import policy_header
+from bbrgym.agents.deploy.quantise import quantise
+from bbrgym.agents.deploy.quantise_portfolio import quantise_portfolio
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork
 from bbrgym.agents.portfolio.policy import PortfolioAgent
-from bbrgym.agents.portfolio.quantise_portfolio import quantise_portfolio
 from bbrgym.agents.rollout import batch_of, options_for
 from bbrgym.agents.training.about import KEY, about_agent
 from bbrgym.agents.training.folder import TrainingFolder
-from bbrgym.agents.training.policy_header import policy_header
-from bbrgym.agents.training.quantise import quantise
-from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError, MissingExtraError, nearest
 from bbrgym.runs.atomic_files import write_atomically
 from bbrgym.runs.checksum import add_checksum, with_onnx_checksum

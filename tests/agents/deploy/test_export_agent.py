@@ -11,8 +11,8 @@ import torch
 from tiny import AGENTS, run
 
 import bbrgym
+from bbrgym.agents.deploy.export_agent import export
 from bbrgym.agents.loading import load_agent
-from bbrgym.agents.training.export_agent import export
 from bbrgym.cli.main import main
 from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A portfolio in C identifies the path, chooses and holds as the agent does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from compiled_policies import CompiledPolicy, Controller
+from policies import in_whole_units, portfolio_of, random_portfolio, random_trees
+from tiny import SCENARIO, asked
+
+import bbrgym
+from bbrgym.agents.deploy.export_agent import export
+from bbrgym.agents.deploy.fixed_point import MAX_NUMBER, Q20, Integers
+from bbrgym.agents.deploy.integer_policy import IntegerPolicy, ScalarProgram
+from bbrgym.agents.deploy.quantise_portfolio import quantise_portfolio
+from bbrgym.agents.deploy.quantise_trees import quantise_trees
+from bbrgym.agents.deploy.trace_program import traced
+from bbrgym.agents.loading import load_agent
+from bbrgym.agents.portfolio.policy import PortfolioAgent
+from bbrgym.agents.rollout import batch_of, options_for
+from bbrgym.agents.training.train_agent import train
+from bbrgym.envs.tune_batch import TuneBatch
+
+pytest.importorskip("sklearn", reason="NO SCIKIT-LEARN: agent=portfolio; pip install '.[trees]'")
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
+AGENT: dict[str, Any] = {
+    "name": "portfolio",
+    "library_size": 4,
+    "search_trials": 6,
+    "search_runs": 1,
+    "identification_s": 1.0,
+    "fit": {"trees": 7, "leaf_draws": 1, "folds": 2},
+}
+KINDS: dict[str, dict[str, Any]] = {"holds": {}, "reselects": {"reselect_share": 0.2, "identification_s": 1.5}}
+LONG = {**SCENARIO, "duration_s": 6.0}
+NUM_ENVS = 8
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("portfolio") / "run"
+    train(output_dir=folder, **asked({**AGENT, **KINDS[request.param]}, total_steps=9000, scenario=LONG))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def quantised(trained: Path) -> tuple[PortfolioAgent, IntegerPolicy, Any]:
+    agent, arguments = load_agent(trained)
+    assert isinstance(agent, PortfolioAgent)
+    options = options_for(agent, **{**arguments, "world": "twin"})
+    batch = batch_of(NUM_ENVS, options)
+    return agent, quantise_portfolio(agent, batch, options), batch
+
+
+def results(controller: Controller, program: ScalarProgram) -> Integers:
+    """What the program makes of the controller's history, Q20."""
+    controller.call("run_program")
+    return np.array([controller.call("number", one) for one in program.outputs.tolist()])
+
+
+def test_it_decides_as_the_agent_does(quantised: Any, tmp_path: Path) -> None:
+    agent, policy, batch = quantised
+    assert isinstance(batch, TuneBatch)
+    observations = batch.reset(range(NUM_ENVS), list(range(NUM_ENVS)))
+    acting = agent.make_policy(range(NUM_ENVS))
+    columns = [batch.worlds.flow_fields.index(field.source) for field in policy.fields]
+    numbers = policy.flows * len(policy.features)
+    compiled = CompiledPolicy(policy, tmp_path)
+    controllers = [Controller(compiled) for _ in range(NUM_ENVS)]
+    episode_starts, kinds, choices, differing = np.ones(NUM_ENVS, np.bool_), set(), 0, 0
+    while not batch.has_ended.all():
+        actions = acting.act(observations, episode_starts)
+        episode_starts = np.zeros(NUM_ENVS, np.bool_)
+        for index, controller in enumerate(controllers):
+            stats = batch.worlds.flow_stats[index][batch._specs[index].tuned]
+            chosen_before, positions_before = int(controller["chosen"][0]), controller["positions"].copy()
+            observed_before = int(controller["observed"][0])
+            controller.decide(in_whole_units(policy, stats[:, columns]))
+            is_held = actions[index].tolist() != agent.routine.setting.tolist()
+            kinds.add(is_held)
+            assert (controller["chosen"][0] < len(agent.library)) == is_held
+            has_chosen = observed_before == policy.identification.intervals - 1
+            assert controller["observed"][0] == 0 or not has_chosen
+            choices += has_chosen
+            if has_chosen or controller["observed"][0] > observed_before:
+                seen = observations[index][-agent.routine.width :][:numbers]
+                found = controller["history"][observed_before * numbers :][:numbers] / Q20
+                np.testing.assert_allclose(found, seen, atol=1e-4)
+            best = int(np.abs(agent.library - actions[index]).max(axis=1).argmin())
+            if is_held and controller["chosen"][0] != best:
+                differing += 1
+                controller["positions"][:] = positions_before
+                held = results(controller, policy.identification.program)
+                selection = int(chosen_before < len(agent.library) and policy.identification.reselects)
+                assert by_the_same_inputs(agent, held, selection) == controller["chosen"][0]
+                controller["chosen"][:], controller["positions"][:] = best, policy.head.positions[best]
+        batch.simulate(actions)
+        observations = batch.observe()
+    assert kinds == {True, False}, "it identifies and holds"
+    assert choices >= NUM_ENVS
+    assert differing <= choices // 8
+
+
+def by_the_same_inputs(agent: PortfolioAgent, inputs: Integers, selection: int) -> int:
+    """What the agent's own trees choose by the policy's inputs, of which one is on the other side of a threshold."""
+    counts = [len(network.features.names) for network in agent.networks]
+    given = inputs[: counts[0]] if selection == 0 else inputs[counts[0] :]
+    return int(agent.networks[selection].selector.choices(torch.from_numpy(given[None] / Q20).float())[0])
+
+
+def test_it_may_choose_another_setting_whenever_as_much_time_has_passed(tmp_path: Path) -> None:
+    policy = random_portfolio(flows=2, intervals=3, reselects=True)
+    controller = Controller(CompiledPolicy(policy, tmp_path))
+    generator, chosen = np.random.default_rng(3), []
+    fields = np.exp2(generator.uniform(-1, 42, (20, 2, len(policy.fields))))
+    for row, count in zip(fields, generator.integers(1, 3, 20), strict=True):
+        controller.decide(row[:count])
+        chosen.append(int(controller["chosen"][0]))
+    changes = [step for step in range(1, len(chosen)) if chosen[step] != chosen[step - 1]]
+    assert changes[0] == 3, "the identification ends"
+    assert len(changes) > 1
+    assert all(step % 3 == 0 for step in changes)
+
+
+def test_the_command_writes_the_same_bytes_twice(trained: Path, tmp_path: Path) -> None:
+    first, second = (export(trained, "c", output=tmp_path / name).read_bytes() for name in ("a.h", "b.h"))
+    assert first == second
+
+
+# ---- programs -----------------------------------------------------------------------------------------
+
+ALL = np.array(True)
+
+
+def run_program(program: ScalarProgram, inputs: Integers, folder: Path) -> Integers:
+    """Results of a program, [N, outputs], of inputs, [N, inputs], by the C of a portfolio that has it."""
+    trees = quantise_trees(random_trees(len(program.outputs), 4, torch.Generator().manual_seed(1)))
+    controller = Controller(CompiledPolicy(portfolio_of(program, trees), folder))
+    found = []
+    for row in inputs:
+        controller["history"][:] = row
+        found.append(results(controller, program))
+    return np.array(found)
+
+
+def test_a_program_is_the_function_it_was_traced_from(tmp_path: Path) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        size = (0.5 + x).log().exp().sqrt() / (0.1 + x[:, :, :1])
+        sizes = torch.where(size > 1.0, size, size.square()).sort(1).values
+        known = (x > 0.25) & (x < 0.75)
+        return torch.cat(
+            [sizes.amax(1), sizes.amin(1), sizes[:, 1], (x * known).sum(1), x.mean(1), x.clamp(0.2, 0.6)[:, 0]], 1
+        )
+
+    program = traced(function, torch.rand(1, 4, 3), ALL)
+    x = (torch.rand(50, 4, 3, generator=torch.Generator().manual_seed(1)) * Q20).round() / Q20
+    given = (x.reshape(50, -1).double().numpy() * Q20).astype(np.int64)
+    np.testing.assert_allclose(run_program(program, given, tmp_path) / Q20, function(x).numpy(), rtol=1e-5, atol=3e-5)
+
+
+def test_numbers_saturate_and_infinity_is_the_largest(tmp_path: Path) -> None:
+    program = traced(lambda x: torch.cat([x * 1e9 * 1e9, -1e9 * x, torch.log(x - x)], 1), torch.rand(1, 1), ALL)
+    assert run_program(program, np.array([[Q20]]), tmp_path).tolist() == [[MAX_NUMBER, -MAX_NUMBER, -MAX_NUMBER]]
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (lambda x: x.tan(), "has an operation tan.default, of which format c has no form"),
+        (lambda x: x**3, "has a power of 3, of which"),
+        (lambda x: x[:, 1:] * 2, "needs numbers beside the features of flows"),
+    ],
+)
+def test_what_has_no_form_in_integers_is_said(function: Any, says: str) -> None:
+    with pytest.raises(bbrgym.ConfigError, match=says):
+        traced(function, torch.rand(1, 2), np.array([True, False]))
