@@ -34,6 +34,7 @@ from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.rollout import batch_of, options_for
 from bbrgym.agents.training.about import KEY, about_agent
 from bbrgym.agents.training.folder import TrainingFolder
+from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError, MissingExtraError, nearest
 from bbrgym.runs.atomic_files import write_atomically
 from bbrgym.runs.checksum import add_checksum, with_onnx_checksum

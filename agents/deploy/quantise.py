@@ -293,5 +293,5 @@ def whole_settings(
 ) -> tuple[Integers, Integers]:
     """Return settings in whole units, and their positions: [..., tunables] all."""
     whole = np.rint(values * [one.per_unit for one in tunables]).astype(np.int64)
-    positions = np.rint((coordinates.astype(np.float64) + 1.0) * (Q16 / 2)).astype(np.int64)
+    positions = np.rint((normalised.astype(np.float64) + 1.0) * (Q16 / 2)).astype(np.int64)
     return np.clip(whole, [one.low for one in tunables], [one.high for one in tunables]), positions

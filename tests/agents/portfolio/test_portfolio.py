@@ -26,6 +26,7 @@ from bbrgym.agents.portfolio.identification_features import settings_held
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.rollout import make_rollout, options_for
 from bbrgym.agents.training import loop
+from bbrgym.agents.training.settings import parse_training
 from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.envs.library import load_library
 from bbrgym.envs.observation import FEATURE_LISTS
