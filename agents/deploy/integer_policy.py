@@ -127,7 +127,7 @@ class Moves:
     """Head of a network with an output for each tunable.
 
     Attributes:
-        is_relative: whether outputs move the positions; else they are coordinates.
+        is_relative: whether outputs move the positions; else they are normalised actions.
         steps: distance by which an output of 1 moves each position, Q16.
         limits: largest distance that each position moves, Q16.
     """

@@ -207,9 +207,9 @@ def test_tunables_rise_with_their_position_from_end_to_end(kind: str, tmp_path: 
 def test_values_and_positions_are_the_environment_s(kind: str, tmp_path: Path) -> None:
     policy, scaling = policy_of(kind), batch_of(1, options_of(**KINDS[kind][0])).scaling
     compiled = CompiledPolicy(policy, tmp_path)
-    coordinates = np.random.default_rng(1).uniform(-1, 1, (500, len(policy.tunables))).astype(np.float32)
-    expected, middles = scaling.snap(coordinates)
-    values, positions = set_at(Controller(compiled), positions_at(coordinates))
+    normalised = np.random.default_rng(1).uniform(-1, 1, (500, len(policy.tunables))).astype(np.float32)
+    expected, middles = scaling.snap(normalised)
+    values, positions = set_at(Controller(compiled), positions_at(normalised))
     found_again = np.array([Controller(compiled, row)["positions"] for row in values])
     again, _ = set_at(Controller(compiled), found_again)
     for index, tunable in enumerate(policy.tunables):
@@ -251,7 +251,7 @@ def test_decisions_are_the_agent_s(kind: str, tmp_path: Path) -> None:
 
 
 def compare(agent: Any, options: Any, folder: Path, num_envs: int, steps: int) -> None:
-    """In runs in which the agent acts; the policy is given the coordinates that the environment has."""
+    """In runs in which the agent acts; the policy is given the normalised that the environment has."""
     batch = batch_of(num_envs, options)
     assert isinstance(batch, TuneBatch)
     network = agent.network()
@@ -269,7 +269,7 @@ def compare(agent: Any, options: Any, folder: Path, num_envs: int, steps: int) -
         for index, controller in enumerate(controllers):
             spec = batch._specs[index]
             assert spec is not None
-            current = batch._coordinates[index : index + 1]
+            current = batch._normalised[index : index + 1]
             controller["positions"][:] = positions_at(current)[0]
             values = controller.decide(in_whole_units(policy, worlds.flow_stats[index][spec.tuned][:, columns]))
             np.testing.assert_allclose(controller["inputs"] / Q16, observations[index], atol=1e-4)

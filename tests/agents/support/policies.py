@@ -121,8 +121,8 @@ def in_whole_units(policy: IntegerPolicy, stats: Any) -> Integers:
     return np.floor(stats * [field.per_unit for field in policy.fields] + 0.5).astype(np.int64)
 
 
-def positions_at(coordinates: Any) -> Integers:
-    return np.rint((coordinates.astype(np.float64) + 1.0) * (Q16 / 2)).astype(np.int64)
+def positions_at(normalised: Any) -> Integers:
+    return np.rint((normalised.astype(np.float64) + 1.0) * (Q16 / 2)).astype(np.int64)
 
 
 def wild_fields(policy: IntegerPolicy, steps: int, seed: int = 3) -> tuple[Integers, Integers]:
