@@ -431,7 +431,7 @@ Engine::Emit(FlowState& flow, uint64_t serial, EcnBits ecn)
     {
         LogAt(PacketEvent::sent, name);
     }
-    flow.access.push_back({timestamp, m_now_ns + flow.access_ns, Order(SENDERS, SourceOf(flow.index, ACCESS)), name});
+    flow.access.push_back({{m_now_ns + flow.access_ns, timestamp}, Order(SENDERS, SourceOf(flow.index, ACCESS)), name});
     if (flow.access.size() == 1)
     {
         m_arrivals.SetEarlier(flow.index, {flow.access.front().arrives_ns, flow.access.front().order});
@@ -446,10 +446,9 @@ Engine::ReachQueue(FlowState& flow, Event arrival, const Event& bound)
     do
     {
         Begin(arrival);
-        const PacketName name = flow.access.front().name;
-        const auto timestamp = static_cast<uint16_t>(flow.access.front().timestamp);
+        const QueuedPacket packet{flow.access.front().arrives_ns, flow.access.front().name};
         flow.access.pop_front();
-        if (m_bottleneck.Arrive({timestamp, m_now_ns, name}, m_now_ns, m_measurement))
+        if (m_bottleneck.Arrive(packet, m_now_ns, m_measurement))
         {
             NumberService();
         }
@@ -474,18 +473,18 @@ Engine::PutOnLink(const QueuedPacket& packet, LinkDelay::Arrival arrival)
 {
     if (arrival.is_overtaken) [[unlikely]]
     {
-        m_late.push_back({packet.timestamp, arrival.at_ns, Order(BOTTLENECK, LATE), packet.name});
+        m_late.push_back({packet.queued_ns.At(arrival.at_ns), Order(BOTTLENECK, LATE), packet.name});
         ShowPipe(m_late, m_receivers, LATE_LEAF);
         return;
     }
-    m_link.push_back({packet.timestamp, arrival.at_ns, Order(BOTTLENECK, LINK), packet.name});
+    m_link.push_back({packet.queued_ns.At(arrival.at_ns), Order(BOTTLENECK, LINK), packet.name});
 }
 
 void
 Engine::TakeFromLink()
 {
     const PacketName packet = m_link.front().name;
-    const auto timestamp = static_cast<uint16_t>(m_link.front().timestamp);
+    const uint16_t timestamp = m_link.front().arrives_ns.Timestamp();
     m_link.pop_front();
     ReachReceiver(packet, timestamp);
 }
@@ -496,7 +495,7 @@ Engine::TakeLate()
     const PacketInPipe packet = m_late.front();
     m_late.pop_front();
     ShowPipe(m_late, m_receivers, LATE_LEAF);
-    ReachReceiver(packet.name, packet.timestamp);
+    ReachReceiver(packet.name, packet.arrives_ns.Timestamp());
 }
 
 void

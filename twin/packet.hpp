@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// Packets in the network. All data segments are full and identified by their serial number. Beside a time, which 48 bits
-// hold, stands the packet's timestamp (tcp/timestamp.hpp); a shift alone extracts the time.
+// Packets in the network. All data segments are full and identified by their serial number.
 #ifndef BBRGYM_TWIN_PACKET_HPP
 #define BBRGYM_TWIN_PACKET_HPP
 
@@ -53,11 +52,34 @@ inline PacketName::PacketName(uint64_t serial, uint64_t flow, EcnBits ecn)
 {
 }
 
+/**
+ * A time in 48 bits and a packet's timestamp (tcp/timestamp.hpp) in 16: one word, because it is copied as often as a name.
+ * A shift alone extracts the time. Compilers write bit-fields one by one, hence not as such.
+ */
+class StampedTime
+{
+  public:
+    StampedTime() = default;
+    StampedTime(int64_t time_ns, uint16_t timestamp)
+        : m_bits(static_cast<uint64_t>(time_ns) << TIMESTAMP_BITS | timestamp)
+    {
+    }
+
+    operator int64_t() const { return static_cast<int64_t>(m_bits) >> TIMESTAMP_BITS; }
+    uint16_t Timestamp() const { return static_cast<uint16_t>(m_bits); }
+    /** Another time with the same timestamp. */
+    StampedTime At(int64_t time_ns) const { return {time_ns, Timestamp()}; }
+
+  private:
+    static constexpr int TIMESTAMP_BITS = 16;
+
+    uint64_t m_bits = 0;
+};
+
 /** In a pipe; `order` is that of its arrival's event. */
 struct PacketInPipe
 {
-    uint64_t timestamp : 16;
-    int64_t arrives_ns : 48;
+    StampedTime arrives_ns;
     uint64_t order;
     PacketName name;
 };
@@ -65,8 +87,7 @@ struct PacketInPipe
 /** At the bottleneck. */
 struct QueuedPacket
 {
-    uint64_t timestamp : 16;
-    int64_t queued_ns : 48;
+    StampedTime queued_ns;
     PacketName name;
 
     std::size_t Flow() const { return name.Flow(); }
