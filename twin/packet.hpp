@@ -123,27 +123,45 @@ QueuedPacket::Describe(PacketRecord& record, uint32_t full) const
     record.flags = FlagsOf(name);
 }
 
+/** What an ACK says beside its SACK blocks, in one word, as StampedTime. */
+class AckName
+{
+  public:
+    static constexpr uint64_t SYN_ACK_BLOCKS = 15;
+
+    AckName() = default;
+    /** `timestamp`: that it echoes; `has_echo`: ECE; `block_count`: at most SYN_ACK_BLOCKS, which make it a SYN-ACK. */
+    AckName(uint64_t una, uint16_t timestamp, bool has_echo, std::size_t block_count)
+        : m_bits(una << UNA_SHIFT | uint64_t{timestamp} << TIMESTAMP_SHIFT | uint64_t{has_echo} << BLOCK_BITS | block_count)
+    {
+    }
+
+    uint64_t Una() const { return m_bits >> UNA_SHIFT; }
+    uint16_t Timestamp() const { return static_cast<uint16_t>(m_bits >> TIMESTAMP_SHIFT); }
+    bool HasEcho() const { return (m_bits >> BLOCK_BITS & 1) != 0; }
+    std::size_t BlockCount() const { return m_bits & SYN_ACK_BLOCKS; }
+
+  private:
+    static constexpr int BLOCK_BITS = 4;
+    static constexpr int TIMESTAMP_SHIFT = BLOCK_BITS + 1;
+    static constexpr int UNA_SHIFT = TIMESTAMP_SHIFT + 16; // the rest holds a serial number but for its highest bit
+
+    uint64_t m_bits = 0;
+};
+
 /** On its way back to the sender; its SACK blocks wait in a pipe of their own. */
 struct AckInPipe
 {
     int64_t arrives_ns;
     uint64_t order;
-    uint64_t una : PacketName::SERIAL_BITS - 1;
-    uint64_t timestamp : 16;  ///< that it echoes
-    uint64_t has_echo : 1;    ///< ECE
-    uint64_t block_count : 4; ///< SYN_ACK_BLOCKS: a SYN-ACK
-
-    static constexpr uint64_t SYN_ACK_BLOCKS = 15;
+    AckName name;
 };
 
 /** Held at the gate of the ACKs; its SACK blocks are in their flow's pipe already. */
 struct HeldAck
 {
     std::size_t flow;
-    uint64_t una;
-    std::size_t block_count;
-    bool has_echo;
-    uint16_t timestamp;
+    AckName name;
 };
 
 } // namespace bbrgym
