@@ -54,7 +54,7 @@ inline PacketName::PacketName(uint64_t serial, uint64_t flow, EcnBits ecn)
 
 /**
  * A time in 48 bits and a packet's timestamp (tcp/timestamp.hpp) in 16: one word, because it is copied as often as a name.
- * A shift alone extracts the time. Compilers write bit-fields one by one, hence not as such.
+ * A shift alone extracts the time. Not bit-fields, which compilers write one by one.
  */
 class StampedTime
 {
