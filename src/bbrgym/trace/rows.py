@@ -74,10 +74,11 @@ class PacketRow(NamedTuple):
     blocks: list[list[int]]
 
 
-_DecisionColumns: Any = namedtuple("_DecisionColumns", ("flow", "after", *(field.name for field in ACK_FIELDS)))
+def _decision_columns() -> Any:
+    return namedtuple("_DecisionColumns", ["flow", "after", *(field.name for field in ACK_FIELDS)])
 
 
-class DecisionRow(_DecisionColumns):  # type: ignore[misc] # its columns are those of a compiled table
+class DecisionRow(_decision_columns()):  # type: ignore[misc] # its columns are those of a compiled table
     """An ACK's sample and the controller's state after it; -1: not measured.
 
     Attributes:
