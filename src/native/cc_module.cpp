@@ -550,7 +550,7 @@ PYBIND11_MODULE(_cc, m)
           "The events of a log of packets by code, and its flags by bit (world/packet_log.def): lists of (name, meaning).");
     m.def("scenario_bounds", &ScenarioBounds, "The bounds of a scenario: name to (low, high, unit) (world/bounds.def).");
     m.def("stack_presets", [] { return STACK_PRESETS; }, "The names of the presets of a sender's stack.");
-    m.def("stack_facts", &StackFactTable, "The facts of a sender's stack, a dict a row (cc/stack.def, tcp/stack.def).");
+    m.def("stack_facts", &StackFactTable, "The facts of a sender's stack, a dict a row (cc/stack.def, world/socket.def).");
     m.def("trace_rate_mbps",
           [](std::size_t opportunities, uint64_t opportunity_bytes, double period_ms) {
               return TraceRateBps(opportunities, opportunity_bytes, NanosecondsOfMs(period_ms)) / 1e6;
