@@ -334,6 +334,7 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
     if (m_has_echo) [[unlikely]]
     {
         m_board.NoteEcho(outcome.acked_pkts);
+        m_undo_restores = false;
     }
     JudgeProbe(outcome, una, now_ns);
     const uint32_t newly_lost = UpdateLossState(outcome, prior_una, reports_duplicate, now_ns);
@@ -616,7 +617,6 @@ TcpSender<Controller>::UpdateLossState(const AckOutcome& outcome, uint64_t prior
         m_board.StopReorderingTimer();
         return 0;
     }
-    m_undo_restores = m_undo_restores && !m_has_echo;
     LeaveWhatIsOver();
     if (m_ca_state == CC_CA_RECOVERY)
     {

@@ -431,7 +431,7 @@ Engine::Emit(FlowState& flow, uint64_t serial, EcnBits ecn)
     {
         LogAt(PacketEvent::sent, name);
     }
-    flow.access.push_back({timestamp, m_now_ns + flow.access_ns, Order(SENDERS, SourceOf(flow.index, ACCESS)), name});
+    flow.access.push_back({{m_now_ns + flow.access_ns, timestamp}, Order(SENDERS, SourceOf(flow.index, ACCESS)), name});
     if (flow.access.size() == 1)
     {
         m_arrivals.SetEarlier(flow.index, {flow.access.front().arrives_ns, flow.access.front().order});
@@ -446,10 +446,9 @@ Engine::ReachQueue(FlowState& flow, Event arrival, const Event& bound)
     do
     {
         Begin(arrival);
-        const PacketName name = flow.access.front().name;
-        const auto timestamp = static_cast<uint16_t>(flow.access.front().timestamp);
+        const QueuedPacket packet{flow.access.front().arrives_ns, flow.access.front().name};
         flow.access.pop_front();
-        if (m_bottleneck.Arrive({timestamp, m_now_ns, name}, m_now_ns, m_measurement))
+        if (m_bottleneck.Arrive(packet, m_now_ns, m_measurement))
         {
             NumberService();
         }
@@ -474,18 +473,18 @@ Engine::PutOnLink(const QueuedPacket& packet, LinkDelay::Arrival arrival)
 {
     if (arrival.is_overtaken) [[unlikely]]
     {
-        m_late.push_back({packet.timestamp, arrival.at_ns, Order(BOTTLENECK, LATE), packet.name});
+        m_late.push_back({packet.queued_ns.At(arrival.at_ns), Order(BOTTLENECK, LATE), packet.name});
         ShowPipe(m_late, m_receivers, LATE_LEAF);
         return;
     }
-    m_link.push_back({packet.timestamp, arrival.at_ns, Order(BOTTLENECK, LINK), packet.name});
+    m_link.push_back({packet.queued_ns.At(arrival.at_ns), Order(BOTTLENECK, LINK), packet.name});
 }
 
 void
 Engine::TakeFromLink()
 {
     const PacketName packet = m_link.front().name;
-    const auto timestamp = static_cast<uint16_t>(m_link.front().timestamp);
+    const uint16_t timestamp = m_link.front().arrives_ns.Timestamp();
     m_link.pop_front();
     ReachReceiver(packet, timestamp);
 }
@@ -496,7 +495,7 @@ Engine::TakeLate()
     const PacketInPipe packet = m_late.front();
     m_late.pop_front();
     ShowPipe(m_late, m_receivers, LATE_LEAF);
-    ReachReceiver(packet.name, packet.timestamp);
+    ReachReceiver(packet.name, packet.arrives_ns.Timestamp());
 }
 
 void
@@ -581,7 +580,7 @@ Engine::SendSynAck(FlowState& flow)
     {
         LogAck(PacketEvent::ack_sent, flow.index, 0, {}, FirstWindowPkts(flow), packet_flag::syn);
     }
-    SendBack(flow, {flow.index, 0, AckInPipe::SYN_ACK_BLOCKS, false, 0});
+    SendBack(flow, {flow.index, AckName(0, 0, false, AckName::SYN_ACK_BLOCKS)});
 }
 
 /** An event that is already scheduled and does not come later is then moved to the new deadline. */
@@ -638,7 +637,7 @@ Engine::SendAck(FlowState& flow)
         const uint16_t flags = has_echo ? packet_flag::ece : 0;
         LogAck(PacketEvent::ack_sent, flow.index, flow.receiver.Next(), std::span(blocks.data(), count), window_pkts, flags);
     }
-    SendBack(flow, {flow.index, flow.receiver.Next(), count, has_echo, PackTimestamp(flow.receiver.RecentMs())});
+    SendBack(flow, {flow.index, AckName(flow.receiver.Next(), PackTimestamp(flow.receiver.RecentMs()), has_echo, count)});
 }
 
 /** A packet leaves the receiver, unless the gate holds it. */
@@ -676,12 +675,7 @@ Engine::LeaveGate()
 inline void
 Engine::PutOnWayBack(FlowState& flow, HeldAck ack)
 {
-    flow.way_back.push_back({m_now_ns + flow.return_ns,
-                             Order(RECEIVERS, SourceOf(flow.index, WAY_BACK)),
-                             ack.una,
-                             ack.timestamp,
-                             ack.has_echo,
-                             ack.block_count});
+    flow.way_back.push_back({m_now_ns + flow.return_ns, Order(RECEIVERS, SourceOf(flow.index, WAY_BACK)), ack.name});
     if (flow.way_back.size() == 1)
     {
         m_senders.SetEarlier(LeafOf(flow.index, WAY_BACK), {flow.way_back.front().arrives_ns, flow.way_back.front().order});
@@ -691,10 +685,11 @@ Engine::PutOnWayBack(FlowState& flow, HeldAck ack)
 void
 Engine::ReachSender(FlowState& flow)
 {
-    const AckInPipe ack = flow.way_back.front();
+    const AckName ack = flow.way_back.front().name;
     flow.way_back.pop_front();
     ShowPipe(flow.way_back, m_senders, LeafOf(flow.index, WAY_BACK));
-    if (ack.block_count == AckInPipe::SYN_ACK_BLOCKS)
+    const std::size_t block_count = ack.BlockCount();
+    if (block_count == AckName::SYN_ACK_BLOCKS)
     {
         if (Log().IsOn())
         {
@@ -704,7 +699,7 @@ Engine::ReachSender(FlowState& flow)
         return;
     }
     std::array<SerialRange, MAX_SACK_BLOCKS> blocks;
-    for (std::size_t i = 0; i < ack.block_count; ++i)
+    for (std::size_t i = 0; i < block_count; ++i)
     {
         blocks[i] = flow.way_back_blocks.front();
         flow.way_back_blocks.pop_front();
@@ -712,10 +707,10 @@ Engine::ReachSender(FlowState& flow)
     uint64_t window_pkts = m_buffer_pkts;
     if (!flow.receiver.Window().IsAmple())
     {
-        window_pkts = flow.way_back_windows.front() - ack.una;
+        window_pkts = flow.way_back_windows.front() - ack.Una();
         flow.way_back_windows.pop_front();
     }
-    TakeAck(flow, ack, std::span(blocks.data(), ack.block_count), window_pkts);
+    TakeAck(flow, ack, std::span(blocks.data(), block_count), window_pkts);
 }
 
 // ---- the sender -----------------------------------------------------------------------------------------
@@ -767,14 +762,14 @@ Engine::FirstWindowPkts(const FlowState& flow) const
 }
 
 void
-Engine::TakeAck(FlowState& flow, const AckInPipe& ack, std::span<const SerialRange> blocks, uint64_t window_pkts)
+Engine::TakeAck(FlowState& flow, AckName ack, std::span<const SerialRange> blocks, uint64_t window_pkts)
 {
     flow.window_pkts = window_pkts;
     if (flow.has_timestamps) [[unlikely]]
     {
-        flow.sender.TakeTimestamp(UnpackTimestampMs(ack.timestamp, m_now_ns));
+        flow.sender.TakeTimestamp(UnpackTimestampMs(ack.Timestamp(), m_now_ns));
     }
-    const cc_sample& sample = flow.sender.OnAck(ack.una, blocks, m_now_ns, ack.has_echo);
+    const cc_sample& sample = flow.sender.OnAck(ack.Una(), blocks, m_now_ns, ack.HasEcho());
     if (sample.rtt_us >= 0)
     {
         m_measurement.RttSample(flow.index, sample.rtt_us * 1000);
@@ -1076,11 +1071,11 @@ Engine::LogLosses(FlowState& flow)
 }
 
 void
-Engine::LogDecision(FlowState& flow, const AckInPipe& ack, std::span<const SerialRange> blocks, const cc_sample& sample)
+Engine::LogDecision(FlowState& flow, AckName ack, std::span<const SerialRange> blocks, const cc_sample& sample)
 {
     if (Log().IsOn())
     {
-        LogAck(PacketEvent::ack_arrived, flow.index, ack.una, blocks, flow.window_pkts, ack.has_echo ? packet_flag::ece : 0);
+        LogAck(PacketEvent::ack_arrived, flow.index, ack.Una(), blocks, flow.window_pkts, ack.HasEcho() ? packet_flag::ece : 0);
     }
     LogLosses(flow);
     const CcController& controller = flow.sender.GetController();

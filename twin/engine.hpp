@@ -247,7 +247,7 @@ class Engine : public MeasuredWorld
                                             uint16_t flags);
     [[gnu::noinline, gnu::cold]] void LogLosses(FlowState& flow);
     [[gnu::noinline, gnu::cold]] void LogDecision(FlowState& flow,
-                                                 const AckInPipe& ack,
+                                                 AckName ack,
                                                  std::span<const SerialRange> blocks,
                                                  const cc_sample& sample);
 
@@ -255,7 +255,7 @@ class Engine : public MeasuredWorld
     void SendSyn(FlowState& flow);
     void Establish(FlowState& flow);
     uint64_t FirstWindowPkts(const FlowState& flow) const;
-    void TakeAck(FlowState& flow, const AckInPipe& ack, std::span<const SerialRange> blocks, uint64_t window_pkts);
+    void TakeAck(FlowState& flow, AckName ack, std::span<const SerialRange> blocks, uint64_t window_pkts);
     void TrySend(FlowState& flow);
     [[gnu::always_inline]] void SendNew(FlowState& flow);
     void OnTimer(FlowState& flow);

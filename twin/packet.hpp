@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// Packets in the network. All data segments are full and identified by their serial number. Beside a time, which 48 bits
-// hold, stands the packet's timestamp (tcp/timestamp.hpp); a shift alone extracts the time.
+// Packets in the network. All data segments are full and identified by their serial number.
 #ifndef BBRGYM_TWIN_PACKET_HPP
 #define BBRGYM_TWIN_PACKET_HPP
 
@@ -53,11 +52,34 @@ inline PacketName::PacketName(uint64_t serial, uint64_t flow, EcnBits ecn)
 {
 }
 
+/**
+ * A time in 48 bits and a packet's timestamp (tcp/timestamp.hpp) in 16: one word, because it is copied as often as a name.
+ * A shift alone extracts the time. Not bit-fields, which compilers write one by one.
+ */
+class StampedTime
+{
+  public:
+    StampedTime() = default;
+    StampedTime(int64_t time_ns, uint16_t timestamp)
+        : m_bits(static_cast<uint64_t>(time_ns) << TIMESTAMP_BITS | timestamp)
+    {
+    }
+
+    operator int64_t() const { return static_cast<int64_t>(m_bits) >> TIMESTAMP_BITS; }
+    uint16_t Timestamp() const { return static_cast<uint16_t>(m_bits); }
+    /** Another time with the same timestamp. */
+    StampedTime At(int64_t time_ns) const { return {time_ns, Timestamp()}; }
+
+  private:
+    static constexpr int TIMESTAMP_BITS = 16;
+
+    uint64_t m_bits = 0;
+};
+
 /** In a pipe; `order` is that of its arrival's event. */
 struct PacketInPipe
 {
-    uint64_t timestamp : 16;
-    int64_t arrives_ns : 48;
+    StampedTime arrives_ns;
     uint64_t order;
     PacketName name;
 };
@@ -65,8 +87,7 @@ struct PacketInPipe
 /** At the bottleneck. */
 struct QueuedPacket
 {
-    uint64_t timestamp : 16;
-    int64_t queued_ns : 48;
+    StampedTime queued_ns;
     PacketName name;
 
     std::size_t Flow() const { return name.Flow(); }
@@ -102,27 +123,45 @@ QueuedPacket::Describe(PacketRecord& record, uint32_t full) const
     record.flags = FlagsOf(name);
 }
 
+/** What an ACK says beside its SACK blocks, in one word, as StampedTime. */
+class AckName
+{
+  public:
+    static constexpr uint64_t SYN_ACK_BLOCKS = 15;
+
+    AckName() = default;
+    /** `timestamp`: that it echoes; `has_echo`: ECE; `block_count`: at most SYN_ACK_BLOCKS, which make it a SYN-ACK. */
+    AckName(uint64_t una, uint16_t timestamp, bool has_echo, std::size_t block_count)
+        : m_bits(una << UNA_SHIFT | uint64_t{timestamp} << TIMESTAMP_SHIFT | uint64_t{has_echo} << BLOCK_BITS | block_count)
+    {
+    }
+
+    uint64_t Una() const { return m_bits >> UNA_SHIFT; }
+    uint16_t Timestamp() const { return static_cast<uint16_t>(m_bits >> TIMESTAMP_SHIFT); }
+    bool HasEcho() const { return (m_bits >> BLOCK_BITS & 1) != 0; }
+    std::size_t BlockCount() const { return m_bits & SYN_ACK_BLOCKS; }
+
+  private:
+    static constexpr int BLOCK_BITS = 4;
+    static constexpr int TIMESTAMP_SHIFT = BLOCK_BITS + 1;
+    static constexpr int UNA_SHIFT = TIMESTAMP_SHIFT + 16; // the rest holds a serial number but for its highest bit
+
+    uint64_t m_bits = 0;
+};
+
 /** On its way back to the sender; its SACK blocks wait in a pipe of their own. */
 struct AckInPipe
 {
     int64_t arrives_ns;
     uint64_t order;
-    uint64_t una : PacketName::SERIAL_BITS - 1;
-    uint64_t timestamp : 16;  ///< that it echoes
-    uint64_t has_echo : 1;    ///< ECE
-    uint64_t block_count : 4; ///< SYN_ACK_BLOCKS: a SYN-ACK
-
-    static constexpr uint64_t SYN_ACK_BLOCKS = 15;
+    AckName name;
 };
 
 /** Held at the gate of the ACKs; its SACK blocks are in their flow's pipe already. */
 struct HeldAck
 {
     std::size_t flow;
-    uint64_t una;
-    std::size_t block_count;
-    bool has_echo;
-    uint16_t timestamp;
+    AckName name;
 };
 
 } // namespace bbrgym

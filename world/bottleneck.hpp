@@ -129,7 +129,7 @@ class Bottleneck
     std::optional<LossModel> m_loss; ///< always there after Reset
     LinkDelay m_delay;
     double m_rate_bps = 0;          ///< 0: an outage, or a trace
-    int64_t m_full_units = 0;       ///< duration of a full packet's transmission
+    int64_t m_full_units = 0;       ///< duration of a full packet's transmission; 0: as m_rate_bps
     int64_t m_ahead_units = 0;      ///< by which the transmission ends before NextServiceNs, below a nanosecond
     double m_held_bits = 0;         ///< left of the packet in transmission during an outage
     uint32_t m_packet_bytes = 0;
@@ -399,7 +399,7 @@ template <class Packet>
 inline void
 Bottleneck<Packet>::StartAtRate(int64_t now_ns, Measurement& measurement)
 {
-    if (m_rate_bps > 0 && TakeNext(now_ns, measurement))
+    if (m_full_units > 0 && TakeNext(now_ns, measurement))
     {
         const uint32_t bytes = m_in_service.Bytes(m_packet_bytes);
         DepartAfter((bytes == m_packet_bytes ? m_full_units : UnitsOf(bytes * 8.0, m_rate_bps)) - m_ahead_units, now_ns);

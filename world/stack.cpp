@@ -82,7 +82,7 @@ StackFacts()
       int64_t(name##_choice::v3_28)},                                                                  \
      meaning, source, [](Stack& s, int64_t value) { s.socket.name = static_cast<name##_choice>(value); },  \
      [](const Stack& s) { return static_cast<int64_t>(s.socket.name); }},
-#include "../tcp/stack.def"
+#include "socket.def"
 #undef TCP_FLAG
 #undef TCP_NUMBER
 #undef TCP_SIZE

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// The stack of a flow's sender: the facts of its algorithm (cc/stack.def) and of its sockets (tcp/stack.def), the
+// The stack of a flow's sender: the facts of its algorithm (cc/stack.def) and of its sockets (world/socket.def), the
 // presets that give each fact a value, and the table of all facts.
 #ifndef BBRGYM_WORLD_STACK_HPP
 #define BBRGYM_WORLD_STACK_HPP
@@ -47,7 +47,7 @@ inline constexpr std::array STACK_PRESETS = {std::string_view("linux-6"),
 #define TCP_SIZE(...)
 #define TCP_CHOICE(name, choices, v6, v5_10, v4_17, v4_11, v4_9, ns3, v3_28, meaning, source)                 \
     enum class name##_choice { TCP_CHOICE_LIST choices };
-#include "../tcp/stack.def"
+#include "socket.def"
 #undef TCP_FLAG
 #undef TCP_NUMBER
 #undef TCP_SIZE
@@ -67,7 +67,7 @@ struct SocketFacts
 #define TCP_NUMBER(name, unit, low, high, v6, ...) int64_t name = v6;
 #define TCP_SIZE(name, names, unit, low, high, v6, ...) int64_t name = SIZE_##v6;
 #define TCP_CHOICE(name, choices, v6, ...) name##_choice name = name##_choice::v6;
-#include "../tcp/stack.def"
+#include "socket.def"
 #undef TCP_FLAG
 #undef TCP_NUMBER
 #undef TCP_SIZE

@@ -2,6 +2,7 @@
 //
 // bbrgym._cc: the tables of tunables, variants, measured fields and a scenario's bounds, and a controller of cc/ that can
 // be driven event by event.
+#include "ack_record.hpp"
 #include "bounds.hpp"
 #include "fields.hpp"
 #include "packet_log.hpp"
@@ -243,6 +244,7 @@ FieldTables()
     tables["link_stats"] = FieldTable(LINK_STAT_FIELDS);
     tables["flow_summary"] = FieldTable(FLOW_SUMMARY_FIELDS);
     tables["link_summary"] = FieldTable(LINK_SUMMARY_FIELDS);
+    tables["ack_trace"] = FieldTable(ACK_FIELDS);
     return tables;
 }
 
@@ -531,8 +533,8 @@ PYBIND11_MODULE(_cc, m)
     m.def("variants", &VariantTable, "The variants, their tunables and presets (cc/variants.def).");
     m.def("fields",
           &FieldTables,
-          "The fields of each table that a world measures (world/fields.def): lists of (name, unit, visibility, meaning) in\n"
-          "the order of the columns, by table.");
+          "The fields of each table that a world measures (world/fields.def, world/ack_record.def): lists of (name, unit,\n"
+          "visibility, meaning) in the order of the columns, by table.");
     m.def("packet_codes",
           [] {
               const auto listed = [](std::span<const PacketCode> codes) {
@@ -548,7 +550,7 @@ PYBIND11_MODULE(_cc, m)
           "The events of a log of packets by code, and its flags by bit (world/packet_log.def): lists of (name, meaning).");
     m.def("scenario_bounds", &ScenarioBounds, "The bounds of a scenario: name to (low, high, unit) (world/bounds.def).");
     m.def("stack_presets", [] { return STACK_PRESETS; }, "The names of the presets of a sender's stack.");
-    m.def("stack_facts", &StackFactTable, "The facts of a sender's stack, a dict a row (cc/stack.def, tcp/stack.def).");
+    m.def("stack_facts", &StackFactTable, "The facts of a sender's stack, a dict a row (cc/stack.def, world/socket.def).");
     m.def("trace_rate_mbps",
           [](std::size_t opportunities, uint64_t opportunity_bytes, double period_ms) {
               return TraceRateBps(opportunities, opportunity_bytes, NanosecondsOfMs(period_ms)) / 1e6;

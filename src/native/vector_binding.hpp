@@ -60,24 +60,15 @@ View(const py::object& object, const char* name, std::initializer_list<py::ssize
 inline py::dtype
 AckRecordDtype()
 {
-    const std::vector<std::string> names = {
-        "time_us", "rtt_us", "srtt_us", "cwnd_pkts", "pacing_Bps", "bw_Bps", "in_flight_pkts",
-        "delivered_pkts", "lost_pkts", "sample_pkts", "interval_us", "phase", "ca_state", "round_count",
-        "bw_lo_Bps", "inflight_hi_pkts", "inflight_lo_pkts", "undo_bw_lo_Bps", "undo_inflight_hi_pkts",
-        "undo_inflight_lo_pkts", "min_rtt_us", "probe_rtt_min_us", "probe_rtt_min_stamp_us", "target_pkts",
-        "extra_acked_pkts", "full_bw_count", "full_bw_now", "full_bw_reached", "is_app_limited",
-        "is_cwnd_limited", "prior_in_flight_pkts", "departure_wait_us", "tx_in_flight_pkts",
-        "lost_since_pkts", "probe_wait_us", "undo_count"
-    };
+    py::list names;
     py::list formats;
     py::list offsets;
-    for (std::size_t i = 0; i < names.size(); ++i)
-    {
-        formats.append(names[i].ends_with("_Bps") ? "u8" : "i8");
-        offsets.append(i * sizeof(int64_t));
-    }
-    static_assert(sizeof(AckRecord) == 36 * sizeof(int64_t));
-    return py::dtype(py::cast(names), formats, offsets, sizeof(AckRecord));
+#define ACK_FIELD(type, name, unit, value, meaning)                                                          \
+    names.append(#name);                                                                                     \
+    formats.append(py::dtype::of<type>());                                                                   \
+    offsets.append(offsetof(AckRecord, name));
+#include "ack_record.def"
+    return py::dtype(names, formats, offsets, sizeof(AckRecord));
 }
 
 /** Of a PacketRecord. */

@@ -208,7 +208,7 @@ class Connection
             m_receiver.Reset(m_stack.socket, m_received_bytes);
             return;
         }
-        throw std::invalid_argument("fact: '" + name + "' is in neither stack.def");
+        throw std::invalid_argument("fact: '" + name + "' is in neither cc/stack.def nor world/socket.def");
     }
 
     void OnAck(std::istringstream& words)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a script sets on the machine: its shell commands, to facts of the stack (tcp/stack.def, cc/stack.def).
+"""What a script sets on the machine: its shell commands, to facts of the stack (world/socket.def, cc/stack.def).
 
 Scripts begin with defaults.sh, whose values are the defaults here; the file itself is not needed.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The stack of a sender: its algorithm's and its sockets' facts, and the presets that give each a value.
 
-The facts are declared in cc/stack.def and tcp/stack.def; this module reads both tables from the compiled controllers.
+The facts are declared in cc/stack.def and world/socket.def; this module reads both tables from the compiled controllers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class StackFact:
 
     Attributes:
         name: unique name, with its unit if it has one.
-        layer: ``algorithm`` (cc/stack.def) or ``socket`` (tcp/stack.def).
+        layer: ``algorithm`` (cc/stack.def) or ``socket`` (world/socket.def).
         kind: ``flag``, ``choice``, ``number``, or ``size``: a number or a name.
         choices: names that a choice or a size allows.
         unit: unit of a number or size.

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from bbrgym.scenario.model import Scenario
 from bbrgym.tunables import VARIANTS
-from bbrgym.worlds import PACKET_EVENTS, PACKET_FLAGS
+from bbrgym.worlds import ACK_FIELDS, PACKET_EVENTS, PACKET_FLAGS
 
 UNPACED_Bps = 2**64 - 1
 """The pacing rate of a sender that is not paced; also of a bound that is not there."""
@@ -73,53 +74,20 @@ class PacketRow(NamedTuple):
     blocks: list[list[int]]
 
 
-class DecisionRow(NamedTuple):
+def _decision_columns() -> Any:
+    return namedtuple("_DecisionColumns", ["flow", "after", *(field.name for field in ACK_FIELDS)])
+
+
+class DecisionRow(_decision_columns()):  # type: ignore[misc] # its columns are those of a compiled table
     """An ACK's sample and the controller's state after it; -1: not measured.
 
     Attributes:
         flow: index.
         after: number of the packets' rows, of those taken with it, that precede it.
-        others: see `bbrgym.worlds.World.ack_trace`.
+        others: `bbrgym.worlds.ACK_FIELDS`.
     """
 
-    flow: int
-    after: int
-    time_us: int
-    rtt_us: int
-    srtt_us: int
-    cwnd_pkts: int
-    pacing_Bps: int  # noqa: N815 - the column's name
-    bw_Bps: int  # noqa: N815 - the column's name
-    in_flight_pkts: int
-    delivered_pkts: int
-    lost_pkts: int
-    sample_pkts: int
-    interval_us: int
-    phase: int
-    ca_state: int
-    round_count: int
-    bw_lo_Bps: int  # noqa: N815 - the column's name
-    inflight_hi_pkts: int
-    inflight_lo_pkts: int
-    undo_bw_lo_Bps: int  # noqa: N815 - the column's name
-    undo_inflight_hi_pkts: int
-    undo_inflight_lo_pkts: int
-    min_rtt_us: int
-    probe_rtt_min_us: int
-    probe_rtt_min_stamp_us: int
-    target_pkts: int
-    extra_acked_pkts: int
-    full_bw_count: int
-    full_bw_now: int
-    full_bw_reached: int
-    is_app_limited: int
-    is_cwnd_limited: int
-    prior_in_flight_pkts: int
-    departure_wait_us: int
-    tx_in_flight_pkts: int
-    lost_since_pkts: int
-    probe_wait_us: int
-    undo_count: int
+    __slots__ = ()
 
 
 @dataclass(frozen=True)

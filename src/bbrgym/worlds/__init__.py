@@ -11,7 +11,7 @@ from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.files import Source, is_sequence, load_scenario
 from bbrgym.schema import argument, plain, shown
 from bbrgym.worlds.errors import EngineFailure, LateRunError, WorldError, repeat_late
-from bbrgym.worlds.fields import PACKET_EVENTS, PACKET_FLAGS, TUNABLE_COLUMNS
+from bbrgym.worlds.fields import ACK_FIELDS, PACKET_EVENTS, PACKET_FLAGS, TUNABLE_COLUMNS
 from bbrgym.worlds.layout import Flags, Table
 from bbrgym.worlds.specs import (
     DEFAULT_TIMEOUT_S,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
+    "ACK_FIELDS",
     "DEFAULT_TIMEOUT_S",
     "FAST_WORLD",
     "PACKET_EVENTS",

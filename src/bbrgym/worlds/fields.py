@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The columns of every world's arrays, read from the compiled tables (world/fields.def, cc/tunables.def)."""
+"""The columns of every world's arrays, read from the compiled tables.
+
+Tables: world/fields.def, world/ack_record.def, world/packet_log.def, cc/tunables.def.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +43,9 @@ FLOW_SUMMARY_FIELDS = _declared("flow_summary")
 
 LINK_SUMMARY_FIELDS = _declared("link_summary")
 """The measurements of the bottleneck over a whole run."""
+
+ACK_FIELDS = _declared("ack_trace")
+"""The columns of an ACK trace: the sample of an ACK and the controller's state after it."""
 
 
 class PacketCode(NamedTuple):

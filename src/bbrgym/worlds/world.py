@@ -150,7 +150,9 @@ class World:
         self._vector.trace_acks(0, self._flow_index(flow), max_rows)
 
     def ack_trace(self, flow: int | str) -> Any:
-        """Return the recorded ACKs of a flow: a structured array, a row per ACK, units in the names; -1: none.
+        """Return the recorded ACKs of a flow: a structured array of `bbrgym.worlds.ACK_FIELDS`, a row per ACK.
+
+        -1 says that a value was not measured or that there is no bound.
 
         Raises:
             ConfigError: no such flow, or this world cannot.
