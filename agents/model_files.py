@@ -8,6 +8,7 @@ import pickle
 import re
 import warnings
 import zipfile
+import zlib
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -46,7 +47,10 @@ _ARGUMENTS = {field.name for field in fields(Options)} - {
 }
 
 #: What loading a file raises that is not such a model, or needs a class that is not there.
-_BROKEN = (ValueError, KeyError, TypeError, AttributeError, ImportError, RuntimeError, pickle.UnpicklingError)
+_BROKEN = (
+    *(ValueError, KeyError, TypeError, AttributeError, ImportError, RuntimeError, EOFError),
+    *(pickle.UnpicklingError, zipfile.BadZipFile, zlib.error),
+)
 
 
 class OnnxModel:
