@@ -125,7 +125,7 @@ def checked(arguments: Mapping[str, Value]) -> dict[str, Value]:
 def _checked(given: object, value: Value) -> tuple[str, Value]:
     name = str(given).lstrip("-")
     if not re.fullmatch(r"[\w:.-]+", name) or not isinstance(given, str):
-        raise ConfigError(f"arguments: {shown(given)} is no name of an argument")
+        raise ConfigError(f"arguments: {shown(given)} is not a name of an argument")
     if name in _SET_BY_RUN:
         raise ConfigError(f"arguments: {name!r} is set for each run and cannot be given here")
     if not isinstance(value, str | int | float | np.generic) or "\0" in str(value):
