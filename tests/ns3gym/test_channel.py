@@ -64,9 +64,7 @@ def times_out(wait: Callable[..., object], agent: AgentSocket, timeout_s: float 
     return True
 
 
-def test_a_simulation_waits_for_its_agent_and_for_another_if_that_goes(
-    elsewhere: ThreadPoolExecutor, raw: Raw
-) -> None:
+def test_a_simulation_waits_for_its_agent_and_for_another_if_that_goes(elsewhere: ThreadPoolExecutor, raw: Raw) -> None:
     with AgentSocket() as one:
         port = one.port
     with SimulationSocket(port, timeout_s=120.0) as simulation:

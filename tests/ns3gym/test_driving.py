@@ -166,17 +166,10 @@ def test_a_reset_may_change_arguments(make):
         env.reset(options={"argments": {}})
 
 
-def test_a_shell_may_run_it(make):
-    text = f"cd / && exec {sys.executable} {ACTOR} --openGymPort={{port}} --simSeed={{seed}} --word={{word}}"
-    assert make(command=text, shell=True, arguments={"word": "it's $HOME"}).reset(seed=3)[1]["word"] == "it's $HOME"
-
-
-def test_it_runs_in_a_folder_and_keeps_a_log(make, tmp_path):
-    script = tmp_path / "run.sh"
-    script.write_text(f'#!/bin/sh\npwd\nexec {sys.executable} {ACTOR} "$@"\n', encoding="utf-8")
-    script.chmod(0o755)
-    env = make(command=["./run.sh"], cwd=tmp_path, log=tmp_path / "log", arguments={"steps": 1})
-    play(env, 1)
+def test_a_shell_may_run_it_in_a_folder_with_a_log(make, tmp_path):
+    text = f"pwd; exec {sys.executable} {ACTOR} --openGymPort={{port}} --simSeed={{seed}} --word={{word}}"
+    env = make(command=text, shell=True, cwd=tmp_path, log=tmp_path / "log", arguments={"word": "it's $HOME"})
+    assert env.reset(seed=3)[1]["word"] == "it's $HOME"
     env.close()
     assert (tmp_path / "log").read_text(encoding="utf-8") == f"{tmp_path}\n" * 2
 
@@ -266,7 +259,7 @@ def test_one_that_is_over_at_once_is_an_error(make):
         (
             [sys.executable, ACTOR, "--deed=early"],
             PeerGone,
-            "the simulation ended where its SimInitMsg was due: it exited with code 2; it last wrote:\nno such scenario",
+            "the simulation ended where its SimInitMsg was due: it exited with code 2; it last wrote:\nno such.*",
         ),
         (
             ["sh", "-c", "echo hello; sleep 600"],
@@ -292,13 +285,6 @@ def test_one_whose_spaces_change_or_are_not_what_it_sends(make):
         make(arguments={"deed": "wrong_space"}).reset(seed=3)
     env = make(arguments={"deed": "wrong_space"}, observation_space=OBSERVED)
     assert env.reset(seed=3)[0].tolist() == [0, 3, 0]
-
-
-def test_a_given_space_that_the_protocol_does_not_have(make):
-    env = make(observation_space=spaces.Text(3), action_space=ACTED).unwrapped
-    with pytest.raises(bbrgym.ConfigError, match=r"^observation: the protocol has no values of a Text$"):
-        env.reset(seed=3)
-    assert guardians() == []
 
 
 @pytest.mark.parametrize("has_begun", [True, False])
@@ -355,16 +341,6 @@ def test_arguments_need_a_command(make):
 
 
 # ---- ports --------------------------------------------------------------------------------------------
-
-
-def test_two_at_once(make):
-    one, other = make(), make()
-    assert one.unwrapped.port != other.unwrapped.port
-    one.reset(seed=1)
-    other.reset(seed=2)
-    for step in (1, 2, 3):
-        assert one.step(ONE)[0].tolist() == [step, 1, step]
-        assert other.step(ONE / 2)[0].tolist() == [step, 2, step / 2]
 
 
 def test_a_vector_of_them():

@@ -59,30 +59,13 @@ def path(tmp_path):
     return path
 
 
-class Driver:
-    """Sets a few tunables now and then, the same ones in every run."""
-
-    def __init__(self, tunables):
-        self.tunables = tunables
-        self._random = np.random.default_rng(3)
-
-    def choose(self):
-        for flow, name in ((0, "bbr_up_gain"), (0, "use_probe_cap"), (1, "bbq_alpha_us")):
-            tunable = TUNABLES[name]
-            value = self._random.uniform(tunable.low, tunable.high)
-            self.tunables[flow, COLUMNS[name]] = round(value) if tunable.unit == "switch" else value
+class Keep:
+    """Acts with the tunables that the flows begin with."""
 
     def __call__(self, state):
-        if "initial_tunables" in state.info:
-            for row, values in zip(self.tunables, state.info["initial_tunables"], strict=True):
-                for name, value in values.items():
-                    row[COLUMNS[name]] = value
-        self.choose()
-        return {"tunables": self.tunables, "seconds": np.array([SECONDS])}
-
-
-def unset():
-    return np.full((FLOWS, len(TUNABLES)), np.nan)
+        if flows := state.info.get("initial_tunables"):
+            self.tunables = np.array([[flow.get(name, np.nan) for name in TUNABLES] for flow in flows])
+        return {"tunables": self.tunables.copy(), "seconds": np.array([SECONDS])}
 
 
 def test_it_says_what_its_numbers_are(opengym, path):
@@ -106,7 +89,7 @@ def test_it_says_what_its_numbers_are(opengym, path):
 
 
 def test_the_reward_is_the_score_s_formula(opengym, path):
-    states, _ = drive([opengym, f"--scenario={path}"], Driver(unset()))
+    states, _ = drive([opengym, f"--scenario={path}"], Keep())
     columns = [field[0] for field in FLOW_FIELDS]
     flows = bbrgym.load_scenario(SCENARIO).resolved().flows
     before_s = 0.0
@@ -171,8 +154,8 @@ def few(elements):
 
 
 def test_seconds_may_be_float32_as_ns3_gym_s_agent_sends_them(opengym, path):
-    driver, change = Driver(unset()), container(floats)
-    states, done = drive([opengym, f"--scenario={path}"], lambda state: change(driver(state)))
+    act, change = Keep(), container(floats)
+    states, done = drive([opengym, f"--scenario={path}"], lambda state: change(act(state)))
     assert done.returncode == 0, done.stderr
     assert states[1].info["now_s"] == round(float(np.float32(SECONDS)) * 1e9) / 1e9
 
@@ -191,7 +174,7 @@ def test_seconds_may_be_float32_as_ns3_gym_s_agent_sends_them(opengym, path):
     ],
 )
 def test_a_wrong_action_ends_it_with_one_line(opengym, path, change, says):
-    states, done = drive([opengym, f"--scenario={path}"], lambda state: change(Driver(unset())(state)))
+    states, done = drive([opengym, f"--scenario={path}"], lambda state: change(Keep()(state)))
     assert (len(states), done.returncode) == (1, 2), done.stderr
     assert re.match(f"bbrgym-opengym: .*{says}.*\n$", done.stderr)
 
@@ -224,7 +207,7 @@ def test_it_waits_for_an_answer_as_long_as_it_was_told(opengym, path):
     def think_till_it_has_ended(state):
         [simulation] = children(lambda child: child.name() == "bbrgym-opengym")
         wait_until(lambda: simulation.status() == psutil.STATUS_ZOMBIE)
-        return Driver(unset())(state)
+        return Keep()(state)
 
     _, done = drive([opengym, f"--scenario={path}", "--timeout=3"], think_till_it_has_ended)
     assert (done.returncode, done.stderr) == (1, "bbrgym-opengym: no answer of the agent within 3 s\n")
@@ -258,4 +241,3 @@ def test_who_does_not_speak_zeromq_is_not_an_agent(opengym, path, greeting):
             _, said = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "is not a ZeroMQ socket without security" in said
-

@@ -22,7 +22,7 @@ from bbrgym.errors import ConfigError
 from bbrgym.ns3gym import messages as pb
 from bbrgym.ns3gym.channel import MAX_MESSAGE_BYTES, AgentSocket
 from bbrgym.ns3gym.data import pack
-from bbrgym.ns3gym.errors import PeerGone, ProtocolError, ProtocolTimeout
+from bbrgym.ns3gym.errors import ProtocolError, ProtocolTimeout
 from bbrgym.ns3gym.serving import as_json, serve
 
 BOX = spaces.Box(-1.0, 1.0, (2,), np.float32)
@@ -116,7 +116,8 @@ def test_the_info_is_json() -> None:
         "stats": np.zeros((2, 2)),
     }
     assert json.loads(as_json(info)) == {
-        **{"seed": 3, "now_s": 0.1, "left": None, "most": None, "name": "ä\n", "object": None},
+        **dict.fromkeys(("left", "most", "object")),
+        **{key: info[key] for key in ("seed", "now_s", "name")},
         "terms": {"delay": 0.5, "shape": [0, 1, 2]},
     }
 
@@ -140,17 +141,6 @@ def test_without_an_agent_it_ends() -> None:
         port = agent.port
     with pytest.raises(ProtocolTimeout, match=rf"no SimInitAck from the agent at 127.0.0.1:{port} within 0.1 s"):
         serve(Samples(), port, timeout_s=0.1)
-
-
-def test_an_agent_that_goes_is_missed(elsewhere: ThreadPoolExecutor) -> None:
-    with AgentSocket(timeout_s=120.0) as agent:
-        service = elsewhere.submit(serve, Samples(), agent.port)
-        agent.await_simulation()
-        agent.acknowledge()
-        agent.receive_state()
-        agent._is_asked = False  # so that it closes without a word
-    with pytest.raises(PeerGone, match=f"the agent at 127.0.0.1:{agent.port} closed the connection where its EnvActM"):
-        service.result(120.0)
 
 
 # ---- an agent that says anything ------------------------------------------------------------------------------------

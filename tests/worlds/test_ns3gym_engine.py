@@ -31,7 +31,7 @@ SCENARIO: dict[str, Any] = {
     "warmup_s": 0.25,
     "link": {"rate_mbps": 8, "queue": {"size_bdp": 1.5}, "loss": {"kind": "bernoulli", "rate": 0.003}},
     "flows": [
-        {"name": "mix", "cc": "bbr-mix", "rtt_ms": 20.2},
+        {"name": "mix", "cc": "bbr-mix", "role": "tuned", "rtt_ms": 20.2},
         {"name": "late", "cc": "bbq", "role": "tuned", "rtt_ms": 45, "start_s": 0.3},
         {"name": "stock", "cc": "ns3-linux-reno", "rtt_ms": 25, "role": "background"},
     ],

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Episodes as an agent sees them: over the protocol, and of the same environment in this process."""
 
+import contextlib
 import json
 import subprocess
 from collections.abc import Callable
@@ -32,6 +33,7 @@ class State:
         return flat(self.observation), self.reward, self.info, self.ending
 
 
+GONE = PeerGone("it ended")
 Act = Callable[[State], Any]
 """Returns the next action after a state, or its DataContainer; None stops the simulation."""
 
@@ -50,7 +52,6 @@ def converse(agent: AgentSocket, act: Act, states: list[State], watch: Watch | N
     while True:
         message = agent.receive_state(watch)
         observation = unpack(observation_space, message.obsData)
-        assert observation_space.contains(observation)
         ending = "" if not message.isGameOver else "terminated" if message.reason else "truncated"
         states.append(State(observation, message.reward, json.loads(message.info), ending))
         action = None if ending else act(states[-1])
@@ -84,11 +85,9 @@ def drive(words: list[str], act: Act, timeout_s: float = 120.0) -> tuple[list[St
         words = [*words, f"--openGymPort={agent.port}"]
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             try:
-                init = converse(agent, act, states, lambda: PeerGone("it ended") if process.poll() is not None else None)
-                assert init.simProcessId == process.pid
-            except PeerGone:
-                pass
-            try:
+                with contextlib.suppress(PeerGone):
+                    init = converse(agent, act, states, lambda: None if process.poll() is None else GONE)
+                    assert init.simProcessId == process.pid
                 out, err = process.communicate(timeout=timeout_s)
             finally:
                 process.kill()
