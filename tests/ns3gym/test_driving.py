@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import threading
-import uuid
 import warnings
 from pathlib import Path
 
@@ -20,8 +19,8 @@ import psutil
 import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
-from owners import another_owner, free_port, nothing_left, tell
-from trees import guardians, marked
+from owners import free_port, nothing_left
+from trees import guardians
 from waiting import meanwhile, wait_until
 
 import bbrgym
@@ -174,14 +173,12 @@ def test_a_shell_may_run_it_in_a_folder_with_a_log(make, tmp_path):
     assert (tmp_path / "log").read_text(encoding="utf-8") == f"{tmp_path}\n" * 2
 
 
-@pytest.mark.parametrize(("deed", "seen"), [("nine", 9), ("far", 2e9)])
-def test_an_observation_outside_its_space_is_a_warning_or_an_error_if_strict(make, deed, seen):
-    options = {"arguments": {"deed": deed, "at": 0, "steps": 3}, "disable_env_checker": True}
+def test_an_observation_outside_its_space_is_a_warning_or_an_error_if_strict(make):
+    options = {"arguments": {"deed": "far", "at": 0, "steps": 3}, "disable_env_checker": True}
     text = r"observation: is .*, outside of "
     with pytest.warns(UserWarning, match=text + ".*; warned of once") as warned:
         states = play(make(**options), 1)
-    assert (len(states), len(warned)) == (4, 1)
-    assert seen in (states[0][0][-1], states[0][0][0])
+    assert (len(states), len(warned), states[0][0][0]) == (4, 1, np.float32(2e9))
     with pytest.raises(ProtocolError, match=text):
         make(**options, strict=True).reset(seed=1)
 
@@ -429,33 +426,6 @@ def test_nothing_is_left_of_a_forgotten_one(make):
     del env
     gc.collect()
     assert guardians() == []
-
-
-OWNER = """
-import os, sys, time
-import gymnasium
-import bbrgym
-command, mark = sys.stdin.readline().strip(), sys.stdin.readline().strip()
-env = gymnasium.make("bbrgym/Ns3Gym-v0", command=command, arguments={{"word": mark}})
-env.reset(seed=1)
-print("ready", flush=True)
-sys.stdin.readline()
-{then}
-"""
-
-
-@pytest.mark.parametrize("then", ["time.sleep(600)", "raise ValueError"])
-def test_the_simulation_ends_with_its_owner(then):
-    """Which is killed where it only sleeps."""
-    mark = f"owned-{uuid.uuid4()}"
-    command = f"sh -c '{sys.executable} {ACTOR} {{arguments}} --openGymPort={{port}}; true'"
-    with another_owner(OWNER.format(then=then), command, mark) as owner:
-        assert len(marked(mark)) == 2  # a shell and a Python
-        if "sleep" in then:
-            owner.kill()
-        else:
-            tell(owner)
-        wait_until(lambda: not marked(mark))
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")

@@ -30,35 +30,18 @@ def _messages():
 pb = _messages() if __name__ == "__main__" else None
 
 
-def typed(message, kind, held, field):
-    """A SpaceDescription or DataContainer of a type with a message in it."""
-    whole = message(type=kind)
-    getattr(whole, field).Pack(held)
-    return whole
-
-
 def space(numbers, low=-1e9, high=1e9):
     """Of float32 numbers."""
-    box = pb.BoxSpace(low=low, high=high, dtype=pb.Dtype.FLOAT, shape=[numbers])
-    return typed(pb.SpaceDescription, pb.SpaceType.Box, box, "space")
+    description = pb.SpaceDescription(type=pb.SpaceType.Box)
+    description.space.Pack(pb.BoxSpace(low=low, high=high, dtype=pb.Dtype.FLOAT, shape=[numbers]))
+    return description
 
 
 def container(numbers):
     """Of float32 numbers, without a shape as some of ns3-gym's are."""
-    box = pb.BoxDataContainer(dtype=pb.Dtype.FLOAT, floatData=numbers)
-    return typed(pb.DataContainer, pb.SpaceType.Box, box, "data")
-
-
-def with_choice(description):
-    """A Tuple of a space and Discrete(5)."""
-    choice = typed(pb.SpaceDescription, pb.SpaceType.Discrete, pb.DiscreteSpace(n=5), "space")
-    return typed(pb.SpaceDescription, pb.SpaceType.Tuple, pb.TupleSpace(element=[description, choice]), "space")
-
-
-def with_nine(holder):
-    """A Tuple of a value and 9, as ns3-gym's opengym-2 draws from 0 to 10 where it describes Discrete(5)."""
-    nine = typed(pb.DataContainer, pb.SpaceType.Discrete, pb.DiscreteDataContainer(data=9), "data")
-    return typed(pb.DataContainer, pb.SpaceType.Tuple, pb.TupleDataContainer(element=[holder, nine]), "data")
+    holder = pb.DataContainer(type=pb.SpaceType.Box)
+    holder.data.Pack(pb.BoxDataContainer(dtype=pb.Dtype.FLOAT, floatData=numbers))
+    return holder
 
 
 class Stopped(Exception):
@@ -95,18 +78,16 @@ class Actor:
         self.events += 1
 
     def introduction(self):
-        described = space(2 if self.options.deed == "wrong_space" else 3)
         return pb.SimInitMsg(
             simProcessId=os.getpid(),
             wafShellProcessId=os.getppid(),
-            obsSpace=with_choice(described) if self.options.deed == "nine" else described,
+            obsSpace=space(2 if self.options.deed == "wrong_space" else 3),
             actSpace=space(1, -1, 1),
         )
 
     def state(self, step):
-        observation = container([step, self.options.seed % 1000, self.total])
         return pb.EnvStateMsg(
-            obsData=with_nine(observation) if self.options.deed == "nine" else observation,
+            obsData=container([step, self.options.seed % 1000, self.total]),
             reward=step / 2,
             info=json.dumps({"step": step, "word": self.options.word}),
             isGameOver=step == self.options.steps,
@@ -165,7 +146,7 @@ DEEDS = {deed.__name__: deed for deed in (far, too_long, game_over, silent, die,
     "empty": lambda actor, state: pb.EnvStateMsg(),
     "text_info": lambda actor, state: setattr(state, "info", "[not an object]"),
     "deep_info": lambda actor, state: setattr(state, "info", "[" * 100_000),
-    **dict.fromkeys(("fine", "wrong_space", "early", "stubborn", "nine"), fine),
+    **dict.fromkeys(("fine", "wrong_space", "early", "stubborn"), fine),
 }
 
 
