@@ -91,7 +91,7 @@ class Child:
             log_fd = _NO_LOG if file is None else file.fileno()
             self._guardian = subprocess.Popen(
                 light_command("bbrgym.ns3gym.guardian", str(os.getpid()), str(log_fd), *words, site=False),
-                stdin=request_end,
+                stdin=request_end.fileno(),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 cwd=cwd,

@@ -23,7 +23,7 @@ import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -54,13 +54,14 @@ class CommandLine:
     """
 
     def __init__(self, command: str | Sequence[str], cwd: Path | None = None, *, shell: bool = False) -> None:
-        is_text = isinstance(command, str)
-        if shell and not is_text:
+        words: Any = command
+        if isinstance(command, str):
+            try:
+                words = [command] if shell else shlex.split(command)
+            except ValueError as error:
+                raise ConfigError(f"command: {shown(command)} cannot be split into words: {error}") from None
+        elif shell:
             raise ConfigError(f"shell: True, but the command is {shown(command)}, expected a text for the shell")
-        try:
-            words = [command] if shell else shlex.split(command) if is_text else command
-        except ValueError as error:
-            raise ConfigError(f"command: {shown(command)} cannot be split into words: {error}") from None
         if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words) or not any(words):
             raise ConfigError(f"command: {shown(command)}, expected a text or a list of words")
         self._is_shell, self._words = shell, list(words)

@@ -86,8 +86,8 @@ class Ns3GymEngine:
             raise ConfigError("command: None and port: 0, expected the program's command, or the port it connects to")
         self._timeout_s = min(timeout_s, _MAX_TIMEOUT_S)
         self._lock = threading.RLock()  # a session serves one thread
-        where = {"cwd": cwd, "log": log, "port": port, "host": host}
-        self._session = Session(command, shell=shell, **where, timeout_s=self._timeout_s, grace_s=_GRACE_S)
+        given: Any = {"shell": shell, "cwd": cwd, "log": log, "port": port, "host": host}
+        self._session = Session(command, **given, timeout_s=self._timeout_s, grace_s=_GRACE_S)
         self._folder = tempfile.TemporaryDirectory(prefix="bbrgym-")
         self._scenario_file = Path(self._folder.name) / "scenario.json"
         self._has_command = command is not None
@@ -239,7 +239,7 @@ def _spaces_for(flows: int) -> dict[str, Space]:
 
 
 def _tables_of(shapes: Mapping[str, tuple[int, ...]]) -> spaces.Dict:
-    boxes = {name: spaces.Box(-np.inf, np.inf, shape, np.float64) for name, shape in shapes.items()}
+    boxes: dict[str, Space] = {name: spaces.Box(-np.inf, np.inf, shape, np.float64) for name, shape in shapes.items()}
     return spaces.Dict(boxes, sort_keys=False)
 
 
