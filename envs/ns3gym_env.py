@@ -85,8 +85,8 @@ class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
     """Drive any simulation that speaks ns3-gym's protocol.
 
     ## Description
-    An ns-3 program with ns3-gym's module, `bbrgym serve`, or any other: each reset starts it again, or waits for
-    the next one. It runs until it reports its end, or until the next reset or `close`. All processes that it has started
+    An ns-3 program with ns3-gym's module, `bbrgym serve`, or any other: each reset starts it again, or waits for the
+    next one. It runs until it reports its end, or until the next reset or `close`. All processes that it has started
     end with it, even if this process is killed.
 
     ## Action Space

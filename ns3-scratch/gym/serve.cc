@@ -109,7 +109,8 @@ NumbersIn(std::string_view box, uint32_t data)
     Reader reader(box);
     while (const auto field = reader.Next())
     {
-        for (std::size_t at = 0; field->number == data && at + sizeof(Number) <= field->bytes.size(); at += sizeof(Number))
+        const std::size_t size = field->number == data ? field->bytes.size() : 0;
+        for (std::size_t at = 0; at + sizeof(Number) <= size; at += sizeof(Number))
         {
             Number number;
             std::memcpy(&number, field->bytes.data() + at, sizeof number);
@@ -166,105 +167,32 @@ UnitsOf(std::span<const Field> fields)
     return units;
 }
 
-class Service
+/** Of each flow, the tunables that it has. */
+Json
+InitialTunables(const World& world)
 {
-  public:
-    Service(World& world, uint16_t port, double timeout_s);
-
-    void Run();
-
-  private:
-    std::string State(double reward);
-    Json Info() const;
-    Json InitialTunables() const;
-
-    World& m_world;
-    SimulationSocket m_socket;
-    const uint32_t m_flows;
-    std::vector<double> m_flow_summary;
-    std::vector<double> m_link_summary;
-    std::vector<double> m_seconds;
-    std::vector<Table> m_observation;
-    std::vector<Table> m_action;
-    bool m_has_begun = false;
-};
-
-Service::Service(World& world, uint16_t port, double timeout_s)
-    : m_world(world),
-      m_socket(port, timeout_s),
-      m_flows(static_cast<uint32_t>(world.GetScenario().flows.size())),
-      m_flow_summary(m_flows * std::size(FLOW_SUMMARY_FIELDS)),
-      m_link_summary(std::size(LINK_SUMMARY_FIELDS)),
-      m_seconds(1)
-{
-    const World::Tables& tables = world.GetTables();
-    m_observation = {{"flow_stats", {m_flows, std::size(FLOW_STAT_FIELDS)}, tables.flow_stats},
-                     {"link_stats", {std::size(LINK_STAT_FIELDS)}, tables.link_stats},
-                     {"flow_summary", {m_flows, std::size(FLOW_SUMMARY_FIELDS)}, m_flow_summary},
-                     {"link_summary", {std::size(LINK_SUMMARY_FIELDS)}, m_link_summary}};
-    m_action = {{"tunables", {m_flows, static_cast<uint32_t>(Tunables().size())}, tables.tunables},
-                {"seconds", {1}, m_seconds}};
-}
-
-void
-Service::Run()
-{
-    m_world.Advance(0); // the rows of an empty interval
-    const Writer init = Writer()
-                            .Number(1, static_cast<uint64_t>(getpid()))
-                            .Bytes(3, SpaceOf(m_observation))
-                            .Bytes(4, SpaceOf(m_action));
-    if (NumberIn(m_socket.Introduce(init.Message()), STOP))
+    Json flows = Json::array();
+    const std::span<const double> values = world.GetTables().tunables;
+    for (std::size_t at = 0; at < values.size(); ++at)
     {
-        return;
-    }
-    double reward = 0;
-    while (true)
-    {
-        const std::string answer = m_socket.Ask(State(reward));
-        if (m_world.Done() || NumberIn(answer, STOP))
+        const std::size_t column = at % Tunables().size();
+        if (column == 0)
         {
-            return;
+            flows.push_back(Json::object());
         }
-        ReadAction(BytesIn(answer, 1), m_action);
-        if (!(m_seconds[0] > 0) || std::isinf(m_seconds[0]))
+        if (!std::isnan(values[at]))
         {
-            throw std::invalid_argument("action: seconds is " + std::to_string(m_seconds[0]) +
-                                        ", expected a finite number > 0");
+            flows.back()[std::string(Tunables()[column].name)] = values[at];
         }
-        const double before_s = m_world.NowS();
-        m_world.Advance(m_seconds[0]);
-        const double score = IntervalScore(m_world.GetScenario(), m_world.GetTables().flow_stats, m_world.NowS() - before_s);
-        reward = std::isfinite(score) ? score : 0;
     }
-}
-
-/** The EnvStateMsg of now; a game over of reason 0 is SimulationEnd. */
-std::string
-Service::State(double reward)
-{
-    m_world.Summarise(m_flow_summary, m_link_summary);
-    const std::string info = Info().dump();
-    m_has_begun = true;
-    return Writer()
-        .Bytes(1, DataOf(m_observation))
-        .Float(2, static_cast<float>(reward))
-        .Number(3, m_world.Done())
-        .Bytes(5, info)
-        .Message();
+    return flows;
 }
 
 Json
-Service::Info() const
+FirstInfo(const World& world)
 {
-    Json info{{"now_s", m_world.NowS()}, {"done", m_world.Done()}};
-    if (m_has_begun)
-    {
-        return info;
-    }
-    const Scenario& scenario = m_world.GetScenario();
-    info["scenario"] = scenario.name;
-    info["seed"] = m_world.Seed();
+    const Scenario& scenario = world.GetScenario();
+    Json info{{"now_s", world.NowS()}, {"done", world.Done()}, {"scenario", scenario.name}, {"seed", world.Seed()}};
     info["flows"] = Json::array();
     for (const Flow& flow : scenario.flows)
     {
@@ -278,28 +206,8 @@ Service::Info() const
     {
         info["tunables"][std::string(tunable.name)] = tunable.unit;
     }
-    info["initial_tunables"] = InitialTunables();
+    info["initial_tunables"] = InitialTunables(world);
     return info;
-}
-
-Json
-Service::InitialTunables() const
-{
-    Json flows = Json::array();
-    for (std::size_t flow = 0; flow < m_flows; ++flow)
-    {
-        Json values = Json::object();
-        for (std::size_t i = 0; i < Tunables().size(); ++i)
-        {
-            const double value = m_world.GetTables().tunables[flow * Tunables().size() + i];
-            if (!std::isnan(value))
-            {
-                values[std::string(Tunables()[i].name)] = value;
-            }
-        }
-        flows.push_back(values);
-    }
-    return flows;
 }
 
 // ---- the program ----------------------------------------------------------------------------------------
@@ -320,7 +228,52 @@ ReadScenario(const std::string& path)
 void
 Serve(World& world, uint16_t port, double timeout_s)
 {
-    Service(world, port, timeout_s).Run();
+    const auto flows = static_cast<uint32_t>(world.GetScenario().flows.size());
+    std::vector<double> flow_summary(flows * std::size(FLOW_SUMMARY_FIELDS));
+    std::vector<double> link_summary(std::size(LINK_SUMMARY_FIELDS));
+    std::vector<double> seconds(1);
+    const World::Tables& tables = world.GetTables();
+    const std::vector<Table> observation = {{"flow_stats", {flows, std::size(FLOW_STAT_FIELDS)}, tables.flow_stats},
+                                            {"link_stats", {std::size(LINK_STAT_FIELDS)}, tables.link_stats},
+                                            {"flow_summary", {flows, std::size(FLOW_SUMMARY_FIELDS)}, flow_summary},
+                                            {"link_summary", {std::size(LINK_SUMMARY_FIELDS)}, link_summary}};
+    const std::vector<Table> action = {
+        {"tunables", {flows, static_cast<uint32_t>(Tunables().size())}, tables.tunables},
+        {"seconds", {1}, seconds}};
+
+    world.Advance(0); // the rows of an empty interval
+    SimulationSocket socket(port, timeout_s);
+    Writer init;
+    init.Number(1, static_cast<uint64_t>(getpid())).Bytes(3, SpaceOf(observation)).Bytes(4, SpaceOf(action));
+    std::string answer = socket.Introduce(init.Message());
+    Json info = FirstInfo(world);
+    double reward = 0;
+    while (!NumberIn(answer, STOP))
+    {
+        world.Summarise(flow_summary, link_summary);
+        // A game over of reason 0 is SimulationEnd.
+        answer = socket.Ask(Writer()
+                                .Bytes(1, DataOf(observation))
+                                .Float(2, static_cast<float>(reward))
+                                .Number(3, world.Done())
+                                .Bytes(5, info.dump())
+                                .Message());
+        if (world.Done() || NumberIn(answer, STOP))
+        {
+            return;
+        }
+        ReadAction(BytesIn(answer, 1), action);
+        if (!(seconds[0] > 0) || std::isinf(seconds[0]))
+        {
+            throw std::invalid_argument("action: seconds is " + std::to_string(seconds[0]) +
+                                        ", expected a finite number > 0");
+        }
+        const double before_s = world.NowS();
+        world.Advance(seconds[0]);
+        const double score = IntervalScore(world.GetScenario(), tables.flow_stats, world.NowS() - before_s);
+        reward = std::isfinite(score) ? score : 0;
+        info = {{"now_s", world.NowS()}, {"done", world.Done()}};
+    }
 }
 
 int

@@ -201,47 +201,43 @@ SimulationSocket::ReceiveFrame(uint8_t& flags)
 void
 SimulationSocket::Send(const std::string& bytes)
 {
-    std::size_t sent = 0;
-    while (sent < bytes.size())
-    {
-        AwaitReady(POLLOUT);
-        const ssize_t now = send(m_fd, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (now < 0 && errno != EAGAIN && errno != EINTR)
-        {
-            throw AgentGone(std::string("the agent has gone: ") + std::strerror(errno));
-        }
-        sent += static_cast<std::size_t>(std::max<ssize_t>(now, 0));
-    }
+    Transfer(POLLOUT, bytes.size(), [&](std::size_t done) {
+        return send(m_fd, bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+    });
 }
 
 std::string
 SimulationSocket::Receive(std::size_t bytes)
 {
     std::string received(bytes, '\0');
-    std::size_t done = 0;
-    while (done < bytes)
-    {
-        AwaitReady(POLLIN);
+    Transfer(POLLIN, bytes, [&](std::size_t done) {
         const ssize_t now = recv(m_fd, received.data() + done, bytes - done, MSG_DONTWAIT);
-        if (now == 0 || (now < 0 && errno != EAGAIN && errno != EINTR))
+        errno = now == 0 ? ECONNRESET : errno;
+        return now == 0 ? -1 : now;
+    });
+    return received;
+}
+
+/** Moves bytes by a function that is told how many are done, until all are; throws AgentError after the deadline. */
+void
+SimulationSocket::Transfer(short events, std::size_t bytes, const std::function<ssize_t(std::size_t)>& move)
+{
+    for (std::size_t done = 0; done < bytes;)
+    {
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(m_deadline - Clock::now()).count();
+        pollfd waiting{m_fd, events, 0};
+        if (left <= 0 || poll(&waiting, 1, static_cast<int>(std::min<int64_t>(left, INT32_MAX))) == 0)
+        {
+            std::ostringstream text;
+            text << "no answer of the agent within " << m_timeout_s << " s";
+            throw AgentError(text.str());
+        }
+        const ssize_t now = move(done);
+        if (now < 0 && errno != EAGAIN && errno != EINTR)
         {
             throw AgentGone("the agent has gone");
         }
         done += static_cast<std::size_t>(std::max<ssize_t>(now, 0));
-    }
-    return received;
-}
-
-void
-SimulationSocket::AwaitReady(short events)
-{
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(m_deadline - Clock::now()).count();
-    pollfd waiting{m_fd, events, 0};
-    if (left <= 0 || poll(&waiting, 1, static_cast<int>(std::min<int64_t>(left, INT32_MAX))) == 0)
-    {
-        std::ostringstream text;
-        text << "no answer of the agent within " << m_timeout_s << " s";
-        throw AgentError(text.str());
     }
 }
 

@@ -11,8 +11,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <stdexcept>
 #include <string>
+
+#include <sys/types.h>
 
 namespace bbrgym
 {
@@ -48,7 +51,7 @@ class SimulationSocket
     std::string ReceiveFrame(uint8_t& flags);
     void Send(const std::string& bytes);
     std::string Receive(std::size_t bytes);
-    void AwaitReady(short events);
+    void Transfer(short events, std::size_t bytes, const std::function<ssize_t(std::size_t)>& move);
     void Close();
 
     uint16_t m_port;

@@ -8,13 +8,14 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
 import zmq
-from waiting import wait_until
+from waiting import meanwhile, wait_until
 
 from bbrgym.errors import ConfigError
 from bbrgym.ns3gym import messages as pb
@@ -105,6 +106,21 @@ def test_strangers_come_and_go(agent: AgentSocket, raw: Raw) -> None:
     simulation.close()
     with pytest.raises(PeerGone):
         agent.receive_state()
+
+
+def test_a_flood_of_messages_of_others_does_not_stretch_a_wait(agent: AgentSocket, raw: Raw) -> None:
+    stranger, is_over = raw(zmq.DEALER), threading.Event()
+    stranger.connect(f"tcp://127.0.0.1:{agent.port}")
+
+    def flood() -> None:
+        while not is_over.is_set():
+            stranger.send(b"")
+
+    with meanwhile(flood):
+        try:
+            assert times_out(agent.await_simulation, agent, 0.5)
+        finally:
+            is_over.set()
 
 
 def test_the_last_words_of_one_who_goes_are_heard(agent: AgentSocket, raw: Raw) -> None:

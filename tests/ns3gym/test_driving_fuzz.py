@@ -45,6 +45,13 @@ def context():
         yield context
 
 
+@pytest.fixture(scope="module")
+def waiting():
+    env = gymnasium.make("bbrgym/Ns3Gym-v0", timeout_s=0.1, observation_space=OBSERVED, action_space=ACTED).unwrapped
+    yield env
+    env.close()
+
+
 @contextlib.contextmanager
 def simulation(context, port, script):
     """One that says all that it has to say without listening."""
@@ -84,29 +91,3 @@ def test_an_episode_or_an_error(context, waiting, script):
             break
     else:
         pytest.fail(f"no episode within {PATIENCE_S} s")
-
-
-@pytest.fixture(scope="module")
-def waiting():
-    env = gymnasium.make("bbrgym/Ns3Gym-v0", timeout_s=0.1, observation_space=OBSERVED, action_space=ACTED).unwrapped
-    yield env
-    env.close()
-
-
-@settings(max_examples=50)
-@given(init=MESSAGES, state=MESSAGES)
-def test_spaces_or_an_error(context, port, init, state):
-    """Where a simulation has to tell what it is: no space is too odd to act in, or it is refused."""
-    with simulation(context, port, [[b"", init], [b"", state]]), contextlib.suppress(ProtocolError):
-        env = gymnasium.make("bbrgym/Ns3Gym-v0", port=port, timeout_s=0.1).unwrapped
-        try:
-            env.reset()
-            env.action_space.sample()
-        finally:
-            env.close()
-
-
-@pytest.fixture(scope="module")
-def port(context):
-    with context.socket(zmq.REP) as probe:
-        return probe.bind_to_random_port("tcp://127.0.0.1")

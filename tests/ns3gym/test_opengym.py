@@ -11,9 +11,9 @@ import psutil
 import pytest
 import zmq
 from build_tree import program
+from driving import drive
 from gymnasium import spaces
 from owners import children
-from program_runs import drive
 from waiting import wait_until
 
 import bbrgym
@@ -59,35 +59,20 @@ def path(tmp_path):
     return path
 
 
-class Driver:
-    """Sets a few tunables now and then, the same ones in every run."""
-
-    def __init__(self, tunables):
-        self.tunables = tunables
-        self._random = np.random.default_rng(3)
-
-    def choose(self):
-        for flow, name in ((0, "bbr_up_gain"), (0, "use_probe_cap"), (1, "bbq_alpha_us")):
-            tunable = TUNABLES[name]
-            value = self._random.uniform(tunable.low, tunable.high)
-            self.tunables[flow, COLUMNS[name]] = round(value) if tunable.unit == "switch" else value
+class Keep:
+    """Acts with the tunables that the flows begin with."""
 
     def __call__(self, state):
-        if "initial_tunables" in state.info:
-            for row, values in zip(self.tunables, state.info["initial_tunables"], strict=True):
-                for name, value in values.items():
-                    row[COLUMNS[name]] = value
-        self.choose()
-        return {"tunables": self.tunables, "seconds": np.array([SECONDS])}
-
-
-def unset():
-    return np.full((FLOWS, len(TUNABLES)), np.nan)
+        if flows := state.info.get("initial_tunables"):
+            self.tunables = np.array([[flow.get(name, np.nan) for name in TUNABLES] for flow in flows])
+        return {"tunables": self.tunables.copy(), "seconds": np.array([SECONDS])}
 
 
 def test_it_says_what_its_numbers_are(opengym, path):
-    states, _ = drive([opengym, f"--scenario={path}", "--simSeed=7"], lambda state: None)
+    states, done = drive([opengym, f"--scenario={path}", "--simSeed=7"], lambda state: None)
+    assert (len(states), done.returncode, done.stderr) == (1, 0, "")  # it ends where the agent stops it
     info = states[0].info
+    assert json.loads(json.dumps(info, allow_nan=False)) == info
     assert (info["scenario"], info["seed"], info["flows"]) == ("served", 7, ["mix", "late", "rival", "stock"])
     for name, fields in (
         ("flow_stats", FLOW_FIELDS),
@@ -104,7 +89,7 @@ def test_it_says_what_its_numbers_are(opengym, path):
 
 
 def test_the_reward_is_the_score_s_formula(opengym, path):
-    states, _ = drive([opengym, f"--scenario={path}"], Driver(unset()))
+    states, _ = drive([opengym, f"--scenario={path}"], Keep())
     columns = [field[0] for field in FLOW_FIELDS]
     flows = bbrgym.load_scenario(SCENARIO).resolved().flows
     before_s = 0.0
@@ -129,22 +114,48 @@ def test_the_reward_is_the_score_s_formula(opengym, path):
     assert len({state.reward for state in states}) > 10
 
 
-def test_it_ends_where_the_agent_stops_it(opengym, path):
-    states, done = drive([opengym, f"--scenario={path}"], lambda state: None)
-    assert (len(states), done.returncode, done.stderr) == (1, 0, "")
+def set_gain(flow, value):
+    def change(action):
+        action["tunables"][flow, COLUMNS["bbr_up_gain"]] = value
+        return action
+
+    return change
+
+
+def seconds(value):
+    return lambda action: {**action, "seconds": np.array([value])}
+
+
+def container(change):
+    """Of an action, after a change to its DictDataContainer."""
+
+    def changed(action):
+        whole = pack(SPACE, action)
+        held = pb.DictDataContainer.FromString(whole.data.value)
+        change(held.element)
+        whole.data.Pack(held)
+        return whole
+
+    return changed
+
+
+def cut(action):
+    whole = pack(SPACE, action)
+    whole.data.value = whole.data.value[:-3]
+    return whole
+
+
+def floats(elements):
+    elements[1].data.Pack(pb.BoxDataContainer(dtype=pb.Dtype.FLOAT, floatData=[SECONDS]))
+
+
+def few(elements):
+    elements[0].data.Pack(pb.BoxDataContainer(dtype=pb.Dtype.DOUBLE, doubleData=[1, 2, 3]))
 
 
 def test_seconds_may_be_float32_as_ns3_gym_s_agent_sends_them(opengym, path):
-    driver = Driver(unset())
-
-    def in_float32(state):
-        container = pack(SPACE, driver(state))
-        held = pb.DictDataContainer.FromString(container.data.value)
-        held.element[1].data.Pack(pb.BoxDataContainer(dtype=pb.Dtype.FLOAT, floatData=[SECONDS]))
-        container.data.Pack(held)
-        return container
-
-    states, done = drive([opengym, f"--scenario={path}"], in_float32)
+    act, change = Keep(), container(floats)
+    states, done = drive([opengym, f"--scenario={path}"], lambda state: change(act(state)))
     assert done.returncode == 0, done.stderr
     assert states[1].info["now_s"] == round(float(np.float32(SECONDS)) * 1e9) / 1e9
 
@@ -152,44 +163,20 @@ def test_seconds_may_be_float32_as_ns3_gym_s_agent_sends_them(opengym, path):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"seconds": np.array([0.0])}, "action: seconds is 0"),
-        ({"seconds": np.array([np.nan])}, "action: seconds is nan"),
-        ({"seconds": np.array([np.inf])}, "action: seconds is inf"),
-        ("a gain", r"flow 'mix': bbr_up_gain = 99 is outside \[1.02, 2\] ratio"),
-        ("another's", "flow 'rival': cubic has no tunable bbr_up_gain"),
-        ("no seconds", "action: expected a Dict of tunables and seconds"),
-        ("few", f"action: tunables has 3 numbers of float or double, expected {FLOWS * len(TUNABLES)}"),
-        ("cut", "ends within a field"),
+        (seconds(0.0), "action: seconds is 0"),
+        (seconds(np.nan), "action: seconds is nan"),
+        (seconds(np.inf), "action: seconds is inf"),
+        (set_gain(0, 99.0), r"flow 'mix': bbr_up_gain = 99 is outside \[1.02, 2\] ratio"),
+        (set_gain(2, 1.0), "flow 'rival': cubic has no tunable bbr_up_gain"),
+        (container(lambda elements: elements.pop()), "action: expected a Dict of tunables and seconds"),
+        (container(few), f"action: tunables has 3 numbers of float or double, expected {FLOWS * len(TUNABLES)}"),
+        (cut, "ends within a field"),
     ],
-    ids=str,
 )
-def test_what_is_no_action_ends_it_with_one_line(opengym, path, change, says):
-    def act(state):
-        action = Driver(unset())(state)
-        if isinstance(change, dict):
-            return {**action, **change}
-        if change == "a gain":
-            action["tunables"][0, COLUMNS["bbr_up_gain"]] = 99.0
-            return action
-        if change == "another's":
-            action["tunables"][2, COLUMNS["bbr_up_gain"]] = 1.0
-            return action
-        container = pack(SPACE, action)
-        held = pb.DictDataContainer.FromString(container.data.value)
-        if change == "no seconds":
-            del held.element[1]
-        elif change == "few":
-            held.element[0].data.Pack(pb.BoxDataContainer(dtype=pb.Dtype.DOUBLE, doubleData=[1, 2, 3]))
-        container.data.Pack(held)
-        if change == "cut":
-            container.data.value = container.data.value[:-3]
-        return container
-
-    states, done = drive([opengym, f"--scenario={path}"], act)
+def test_a_wrong_action_ends_it_with_one_line(opengym, path, change, says):
+    states, done = drive([opengym, f"--scenario={path}"], lambda state: change(Keep()(state)))
     assert (len(states), done.returncode) == (1, 2), done.stderr
-    assert re.search(says, done.stderr)
-    assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith("bbrgym-opengym: ")
+    assert re.match(f"bbrgym-opengym: .*{says}.*\n$", done.stderr)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +207,7 @@ def test_it_waits_for_an_answer_as_long_as_it_was_told(opengym, path):
     def think_till_it_has_ended(state):
         [simulation] = children(lambda child: child.name() == "bbrgym-opengym")
         wait_until(lambda: simulation.status() == psutil.STATUS_ZOMBIE)
-        return Driver(unset())(state)
+        return Keep()(state)
 
     _, done = drive([opengym, f"--scenario={path}", "--timeout=3"], think_till_it_has_ended)
     assert (done.returncode, done.stderr) == (1, "bbrgym-opengym: no answer of the agent within 3 s\n")
@@ -244,7 +231,7 @@ def test_it_ends_with_its_agent(opengym, path):
 @pytest.mark.parametrize(
     "greeting", [b"HTTP/1.1 400 Bad Request" + bytes(64), b"\xff" + bytes(8) + b"\x7f\x01" + bytes(53)]
 )
-def test_who_does_not_speak_zeromq_is_no_agent(opengym, path, greeting):
+def test_who_does_not_speak_zeromq_is_not_an_agent(opengym, path, greeting):
     with socket.create_server(("127.0.0.1", 0)) as server:
         words = [opengym, f"--scenario={path}", f"--openGymPort={server.getsockname()[1]}", "--timeout=60"]
         process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
@@ -253,9 +240,4 @@ def test_who_does_not_speak_zeromq_is_no_agent(opengym, path, greeting):
             connection.sendall(greeting)
             _, said = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert "is no ZeroMQ socket without security" in said
-
-
-def test_the_info_is_strict_json(opengym, path):
-    states, _ = drive([opengym, f"--scenario={path}"], lambda state: None)
-    assert json.loads(json.dumps(states[0].info, allow_nan=False)) == states[0].info
+    assert "is not a ZeroMQ socket without security" in said

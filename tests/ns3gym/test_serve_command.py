@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import plain_envs
 import pytest
-from driving import in_process, over_the_protocol
+from driving import in_process, in_turn, over_the_protocol
 
 import bbrgym
 from bbrgym.cli.main import main
@@ -20,16 +20,16 @@ SHORT = ["scenario=steady", "scenario.duration_s=3"]
 
 @contextmanager
 def served(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen([sys.executable, "-m", "bbrgym", "serve", *arguments], stderr=subprocess.PIPE, text=True)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate(timeout=120)
+    words = [sys.executable, "-m", "bbrgym", "serve", *SHORT, *arguments]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_it_serves_what_training_sees(agent: AgentSocket) -> None:
-    how = ["variant=bbr-acd", "action=relative", "env.frame_stack=2", "reward=goodput", "episodes=2", "timeout_s=30"]
+    words = ["variant=bbr-acd", "action=relative", "env.frame_stack=2", "reward=goodput", "episodes=2", "timeout_s=30"]
     arguments = {
         "world": "twin",
         "scenario": {**bbrgym.load_scenario("steady").model_dump(exclude_none=True), "duration_s": 3.0},
@@ -45,24 +45,25 @@ def test_it_serves_what_training_sees(agent: AgentSocket) -> None:
         env.action_space.seed(1)
         actions = [env.action_space.sample() for _ in range(6)]
         # As ns3-gym starts its simulations.
-        with served(*SHORT, *how, f"--openGymPort={agent.port}", "--simSeed=7", "--env.critic=false") as process:
-            seen = [over_the_protocol(agent, env.action_space, actions) for _ in range(2)]
+        with served(*words, f"--openGymPort={agent.port}", "--simSeed=7", "--env.critic=false") as process:
+            seen = [over_the_protocol(agent, in_turn(actions)) for _ in range(2)]
             _, said = process.communicate(timeout=120)
-        assert seen == [in_process(env, actions, seed) for seed in (7, None)]
+        there = [in_process(env, in_turn(actions), seed) for seed in (7, None)]
+    assert [[state.plain() for state in one] for one in seen] == [[state.plain() for state in one] for one in there]
     assert process.returncode == 0, said
-    seeds = [one.infos[0]["seed"] for one in seen]
     assert said.splitlines() == [
         f"steady on twin, bbr-acd: connecting to the agent at 127.0.0.1:{agent.port}",
         *(
-            f"episode {k} of 2: seed {seeds[k - 1]}, 6 steps, total reward {sum(seen[k - 1].rewards):.3f}, truncated"
-            for k in (1, 2)
+            f"episode {k} of 2: seed {one[0].info['seed']}, 6 steps, "
+            f"total reward {sum(state.reward for state in one):.3f}, truncated"
+            for k, one in enumerate(seen, 1)
         ),
     ]
 
 
 @pytest.mark.parametrize("world", ["twin", "ns3"])
 def test_it_ends_when_it_is_told_to(world: str, agent: AgentSocket) -> None:
-    with served(*SHORT, f"world={world}", f"port={agent.port}") as process:
+    with served(f"world={world}", f"port={agent.port}") as process:
         agent.await_simulation()
         agent.acknowledge()
         agent.receive_state()
@@ -73,7 +74,7 @@ def test_it_ends_when_it_is_told_to(world: str, agent: AgentSocket) -> None:
 
 
 def test_an_agent_that_goes_is_one_line_and_exit_code_1() -> None:
-    with AgentSocket(timeout_s=120.0) as agent, served(*SHORT, f"port={agent.port}") as process:
+    with AgentSocket(timeout_s=120.0) as agent, served(f"port={agent.port}") as process:
         agent.await_simulation()
         agent.acknowledge()
         agent.receive_state()
@@ -94,7 +95,7 @@ def test_an_agent_that_goes_is_one_line_and_exit_code_1() -> None:
         ("host=[3]", "host: "),
         ("hots=localhost", "hots: is no option; did you mean host?"),
         ("--simulationTime=3", "simulationTime: is no option"),
-        ("env.stakc=3", "env.stakc: is no argument of the environments; did you mean stack?"),
+        ("env.frame_stakc=3", "env.frame_stakc: is no argument of the environments; did you mean frame_stack?"),
         ("world=[ns3,twin]", "world: "),
         ("env=multi", "env: is 'multi', expected tune: the protocol has one agent"),
         ("--help-me", "'--help-me' is no override"),

@@ -114,7 +114,7 @@ class _Channel:
             ProtocolTimeout: no message arrived in time.
             Exception: returned by ``problem`` meanwhile.
         """
-        error = None
+        error: Exception | None = None
         while True:
             try:  # also a message sent just before the peer closed the connection
                 return self._socket.recv_multipart()
@@ -124,7 +124,10 @@ class _Channel:
             self._count_connections()
             error = problem()
             if time.monotonic() >= deadline_s and (error is None or isinstance(error, PeerGone)):
-                error = ProtocolTimeout(f"no {what} from {self._peer} within {self._wait_s:g} s")
+                error = self._late(what)
+
+    def _late(self, what: str) -> ProtocolTimeout:
+        return ProtocolTimeout(f"no {what} from {self._peer} within {self._wait_s:g} s")
 
     def _count_connections(self) -> None:
         """Update the connections from the monitor's events."""
@@ -229,19 +232,22 @@ class AgentSocket(_Channel):
         """Return the next message of the simulation, or of a new one if there is none; others are told to stop."""
         while True:
             parts = self._receive(kind.DESCRIPTOR.name, problem, deadline_s)
-            if len(parts) != 3 or parts[1]:  # not the form of a REQ socket's message; no other can be answered
-                continue
-            speaker = parts[0]
-            if speaker in self._left or self._simulation not in (None, speaker):
+            if len(parts) == 3 and not parts[1]:  # the form of a REQ socket's message; no other can be answered
+                speaker = parts[0]
+                if speaker not in self._left and self._simulation in (None, speaker):
+                    self._simulation, self._is_asked = speaker, True
+                    return self._parsed(kind, parts[2])
                 self._left.discard(speaker)
                 self._answer(speaker, _STOP)
-                continue
-            self._simulation, self._is_asked = speaker, True
-            try:
-                return pb.parse(kind, parts[2], "from the simulation")
-            except ProtocolError:
-                self.stop()
-                raise
+            if time.monotonic() >= deadline_s:  # however many others speak
+                raise self._late(kind.DESCRIPTOR.name)
+
+    def _parsed(self, kind: Any, data: bytes) -> Message:
+        try:
+            return pb.parse(kind, data, "from the simulation")
+        except ProtocolError:
+            self.stop()
+            raise
 
     def _reply(self, message: Message) -> None:
         if self._simulation is None or not self._is_asked:

@@ -4,7 +4,7 @@
 ::
 
     owner                guardian (guardian.py)                   the command
-      a byte: end it  ->   subreaper of all below      -------->    ./ns3 -> simulation ...
+      shut: end it    ->   subreaper of all below      -------->    ./ns3 -> simulation ...
       <-- report, end --   watches the owner's pidfd   <- output -
 
 The owner may be killed at any time: the guardian, in a session of its own, notices it and ends the tree. If the
@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import socket
 import subprocess
 import weakref
 from collections.abc import Sequence
@@ -85,11 +86,12 @@ class Child:
                 opened = open_to_append(log, is_own=False)
         except OSError as error:
             raise ConfigError(f"log: {str(log)!r} cannot be written: {error.strerror}") from None
-        with opened as file:
+        self._request, request_end = socket.socketpair()
+        with request_end, opened as file:
             log_fd = _NO_LOG if file is None else file.fileno()
             self._guardian = subprocess.Popen(
                 light_command("bbrgym.ns3gym.guardian", str(os.getpid()), str(log_fd), *words, site=False),
-                stdin=subprocess.PIPE,
+                stdin=request_end.fileno(),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 cwd=cwd,
@@ -100,7 +102,7 @@ class Child:
         if self._guardian.stdout is not None:
             self._report.register(self._guardian.stdout)
         #: Kills the tree and frees its resources; also called at garbage collection and at exit.
-        self.close = weakref.finalize(self, _close, self._guardian, os.getpid())
+        self.close = weakref.finalize(self, _close, self._guardian, self._request, os.getpid())
 
     def wait(self, timeout_s: float) -> Ending | None:
         """Wait for the command's end; return None after the timeout."""
@@ -116,7 +118,7 @@ class Child:
         """Wait ``grace_s`` seconds for the command to end, then kill its tree."""
         ending = self.wait(grace_s)
         if ending is None:
-            _ask_to_end(self._guardian)
+            _ask_to_end(self._request)
             ending = self.wait(_KILL_TIMEOUT_S)
         self.close()
         return ending or Ending(None, "")
@@ -130,21 +132,19 @@ def _ending_of(report: str) -> Ending:
         return Ending(None, report)
 
 
-def _ask_to_end(guardian: subprocess.Popen[bytes]) -> None:
-    """Write a byte: while a fork of the owner holds the pipe too, its end would not be seen."""
-    if guardian.stdin is not None and not guardian.stdin.closed:
-        with suppress(BrokenPipeError):
-            os.write(guardian.stdin.fileno(), b"\n")
+def _ask_to_end(request: socket.socket) -> None:
+    with suppress(OSError):  # the guardian has ended
+        request.shutdown(socket.SHUT_WR)  # a close would not be seen while a fork of the owner holds the socket too
 
 
-def _close(guardian: subprocess.Popen[bytes], owner_pid: int) -> None:
+def _close(guardian: subprocess.Popen[bytes], request: socket.socket, owner_pid: int) -> None:
     if os.getpid() == owner_pid and guardian.poll() is None:  # a fork of the owner ends nothing
-        _ask_to_end(guardian)
+        _ask_to_end(request)
         try:
             guardian.wait(_KILL_TIMEOUT_S)
         except subprocess.TimeoutExpired:  # something below it cannot be killed
             guardian.kill()
             guardian.wait(_KILL_TIMEOUT_S)
-    for pipe in (guardian.stdin, guardian.stdout):
-        if pipe is not None:
-            pipe.close()
+    request.close()
+    if guardian.stdout is not None:
+        guardian.stdout.close()

@@ -23,7 +23,7 @@ import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -54,18 +54,24 @@ class CommandLine:
     """
 
     def __init__(self, command: str | Sequence[str], cwd: Path | None = None, *, shell: bool = False) -> None:
-        is_words = isinstance(command, list | tuple) and all(isinstance(word, str) for word in command)
-        if not command or not (is_words or isinstance(command, str)):
-            raise ConfigError(f"command: {shown(command)}, expected a text or a list of words")
-        if shell and not isinstance(command, str):
+        words: Any = command
+        if isinstance(command, str):
+            try:
+                words = [command] if shell else shlex.split(command)
+            except ValueError as error:
+                raise ConfigError(f"command: {shown(command)} cannot be split into words: {error}") from None
+        elif shell:
             raise ConfigError(f"shell: True, but the command is {shown(command)}, expected a text for the shell")
-        self._is_shell = shell
-        self._words = list(command) if not isinstance(command, str) else [command] if shell else _split(command)
-        self._placeholders = {name for word in self._words for name in _PLACEHOLDER.findall(word)}
+        if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words) or not any(words):
+            raise ConfigError(f"command: {shown(command)}, expected a text or a list of words")
+        self._is_shell, self._words = shell, list(words)
+        self._placeholders = {name for word in words for name in _PLACEHOLDER.findall(word)}
         if shell:
-            _refuse_quoted_placeholders(self._words[0])
-        elif not _PLACEHOLDER.search(self._words[0]) and _program(self._words[0], cwd) is None:
-            raise ConfigError(f"command: there is no program {self._words[0]!r}" + (f" in {cwd}" if cwd else ""))
+            _refuse_quoted_placeholders(words[0])
+        elif not _PLACEHOLDER.search(words[0]):
+            program = str(cwd / words[0]) if cwd is not None and "/" in words[0] else words[0]
+            if shutil.which(program) is None:
+                raise ConfigError(f"command: there is no program {words[0]!r}" + (f" in {cwd}" if cwd else ""))
 
     def words(self, port: int, seed: int, arguments: Mapping[str, Value]) -> list[str]:
         """Return the words to run.
@@ -88,27 +94,13 @@ class CommandLine:
             last = []
         values = {"port": str(port), "seed": str(seed), **{name: _text(value) for name, value in arguments.items()}}
         if self._is_shell:
-            self._refuse_unquotable([*values.values(), *others])
+            _refuse_unquotable(self._words[0], [*values.values(), *others])
             values = {name: shlex.quote(value) for name, value in values.items()}
         values[_ALL] = shlex.join(others)
         if self._is_shell:
             return ["/bin/sh", "-c", " ".join([_filled(self._words[0], values), *map(shlex.quote, last)])]
         spread = (others if word == f"{{{_ALL}}}" else [_filled(word, values)] for word in self._words)
         return [*itertools.chain.from_iterable(spread), *last]
-
-    def _refuse_unquotable(self, texts: Sequence[str]) -> None:
-        """Check that a shell takes texts for what they are.
-
-        Raises:
-            ConfigError: one needs quotes, and the command has a part in which quotes do not hold.
-        """
-        part = _UNQUOTABLE.search(self._words[0])
-        for text in texts:
-            if part is not None and not _NEEDS_NO_QUOTES.fullmatch(text):
-                raise ConfigError(
-                    f"arguments: {shown(text)} cannot be quoted for a shell whose command has {part[0]!r}, expected "
-                    "letters, digits and . / : = , + @ % _ - alone, or a command without it"
-                )
 
 
 def checked(arguments: Mapping[str, Value]) -> dict[str, Value]:
@@ -125,22 +117,12 @@ def checked(arguments: Mapping[str, Value]) -> dict[str, Value]:
 def _checked(given: object, value: Value) -> tuple[str, Value]:
     name = str(given).lstrip("-")
     if not re.fullmatch(r"[\w:.-]+", name) or not isinstance(given, str):
-        raise ConfigError(f"arguments: {shown(given)} is no name of an argument")
+        raise ConfigError(f"arguments: {shown(given)} is not a name of an argument")
     if name in _SET_BY_RUN:
         raise ConfigError(f"arguments: {name!r} is set for each run and cannot be given here")
     if not isinstance(value, str | int | float | np.generic) or "\0" in str(value):
         raise ConfigError(f"arguments: {name} is {shown(value)}, expected a text, a number, true or false")
     return name, value.item() if isinstance(value, np.generic) else value
-
-
-def _split(command: str) -> list[str]:
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise ConfigError(f"command: {shown(command)} cannot be split into words: {error}") from None
-    if not words:
-        raise ConfigError(f"command: {shown(command)}, expected a text or a list of words")
-    return words
 
 
 def _refuse_quoted_placeholders(line: str) -> None:
@@ -155,14 +137,20 @@ def _refuse_quoted_placeholders(line: str) -> None:
             ) from None
 
 
+def _refuse_unquotable(line: str, values: Sequence[str]) -> None:
+    """Raise ConfigError for a value that needs quotes, where a shell's line has a part in which they do not hold."""
+    part = _UNQUOTABLE.search(line)
+    for value in values:
+        if part is not None and not _NEEDS_NO_QUOTES.fullmatch(value):
+            raise ConfigError(
+                f"arguments: {shown(value)} cannot be quoted for a shell whose command has {part[0]!r}, expected "
+                "letters, digits and . / : = , + @ % _ - alone, or a command without it"
+            )
+
+
 def _filled(text: str, values: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), text)
 
 
 def _text(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _program(name: str, cwd: Path | None) -> str | None:
-    is_path = "/" in name
-    return shutil.which(str(cwd / name) if cwd is not None and is_path else name)

@@ -95,7 +95,7 @@ def _box(space: spaces.Box | spaces.MultiBinary, given: NDArray[Any], where: str
     else:
         with np.errstate(over="raise"):
             numbers = given.astype(DTYPES[dtype], casting="same_kind")
-    return pb.BoxDataContainer(dtype=dtype, shape=given.shape, **{_FIELDS[dtype]: numbers.ravel()})
+    return pb.BoxDataContainer(dtype=dtype, shape=given.shape, **{_FIELDS[dtype]: numbers.ravel().tolist()})
 
 
 # ---- reading --------------------------------------------------------------------------------------------------------

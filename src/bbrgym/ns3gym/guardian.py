@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Run a command and end it with all its descendants; arguments: OWNER_PID LOG_FD WORD...
 
-Started by `child.Child`, in a session of its own. The command runs until it ends, the owner writes a byte to this
-process's standard input, the owner has ended for any reason, or SIGTERM arrives. Then all its descendants are killed, including those that left its session or lost their
-parents: this process is a subreaper, which inherits them. At last it writes to its standard output: the command's exit
-code (minus the number of the signal that killed it), a newline, and the last bytes of the output. It avoids modules
-that take long to load (pathlib, subprocess, json).
+Started by `child.Child`, in a session of its own. The command runs until it ends, the owner shuts its end of this
+process's standard input, the owner has ended for any reason, or SIGTERM arrives. Then all its descendants are killed,
+including those that left its session or lost their parents: this process is a subreaper, which inherits them. At last
+it writes to its standard output: the command's exit code (minus the number of the signal that killed it), a newline,
+and the last bytes of the output. It avoids modules that take long to load (pathlib, subprocess, json).
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ The protocol carries the reward as float32, and the info as text, here JSON.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -59,7 +58,7 @@ def serve(
 ) -> None:
     """Let an agent drive an environment.
 
-    It connects to the agent, anew for each episode, and binds nothing. The first episode has the seed; the environment
+    It connects to the agent, again for each episode, and binds nothing. The first episode has the seed; the environment
     draws the others from it. An agent that refuses a simulation at its introduction ends the service.
 
     Args:
@@ -75,7 +74,7 @@ def serve(
         ConfigError: the protocol cannot carry the environment's spaces, or an argument is wrong.
         ProtocolTimeout: no agent, or no answer, arrived in time.
         PeerGone: the agent closed the connection within an episode.
-        ProtocolError: the agent's message is no answer, or its action lies outside the space.
+        ProtocolError: the agent's message is not an answer, or its action lies outside the space.
     """
     if not isinstance(episodes, int) or isinstance(episodes, bool) or episodes < 1:
         raise ConfigError(f"episodes: {episodes!r}, allowed are whole numbers from 1")
@@ -85,21 +84,15 @@ def serve(
     }
     for number in range(1, episodes + 1):
         observation, info = env.reset(seed=seed if number == 1 else None)
-        init = pb.SimInitMsg(simProcessId=_process(is_last=number == episodes), **spaces)
+        # ns3-gym's agent kills the process that is announced at the simulation's end: 0 before the last one. It kills
+        # the shell's too, which is never announced: it is the user's.
+        init = pb.SimInitMsg(simProcessId=os.getpid() if number == episodes else 0, **spaces)
         with SimulationSocket(port, host=host, timeout_s=timeout_s) as simulation:
             if simulation.introduce(init).stopSimReq:
                 return
             episode = _play(env, simulation, number, observation, info)
         if on_episode is not None:
             on_episode(episode)
-
-
-def _process(*, is_last: bool) -> int:
-    """Return the process to announce: ns3-gym's agent kills it at the simulation's end, so it is 0 before the last one.
-
-    The shell's process, which that agent kills too, is never announced: it is the user's.
-    """
-    return os.getpid() if is_last else 0
 
 
 def _play(
@@ -141,7 +134,4 @@ def as_json(info: Mapping[str, Any]) -> str:
 
 
 def _as_plain(value: Any) -> Any:
-    if not isinstance(value, np.generic | np.ndarray):
-        return None
-    plain = value.tolist()
-    return None if isinstance(plain, float) and not math.isfinite(plain) else plain
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else None

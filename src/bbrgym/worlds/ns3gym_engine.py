@@ -86,8 +86,8 @@ class Ns3GymEngine:
             raise ConfigError("command: None and port: 0, expected the program's command, or the port it connects to")
         self._timeout_s = min(timeout_s, _MAX_TIMEOUT_S)
         self._lock = threading.RLock()  # a session serves one thread
-        where = {"cwd": cwd, "log": log, "port": port, "host": host}
-        self._session = Session(command, shell=shell, **where, timeout_s=self._timeout_s, grace_s=_GRACE_S)
+        given: Any = {"shell": shell, "cwd": cwd, "log": log, "port": port, "host": host}
+        self._session = Session(command, **given, timeout_s=self._timeout_s, grace_s=_GRACE_S)
         self._folder = tempfile.TemporaryDirectory(prefix="bbrgym-")
         self._scenario_file = Path(self._folder.name) / "scenario.json"
         self._has_command = command is not None
@@ -166,22 +166,15 @@ class Ns3GymEngine:
 
     def _compare(self, info: Mapping[str, Any], seed: int) -> None:
         """Raise ProtocolError if the program runs something else than it was asked for."""
-        expected = {
-            "seed": seed,
-            "flows": [flow["name"] for flow in self._scenario["flows"]],
-            "tunables": list(TUNABLES),
-            **{f"fields.{table}": list(names_of(fields)) for table, fields in _FIELDS.items()},
-        }
         fields = info.get("fields", {})
-        found = {
-            "seed": info.get("seed", seed),
-            "flows": info.get("flows"),
-            "tunables": list(info.get("tunables", ())),
-            **{f"fields.{table}": list(fields.get(table, ())) for table in _FIELDS},
-        }
-        for name, value in expected.items():
-            if found[name] != value:
-                raise ProtocolError(f"the program's info: {name} is {shown(found[name])}, expected {shown(value)}")
+        for name, found, expected in (
+            ("seed", info.get("seed", seed), seed),
+            ("flows", info.get("flows"), [flow["name"] for flow in self._scenario["flows"]]),
+            ("tunables", list(info.get("tunables", ())), list(TUNABLES)),
+            *((f"fields.{table}", list(fields.get(table, ())), list(names_of(_FIELDS[table]))) for table in _FIELDS),
+        ):
+            if found != expected:
+                raise ProtocolError(f"the program's info: {name} is {shown(found)}, expected {shown(expected)}")
 
     def _show_tunables(self, info: Mapping[str, Any]) -> None:
         self._tunables[:] = np.nan
@@ -238,19 +231,16 @@ def _end(session: Session, folder: tempfile.TemporaryDirectory[str]) -> None:
 
 def _spaces_for(flows: int) -> dict[str, Space]:
     """Return the spaces of a world with so many flows."""
-    shapes = {
+    observed = {
         table: (flows, len(fields)) if table.startswith("flow") else (len(fields),) for table, fields in _FIELDS.items()
     }
-    return {
-        "observation": spaces.Dict({name: _doubles(shape) for name, shape in shapes.items()}, sort_keys=False),
-        "action": spaces.Dict(
-            {"tunables": _doubles((flows, len(TUNABLES))), "seconds": _doubles((1,))}, sort_keys=False
-        ),
-    }
+    acted = {"tunables": (flows, len(TUNABLES)), "seconds": (1,)}
+    return {"observation": _tables_of(observed), "action": _tables_of(acted)}
 
 
-def _doubles(shape: tuple[int, ...]) -> spaces.Box:
-    return spaces.Box(-np.inf, np.inf, shape, np.float64)
+def _tables_of(shapes: Mapping[str, tuple[int, ...]]) -> spaces.Dict:
+    boxes: dict[str, Space] = {name: spaces.Box(-np.inf, np.inf, shape, np.float64) for name, shape in shapes.items()}
+    return spaces.Dict(boxes, sort_keys=False)
 
 
 def _info_of(message: Message) -> dict[str, Any]:

@@ -33,8 +33,7 @@ pb = _messages() if __name__ == "__main__" else None
 def space(numbers, low=-1e9, high=1e9):
     """Of float32 numbers."""
     description = pb.SpaceDescription(type=pb.SpaceType.Box)
-    box = pb.BoxSpace(low=low, high=high, dtype=pb.Dtype.FLOAT, shape=[numbers])
-    description.space.Pack(box)
+    description.space.Pack(pb.BoxSpace(low=low, high=high, dtype=pb.Dtype.FLOAT, shape=[numbers]))
     return description
 
 
@@ -43,30 +42,6 @@ def container(numbers):
     holder = pb.DataContainer(type=pb.SpaceType.Box)
     holder.data.Pack(pb.BoxDataContainer(dtype=pb.Dtype.FLOAT, floatData=numbers))
     return holder
-
-
-def with_choice(description):
-    """A Tuple of a space and Discrete(5)."""
-    choice = pb.SpaceDescription(type=pb.SpaceType.Discrete)
-    choice.space.Pack(pb.DiscreteSpace(n=5))
-    both = pb.SpaceDescription(type=pb.SpaceType.Tuple)
-    both.space.Pack(pb.TupleSpace(element=[description, choice]))
-    return both
-
-
-def with_nine(holder):
-    """A Tuple of a value and 9, as ns3-gym's opengym-2 draws from 0 to 10 where it describes Discrete(5)."""
-    nine = pb.DataContainer(type=pb.SpaceType.Discrete)
-    nine.data.Pack(pb.DiscreteDataContainer(data=9))
-    both = pb.DataContainer(type=pb.SpaceType.Tuple)
-    both.data.Pack(pb.TupleDataContainer(element=[holder, nine]))
-    return both
-
-
-def numbers_of(holder):
-    box = pb.BoxDataContainer()
-    holder.data.Unpack(box)
-    return box.floatData
 
 
 class Stopped(Exception):
@@ -90,9 +65,10 @@ class Actor:
             if step == self.options.steps and self.end is not None:
                 self.end.join()  # the end that is coming comes before the conversation's own
             if step == self.options.at:
-                state = DEEDS[self.options.deed](self, state)
-            action = self.ask(state, pb.EnvActMsg)
-            self.total += sum(numbers_of(action.actData))
+                state = DEEDS[self.options.deed](self, state) or state
+            action = pb.BoxDataContainer()
+            self.ask(state, pb.EnvActMsg).actData.data.Unpack(action)
+            self.total += sum(action.floatData)
 
     def pass_by(self):
         """The end is before or after a message, or a moment later."""
@@ -102,22 +78,20 @@ class Actor:
         self.events += 1
 
     def introduction(self):
-        observed = 2 if self.options.deed == "wrong_space" else 3
-        message = pb.SimInitMsg(simProcessId=os.getpid(), wafShellProcessId=os.getppid())
-        described = space(observed)
-        message.obsSpace.CopyFrom(with_choice(described) if self.options.deed == "nine" else described)
-        message.actSpace.CopyFrom(space(1, -1, 1))
-        return message
+        return pb.SimInitMsg(
+            simProcessId=os.getpid(),
+            wafShellProcessId=os.getppid(),
+            obsSpace=space(2 if self.options.deed == "wrong_space" else 3),
+            actSpace=space(1, -1, 1),
+        )
 
     def state(self, step):
-        message = pb.EnvStateMsg(obsData=container([step, self.options.seed % 1000, self.total]), reward=step / 2)
-        if self.options.deed == "nine":
-            message.obsData.CopyFrom(with_nine(container([step, 0, 0])))
-        message.info = json.dumps({"step": step, "word": self.options.word})
-        if step == self.options.steps:
-            message.isGameOver = True
-            message.reason = pb.Reason.SimulationEnd
-        return message
+        return pb.EnvStateMsg(
+            obsData=container([step, self.options.seed % 1000, self.total]),
+            reward=step / 2,
+            info=json.dumps({"step": step, "word": self.options.word}),
+            isGameOver=step == self.options.steps,
+        )
 
     def ask(self, question, kind):
         self.pass_by()
@@ -129,66 +103,19 @@ class Actor:
         return answer
 
 
-# ---- deeds: what is sent instead of a state ----------------------------------------------------------------
-
-
-def game_over(actor, state):
-    state.isGameOver, state.reason = True, pb.Reason.GameOver
-    return state
-
-
-def no_reason(actor, state):
-    state.isGameOver, state.reason = True, 7
-    return state
-
-
-def garbage(actor, state):
-    return b"\xff\xfe garbage \x00"
-
-
-def truncated(actor, state):
-    return state.SerializeToString()[:-3]
-
-
-def oversized(actor, state):
-    return bytes(17 * 2**20)
-
-
-def out_of_order(actor, state):
-    return actor.introduction()
-
-
-def empty(actor, state):
-    return b""
-
-
-def too_long(actor, state):
-    state.obsData.CopyFrom(container([0.0] * 4))
-    return state
+# ---- deeds: change a state, or return what is sent instead of it ------------------------------------------
 
 
 def far(actor, state):
     state.obsData.CopyFrom(container([2e9, 0.0, 0.0]))
-    return state
 
 
-def text_info(actor, state):
-    state.info = "[not an object]"
-    return state
+def too_long(actor, state):
+    state.obsData.CopyFrom(container([0.0] * 4))
 
 
-def deep_info(actor, state):
-    state.info = "[" * 100_000
-    return state
-
-
-def twice(actor, state):
-    """Two in a row, past REQ's own rule: only a peer that is no REQ socket can."""
-    dealer = zmq.Context.instance().socket(zmq.DEALER)
-    dealer.connect(f"tcp://localhost:{actor.options.port}")
-    for _ in range(2):
-        dealer.send_multipart([b"", actor.introduction().SerializeToString()])
-    return state
+def game_over(actor, state, reason=1):
+    state.isGameOver, state.reason = True, reason
 
 
 def silent(actor, state):
@@ -207,16 +134,20 @@ def leave(actor, state):
 
 
 def fine(actor, state):
-    return state
+    pass
 
 
-DEEDS = {
-    deed.__name__: deed
-    for deed in (
-        *(game_over, no_reason, garbage, truncated, oversized, out_of_order, empty, too_long, far),
-        *(text_info, deep_info, twice, silent, die, leave, fine),
-    )
-} | {"wrong_space": fine, "early": fine, "stubborn": fine, "nine": fine}
+DEEDS = {deed.__name__: deed for deed in (far, too_long, game_over, silent, die, leave)} | {
+    "no_reason": lambda actor, state: game_over(actor, state, 7),
+    "garbage": lambda actor, state: b"\xff\xfe garbage \x00",
+    "truncated": lambda actor, state: state.SerializeToString()[:-3],
+    "oversized": lambda actor, state: bytes(17 * 2**20),
+    "out_of_order": lambda actor, state: actor.introduction(),
+    "empty": lambda actor, state: pb.EnvStateMsg(),
+    "text_info": lambda actor, state: setattr(state, "info", "[not an object]"),
+    "deep_info": lambda actor, state: setattr(state, "info", "[" * 100_000),
+    **dict.fromkeys(("fine", "wrong_space", "early", "stubborn"), fine),
+}
 
 
 def main():
@@ -229,22 +160,19 @@ def main():
     parser.add_argument("--die_at", type=int, default=-1)
     parser.add_argument("--die_after_s", type=float, default=0.0)
     parser.add_argument("--word", default="")
-    parser.add_argument("--runs_file", type=Path)
+    parser.add_argument("--runs_file", type=Path, default=os.devnull)
     options = parser.parse_args()
-    if options.runs_file:
-        with options.runs_file.open("a", encoding="utf-8") as file:
-            file.write(f"{os.getpid()} {options.seed}\n")
-    if options.deed == "early":
-        print("no such scenario", file=sys.stderr)
-        return 2
-    try:
-        Actor(options).run()
-    except Stopped:
-        if options.deed == "stubborn":
-            time.sleep(600)
-    if options.runs_file:
-        with options.runs_file.open("a", encoding="utf-8") as file:
-            file.write(f"{os.getpid()} ended\n")
+    with options.runs_file.open("a", encoding="utf-8", buffering=1) as runs:
+        runs.write(f"{os.getpid()} {options.seed}\n")
+        if options.deed == "early":
+            print("no such scenario", file=sys.stderr)
+            return 2
+        try:
+            Actor(options).run()
+        except Stopped:
+            if options.deed == "stubborn":
+                time.sleep(600)
+        runs.write(f"{os.getpid()} ended\n")
     return 0
 
 

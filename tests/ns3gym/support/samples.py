@@ -2,6 +2,7 @@
 """Spaces of every kind that the protocol carries, values of them, and what may come in place of a message."""
 
 import numpy as np
+from google.protobuf.descriptor import FieldDescriptor
 from gymnasium import spaces
 from hypothesis import strategies as st
 
@@ -84,14 +85,14 @@ def mutations(draw, data):
 
 
 NUMBERS = {
-    "int32": st.integers(-(2**31), 2**31 - 1),
-    "uint32": st.integers(0, 2**32 - 1) | st.integers(0, 5),
-    "uint64": st.integers(0, 2**64 - 1),
-    "float": st.floats(width=32),
-    "double": st.floats(),
-    "bool": st.booleans(),
-    "string": st.text(st.characters(codec="utf-8"), max_size=5),
-    "enum": st.integers(0, 5) | st.integers(-(2**31), 2**31 - 1),
+    FieldDescriptor.TYPE_INT32: st.integers(-(2**31), 2**31 - 1),
+    FieldDescriptor.TYPE_UINT32: st.integers(0, 2**32 - 1) | st.integers(0, 5),
+    FieldDescriptor.TYPE_UINT64: st.integers(0, 2**64 - 1),
+    FieldDescriptor.TYPE_FLOAT: st.floats(width=32),
+    FieldDescriptor.TYPE_DOUBLE: st.floats(),
+    FieldDescriptor.TYPE_BOOL: st.booleans(),
+    FieldDescriptor.TYPE_STRING: st.text(st.characters(codec="utf-8"), max_size=5),
+    FieldDescriptor.TYPE_ENUM: st.integers(0, 5) | st.integers(-(2**31), 2**31 - 1),
 }
 
 
@@ -102,19 +103,20 @@ def any_messages(draw, kind, depth=3):
     for field in kind.DESCRIPTOR.fields:
         if draw(st.booleans()):
             continue
-        type_name = _type_of(field)
-        if type_name == "google.protobuf.Any":
-            _fill_any(draw, getattr(message, field.name), depth)
-        elif type_name in NUMBERS and field.is_repeated:
-            getattr(message, field.name).extend(draw(st.lists(NUMBERS[type_name], max_size=5)))
-        elif type_name in NUMBERS:
-            setattr(message, field.name, draw(NUMBERS[type_name]))
-        elif depth > 0:
-            inner = getattr(pb, type_name.rsplit(".", 1)[1])
-            count = draw(st.integers(0, 3)) if field.is_repeated else 1
-            for one in [draw(any_messages(inner, depth - 1)) for _ in range(count)]:
-                into = getattr(message, field.name)
-                into.append(one) if field.is_repeated else into.CopyFrom(one)
+        values = NUMBERS.get(field.type)
+        if values is None:
+            if field.message_type.full_name == "google.protobuf.Any":
+                _fill_any(draw, getattr(message, field.name), depth)
+                continue
+            if depth == 0:
+                continue
+            values = any_messages(getattr(pb, field.message_type.name), depth - 1)
+        if field.is_repeated:
+            getattr(message, field.name).extend(draw(st.lists(values, max_size=3)))
+        elif field.message_type:
+            getattr(message, field.name).CopyFrom(draw(values))
+        else:
+            setattr(message, field.name, draw(values))
     return message
 
 
@@ -122,13 +124,5 @@ def _fill_any(draw, holder, depth):
     if draw(st.integers(0, 9)) == 0:
         holder.type_url = draw(st.text(max_size=30).filter(lambda url: url.isascii()))
         holder.value = draw(st.binary(max_size=20))
-        return
-    inner = draw(any_messages(draw(st.sampled_from(DESCRIBED[1:] + CONTAINERS)), depth - 1))
-    holder.Pack(inner)
-
-
-def _type_of(field):
-    if field.message_type is not None:
-        return field.message_type.full_name
-    names = {value: name[5:].lower() for name, value in vars(type(field)).items() if name.startswith("TYPE_")}
-    return names[field.type]
+    else:
+        holder.Pack(draw(any_messages(draw(st.sampled_from(DESCRIBED[1:] + CONTAINERS)), max(0, depth - 1))))
