@@ -27,6 +27,9 @@ class UndoState
         m_retransmissions = out_pkts > 0 ? int64_t{out_pkts} : -1;
     }
     void End() { m_marker = NONE; }
+    /** Whether an undo restores the window; not if it was reduced for an echo, which is not undone. */
+    void SetRestoresWindow(bool restores) { m_restores_window = restores; }
+    bool RestoresWindow() const { return m_restores_window; }
     bool IsOn() const { return m_marker != NONE; }
 
     void OnRetransmitted(int64_t now_ns)
@@ -64,6 +67,7 @@ class UndoState
     uint64_t m_marker = NONE;         ///< what was unacknowledged when the episode began (undo_marker); NONE: nothing to undo
     int64_t m_retransmissions = 0;    ///< of the episode, not yet reported as duplicates; -1: none was made (undo_retrans)
     int64_t m_first_ms = NO_TIMESTAMP; ///< when the first one left that is still on the scoreboard (retrans_stamp)
+    bool m_restores_window = true;
 };
 
 } // namespace bbrgym
