@@ -221,7 +221,7 @@ Scoreboard::PutTransmission(uint64_t serial, int64_t sent_ns)
     m_transmissions.push_back({serial, sent_ns});
 }
 
-/** A segment is about to be sent again: the times at which all of them left first are stored. */
+/** A segment is about to be retransmitted: the times at which all of them left first are stored. */
 void
 Scoreboard::PutOriginals()
 {
@@ -458,7 +458,7 @@ Scoreboard::SetFacts(const SocketFacts& facts)
     m_window_widens = facts.reordering_window_widens;
 }
 
-/** What arrived twice was delivered; a segment that was SACKed and sent again arrived out of order (tcp_sacktag_one). */
+/** What arrived twice was delivered; a segment that was SACKed and retransmitted arrived out of order (tcp_sacktag_one). */
 void
 Scoreboard::TakeDuplicate(SerialRange duplicate, AckOutcome& outcome)
 {
@@ -732,11 +732,11 @@ Scoreboard::MarkLost(uint64_t serial)
         return;
     }
     // A retransmission of what was not held to be lost any more stays in the network (tcp_mark_skb_lost).
-    const bool is_lost_again = segment.lost;
-    m_lost_again_total += is_lost_again;
-    m_retrans_out -= is_lost_again;
-    m_lost_out += !is_lost_again;
-    segment.retransmitting &= !is_lost_again;
+    const bool is_lost_retransmit = segment.lost;
+    m_lost_retransmit_total += is_lost_retransmit;
+    m_retrans_out -= is_lost_retransmit;
+    m_lost_out += !is_lost_retransmit;
+    segment.retransmitting &= !is_lost_retransmit;
     segment.lost = true;
     m_lost_waiting += !segment.retransmitting;
     NoteTouched(serial);

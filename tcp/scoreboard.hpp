@@ -132,9 +132,9 @@ class Scoreboard
   public:
     /** A new segment left, `is_joined` in one burst with the one before; returns its serial number. */
     [[gnu::always_inline]] uint64_t Sent(bool is_runt, bool is_joined, int64_t now_ns);
-    /** A segment from NextLost left again. */
+    /** A segment from NextLost was retransmitted. */
     void Retransmitted(uint64_t serial, int64_t now_ns);
-    /** The last segment left again, as a probe; in flight it counts once (Linux: __tcp_retransmit_skb). */
+    /** The last segment was retransmitted, as a probe; in flight it counts once (Linux: __tcp_retransmit_skb). */
     void Probed(int64_t now_ns);
     /** First segment that is lost and waits for its retransmission; nothing if none does. */
     std::optional<uint64_t> NextLost();
@@ -203,13 +203,13 @@ class Scoreboard
     int64_t DeliveredTimeNs() const { return m_delivered_ns; }
     uint64_t LostTotal() const { return m_lost_total; }
     /** Retransmissions marked lost, ever. */
-    uint64_t LostAgainTotal() const { return m_lost_again_total; }
+    uint64_t LostRetransmitTotal() const { return m_lost_retransmit_total; }
     /** An original came after SACKs of segments more than three further on (Linux: reordering above tcp_reordering). */
     bool IsReordering() const { return m_reordering_pkts > DUPLICATE_THRESHOLD_PKTS; }
     /** By how many segments order was broken at most, three at least (tp->reordering). */
     uint32_t ReorderingPkts() const { return m_reordering_pkts; }
     uint32_t ReorderingCount() const { return m_reordering_count; }
-    /** Whether a retransmission is in the network, or the head was ever sent again (tcp_any_retrans_done). */
+    /** Whether a retransmission is in the network, or the head was ever retransmitted (tcp_any_retrans_done). */
     bool HasRetransmissions() const { return m_retrans_out > 0 || (!Empty() && m_segments.front().ever_retransmitted); }
     /** A timeout shows that gaps are losses after all. */
     void DoubtReordering()
@@ -249,7 +249,7 @@ class Scoreboard
     void Reset(std::size_t segments);
 
   private:
-    /** One transmission, oldest first; stale once its segment was sent again, delivered or lost. */
+    /** One transmission, oldest first; stale once its segment was retransmitted, delivered or lost. */
     struct Transmission
     {
         uint64_t serial;
@@ -300,7 +300,7 @@ class Scoreboard
 
     Ring<Segment> m_segments;
     uint64_t m_una = 0; ///< serial number of m_segments[0]
-    /** No segment from it on was ever SACKed, marked lost or sent again. */
+    /** No segment from it on was ever SACKed, marked lost or retransmitted. */
     uint64_t m_untouched_from = 0;
     /**
      * The transmissions that are remembered: first these, then the only ones of the segments from m_originals_from on,
@@ -323,7 +323,7 @@ class Scoreboard
     int64_t m_delivered_ns = 0;
     int64_t m_first_tx_ns = 0;
     uint64_t m_lost_total = 0;
-    uint64_t m_lost_again_total = 0;
+    uint64_t m_lost_retransmit_total = 0;
     uint64_t m_app_limited_until = 0; ///< value of delivered at which the bubble is gone; 0: none
 
     // The newest segment delivered by the current ACK (sampler, step 2).

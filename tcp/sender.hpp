@@ -64,11 +64,11 @@ struct ToSend
     {
         NOTHING,
         NEW,
-        AGAIN
+        RETRANSMIT
     };
 
     Kind kind = Kind::NOTHING;
-    uint64_t serial = 0; ///< of the segment to send AGAIN
+    uint64_t serial = 0; ///< of the segment to RETRANSMIT
 };
 
 template <class Controller>
@@ -88,7 +88,7 @@ class TcpSender
     const cc_sample& OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, bool has_echo = false);
     /** Call before OnAck if the stack has timestamps: the one that the ACK echoes. */
     void TakeTimestamp(int64_t echo_ms) { m_board.TakeTimestamp(echo_ms); }
-    /** Call at TimerDeadlineNs. True: a probe is due, to be reported with NoteProbe. */
+    /** Call at TimerDeadlineNs. True: a probe is due, to be reported with OnProbeSent. */
     bool OnTimer(int64_t now_ns);
 
     /** Returns what may be sent now; `new_pkts`: new segments that the host has and the receiver has room for. */
@@ -97,10 +97,10 @@ class TcpSender
     uint32_t BurstPkts() const;
     /** The ECN bits of the next new segment; call once for each. */
     EcnBits TakeEcnBits() { return {.is_capable = m_facts.ecn, .has_reduced = m_facts.ecn && std::exchange(m_reports_reduction, false)}; }
-    [[gnu::always_inline]] void NoteNew(uint32_t payload_bytes, bool is_runt, int64_t now_ns);
-    void NoteAgain(uint64_t serial, uint32_t payload_bytes, int64_t now_ns);
-    /** A tail loss probe was sent: new data, already reported, or the last segment again. */
-    void NoteProbe(bool is_retransmission, uint32_t payload_bytes, int64_t now_ns);
+    [[gnu::always_inline]] void OnNewSent(uint32_t payload_bytes, bool is_runt, int64_t now_ns);
+    void OnRetransmitted(uint64_t serial, uint32_t payload_bytes, int64_t now_ns);
+    /** A tail loss probe was sent: new data, already reported, or the last segment retransmitted. */
+    void OnProbeSent(bool is_retransmission, uint32_t payload_bytes, int64_t now_ns);
     /**
      * Call when Next has nothing to send. `has_unsent`: data waits to be sent; `has_sent`: something was sent just now;
      * `writer_waits`: the application waits for room in the send buffer.
@@ -167,7 +167,7 @@ class TcpSender
     void RunController(const AckOutcome& outcome, uint32_t lost_pkts, uint32_t prior_in_flight, bool has_sack, int64_t now_ns);
     void FillFlight(cc_sample& sample, const RateSample& rate) const;
 
-    void ReduceWindow(const AckOutcome& outcome, uint32_t newly_lost, bool lost_again);
+    void ReduceWindow(const AckOutcome& outcome, uint32_t newly_lost, bool lost_retransmit);
 
     void EnterRecovery(bool has_echo);
     void EnterCwr();
@@ -183,7 +183,7 @@ class TcpSender
     void CheckIdle(int64_t now_ns);
     ToSend NextAtOnce(uint64_t new_pkts);
     ToSend BeginNew(uint64_t new_pkts, uint32_t window_pkts, int64_t now_ns);
-    ToSend BeginAgain(uint64_t serial, uint32_t room_pkts);
+    ToSend BeginRetransmit(uint64_t serial, uint32_t room_pkts);
     bool WaitsForAck(uint64_t new_pkts, uint32_t burst_pkts, uint32_t window_pkts, int64_t now_ns) const;
     uint64_t PacingBps() const;
     [[gnu::always_inline]] void NoteTransmission(uint32_t payload_bytes, int64_t now_ns);
@@ -214,7 +214,7 @@ class TcpSender
     Chronograph m_chrono;
 
     int64_t m_last_rtt_ns = -1;
-    int64_t m_last_sent_ns = NEVER_NS; ///< the latest segment, new or again; NEVER_NS: none yet
+    int64_t m_last_sent_ns = NEVER_NS; ///< the latest segment, new or retransmitted; NEVER_NS: none yet
     int64_t m_rto_deadline_ns = NEVER_NS;
     uint32_t m_timeouts_in_row = 0;   ///< since an ACK advanced (icsk_retransmits)
     bool m_waits_for_ack = false;     ///< until the window allows a larger burst
@@ -222,7 +222,7 @@ class TcpSender
     bool m_wants_flights = false;     ///< the controller does
     bool m_sends_at_once = false;     ///< a segment leaves past window and pacing (partial_ack_sends)
     bool m_had_partial_ack = false;   ///< since this recovery began (rto_restarts)
-    bool m_timeout_sends = false;     ///< the next segment sent again is the timeout's
+    bool m_timeout_sends = false;     ///< the next segment retransmitted is the timeout's
     bool m_reports_reduction = false; ///< the next new segment has CWR
 };
 
@@ -283,7 +283,7 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
     const uint64_t prior_una = m_board.Una();
     const bool has_sack = !blocks.empty();
     const uint32_t prior_lost = m_board.LostOut();
-    const uint64_t lost_again_before = m_board.LostAgainTotal();
+    const uint64_t lost_retransmits_before = m_board.LostRetransmitTotal();
     const cc_ca_state prior_state = m_ca_state;
     const SerialRange duplicate = TakeDuplicateReport(blocks, una);
     const bool reports_duplicate = duplicate.begin < duplicate.end;
@@ -310,7 +310,7 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
     RunController(outcome, lost_pkts, prior_in_flight, has_sack, now_ns);
     if (m_reduction.IsActive())
     {
-        ReduceWindow(outcome, newly_lost, m_board.LostAgainTotal() > lost_again_before);
+        ReduceWindow(outcome, newly_lost, m_board.LostRetransmitTotal() > lost_retransmits_before);
     }
     if (outcome.UnaAdvanced())
     {
@@ -406,12 +406,12 @@ TcpSender<Controller>::UpdateRtt(const AckOutcome& outcome, int64_t now_ns)
     m_rtt.Take(outcome.oldest_rtt_ns, m_board.Una(), m_board.Next());
     if (outcome.UnaAdvanced() || m_facts.sacks_restart_rto)
     {
-        m_rtt.EndBackoff(); // not by an ACK of what was sent again, which tells no RTT
+        m_rtt.EndBackoff(); // not by an ACK of what was retransmitted, which tells no RTT
     }
     m_board.NoteSmoothedRtt(m_rtt.SmoothedNs(), now_ns);
 }
 
-/** An ACK of what was sent again echoes the time of the transmission that arrived: an RTT too (tcp_rtt_tsopt_us). */
+/** An ACK of what was retransmitted echoes the time of the transmission that arrived: an RTT too (tcp_rtt_tsopt_us). */
 template <class Controller>
 void
 TcpSender<Controller>::TakeEchoedRtt(AckOutcome& outcome, int64_t now_ns)
@@ -535,7 +535,7 @@ TcpSender<Controller>::UpdateLossState(const AckOutcome& outcome, uint64_t prior
     {
         return ProcessRecovery(outcome, prior_una, now_ns);
     }
-    const uint64_t lost_again_before = m_board.LostAgainTotal();
+    const uint64_t lost_retransmits_before = m_board.LostRetransmitTotal();
     if (m_ca_state == CC_CA_LOSS)
     {
         ProcessLoss(outcome, reports_duplicate, now_ns);
@@ -545,7 +545,7 @@ TcpSender<Controller>::UpdateLossState(const AckOutcome& outcome, uint64_t prior
         TryUndoDuplicates();
     }
     const uint32_t newly_lost = IdentifyLosses(now_ns);
-    if (m_ca_state == CC_CA_LOSS && !(m_facts.loss_recovers && m_board.LostAgainTotal() > lost_again_before))
+    if (m_ca_state == CC_CA_LOSS && !(m_facts.loss_recovers && m_board.LostRetransmitTotal() > lost_retransmits_before))
     {
         return newly_lost;
     }
@@ -689,12 +689,12 @@ TcpSender<Controller>::FillFlight(cc_sample& sample, const RateSample& rate) con
 /** The rule for a packet more below ssthresh changed with Linux 6.0 (RFC 6937bis). */
 template <class Controller>
 void
-TcpSender<Controller>::ReduceWindow(const AckOutcome& outcome, uint32_t newly_lost, bool lost_again)
+TcpSender<Controller>::ReduceWindow(const AckOutcome& outcome, uint32_t newly_lost, bool lost_retransmit)
 {
     const bool makes_up = m_facts.prr == prr_choice::una_advanced;
     const bool makes_progress = makes_up
                                     ? outcome.UnaAdvanced() && newly_lost == 0
-                                    : outcome.retransmission_acked && !lost_again;
+                                    : outcome.retransmission_acked && !lost_retransmit;
     m_reduction.OnAck(outcome.acked_pkts, m_board.InFlight(), m_controller.State().ssthresh_pkts, makes_progress, makes_up);
 }
 
@@ -866,8 +866,8 @@ TcpSender<Controller>::Next(uint64_t new_pkts, int64_t now_ns)
 {
     if (m_pacing.IsInBurst())
     {
-        const uint64_t again = m_pacing.NextRetransmit();
-        return again == BurstPacing::NONE ? ToSend{ToSend::Kind::NEW} : ToSend{ToSend::Kind::AGAIN, again};
+        const uint64_t retransmit = m_pacing.NextRetransmit();
+        return retransmit == BurstPacing::NONE ? ToSend{ToSend::Kind::NEW} : ToSend{ToSend::Kind::RETRANSMIT, retransmit};
     }
     m_pacing.AwaitNothing();
     m_waits_for_ack = false;
@@ -910,7 +910,7 @@ TcpSender<Controller>::Next(uint64_t new_pkts, int64_t now_ns)
     }
     if (const auto lost = m_board.NextLost())
     {
-        return BeginAgain(*lost, window_pkts - m_board.InFlight());
+        return BeginRetransmit(*lost, window_pkts - m_board.InFlight());
     }
     return new_pkts > 0 ? BeginNew(new_pkts, window_pkts, now_ns) : ToSend{};
 }
@@ -938,7 +938,7 @@ TcpSender<Controller>::NextAtOnce(uint64_t new_pkts)
     {
         m_pacing.PassPacing();
         m_pacing.BeginRetransmit(*lost, 1);
-        return {ToSend::Kind::AGAIN, *lost};
+        return {ToSend::Kind::RETRANSMIT, *lost};
     }
     if (new_pkts == 0)
     {
@@ -976,10 +976,10 @@ TcpSender<Controller>::BeginNew(uint64_t new_pkts, uint32_t window_pkts, int64_t
 /** Lost segments that had left together leave together again (tcp_xmit_retransmit_queue). */
 template <class Controller>
 ToSend
-TcpSender<Controller>::BeginAgain(uint64_t serial, uint32_t room_pkts)
+TcpSender<Controller>::BeginRetransmit(uint64_t serial, uint32_t room_pkts)
 {
     m_pacing.BeginRetransmit(serial, m_pacing.IsOfSingles() ? 1 : m_board.LostTogether(serial, std::min(room_pkts, BurstPkts())));
-    return {ToSend::Kind::AGAIN, serial};
+    return {ToSend::Kind::RETRANSMIT, serial};
 }
 
 /** Linux's tcp_tso_should_defer. */
@@ -1024,7 +1024,7 @@ TcpSender<Controller>::PacingBps() const
 
 template <class Controller>
 inline void
-TcpSender<Controller>::NoteNew(uint32_t payload_bytes, bool is_runt, int64_t now_ns)
+TcpSender<Controller>::OnNewSent(uint32_t payload_bytes, bool is_runt, int64_t now_ns)
 {
     if (m_board.InFlight() == 0)
     {
@@ -1044,7 +1044,7 @@ TcpSender<Controller>::NoteNew(uint32_t payload_bytes, bool is_runt, int64_t now
 
 template <class Controller>
 void
-TcpSender<Controller>::NoteAgain(uint64_t serial, uint32_t payload_bytes, int64_t now_ns)
+TcpSender<Controller>::OnRetransmitted(uint64_t serial, uint32_t payload_bytes, int64_t now_ns)
 {
     if (m_board.InFlight() == 0)
     {
@@ -1218,7 +1218,7 @@ TcpSender<Controller>::Timeout(int64_t now_ns)
 
 template <class Controller>
 void
-TcpSender<Controller>::NoteProbe(bool is_retransmission, uint32_t payload_bytes, int64_t now_ns)
+TcpSender<Controller>::OnProbeSent(bool is_retransmission, uint32_t payload_bytes, int64_t now_ns)
 {
     const bool is_app_limited = is_retransmission && m_board.At(m_board.Next() - 1).app_limited != 0;
     if (is_retransmission)

@@ -4,7 +4,7 @@
 //
 //   D-SACK   each retransmission was reported as a duplicate (RFC 2883)
 //   Eifel    the ACK answers a segment that left before the first retransmission (RFC 3522): by the echo of its
-//            timestamp, or because nothing was sent again yet
+//            timestamp, or because nothing was retransmitted yet
 #ifndef BBRGYM_TCP_UNDO_HPP
 #define BBRGYM_TCP_UNDO_HPP
 
@@ -20,7 +20,7 @@ namespace bbrgym
 class UndoState
 {
   public:
-    /** An episode begins at `una`; of what was sent again before, `out_pkts` may still be reported as duplicates. */
+    /** An episode begins at `una`; of what was retransmitted before, `out_pkts` may still be reported as duplicates. */
     void Begin(uint64_t una, uint32_t out_pkts)
     {
         m_marker = una;

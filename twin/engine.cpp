@@ -45,7 +45,7 @@ IsDue(int64_t& event_ns, int64_t now_ns)
     return is_due;
 }
 
-/** Packets that a flow can have in the network, and as many again SACKed or waiting to be sent again. */
+/** Packets that a flow can have in the network, and as many again SACKed or waiting to be retransmitted. */
 std::size_t
 ReservedPkts(const Scenario& scenario)
 {
@@ -807,7 +807,7 @@ Engine::TrySend(FlowState& flow)
         {
             Emit(flow, next.serial);
             m_measurement.Sent(flow.index, true);
-            flow.sender.NoteAgain(next.serial, m_scenario->mss_bytes, m_now_ns);
+            flow.sender.OnRetransmitted(next.serial, m_scenario->mss_bytes, m_now_ns);
         }
     }
     const bool has_sent = flow.sender.Totals().sent_pkts > sent_before;
@@ -824,7 +824,7 @@ Engine::SendNew(FlowState& flow)
 {
     Emit(flow, flow.sender.Board().Next(), flow.sender.TakeEcnBits());
     m_measurement.Sent(flow.index, false);
-    flow.sender.NoteNew(m_scenario->mss_bytes, false, m_now_ns);
+    flow.sender.OnNewSent(m_scenario->mss_bytes, false, m_now_ns);
     if (flow.sender.Board().Next() >= flow.refills_from)
     {
         ArmApplication(flow, m_now_ns);
@@ -856,7 +856,7 @@ Engine::OnTimer(FlowState& flow)
             Emit(flow, flow.sender.Board().Next() - 1);
             m_measurement.Sent(flow.index, true);
         }
-        flow.sender.NoteProbe(!is_new, m_scenario->mss_bytes, m_now_ns);
+        flow.sender.OnProbeSent(!is_new, m_scenario->mss_bytes, m_now_ns);
     }
     TrySend(flow);
 }

@@ -407,7 +407,7 @@ TcpLinuxSocket::SendNewSegment(uint32_t bytes)
     Emit(m_payloads.back().packet->Copy(), seq, false, m_sender.TakeEcnBits());
     m_tcb->m_highTxMark = std::max(m_next_seq, m_tcb->m_highTxMark.Get());
     Simulator::ScheduleNow(&TcpLinuxSocket::NotifyDataSent, this, bytes);
-    m_sender.NoteNew(bytes, bytes < m_tcb->m_segmentSize, NowNs());
+    m_sender.OnNewSent(bytes, bytes < m_tcb->m_segmentSize, NowNs());
 }
 
 void
@@ -415,10 +415,10 @@ TcpLinuxSocket::SendAgain(uint64_t serial)
 {
     const Payload& payload = m_payloads[serial - m_sender.Board().Una()];
     Emit(payload.packet->Copy(), payload.begin, true);
-    m_sender.NoteAgain(serial, payload.packet->GetSize(), NowNs());
+    m_sender.OnRetransmitted(serial, payload.packet->GetSize(), NowNs());
 }
 
-/** The tail loss probe: new data, or the last segment again. */
+/** The tail loss probe: new data, or the last segment retransmitted. */
 void
 TcpLinuxSocket::SendProbe()
 {
@@ -431,7 +431,7 @@ TcpLinuxSocket::SendProbe()
     {
         Emit(m_payloads.back().packet->Copy(), m_payloads.back().begin, true);
     }
-    m_sender.NoteProbe(new_bytes == 0, m_payloads.back().packet->GetSize(), NowNs());
+    m_sender.OnProbeSent(new_bytes == 0, m_payloads.back().packet->GetSize(), NowNs());
 }
 
 // Two things that ns-3's releases differ in (see ns3-versions.h), and that only a socket itself may touch.

@@ -11,7 +11,7 @@
 //   next NOW PACKETS                 what may leave           -> nothing | new | again SERIAL
 //   new NOW BYTES RUNT               a new segment leaves     -> CAPABLE REDUCED JOINED
 //   again NOW SERIAL BYTES           a segment leaves again   -> JOINED
-//   probe NOW AGAIN BYTES            a probe left
+//   probe NOW RETRANSMIT BYTES            a probe left
 //   quiet NOW UNSENT SENT WAITS      nothing more to send
 //   write UNSENT                     the application writes
 //   state NOW                        the sender's state       -> NAME VALUE ...
@@ -76,21 +76,21 @@ class Connection
             const auto now_ns = Take<int64_t>(words);
             const auto bytes = Take<uint32_t>(words);
             const EcnBits ecn = m_sender.TakeEcnBits();
-            m_sender.NoteNew(bytes, Take<bool>(words), now_ns);
+            m_sender.OnNewSent(bytes, Take<bool>(words), now_ns);
             std::cout << ecn.is_capable << ' ' << ecn.has_reduced << ' ' << m_sender.IsInBurst();
         }
         else if (command == "again")
         {
             const auto now_ns = Take<int64_t>(words);
             const auto serial = Take<uint64_t>(words);
-            m_sender.NoteAgain(serial, Take<uint32_t>(words), now_ns);
+            m_sender.OnRetransmitted(serial, Take<uint32_t>(words), now_ns);
             std::cout << m_sender.IsInBurst();
         }
         else if (command == "probe")
         {
             const auto now_ns = Take<int64_t>(words);
             const auto is_again = Take<bool>(words);
-            m_sender.NoteProbe(is_again, Take<uint32_t>(words), now_ns);
+            m_sender.OnProbeSent(is_again, Take<uint32_t>(words), now_ns);
         }
         else if (command == "quiet")
         {
@@ -226,7 +226,7 @@ class Connection
 
     static void Next(const ToSend& next)
     {
-        if (next.kind == ToSend::Kind::AGAIN)
+        if (next.kind == ToSend::Kind::RETRANSMIT)
         {
             std::cout << "again " << next.serial;
         }

@@ -83,7 +83,7 @@ struct Departure
     enum class Kind
     {
         NEW,
-        AGAIN,
+        RETRANSMIT,
         PROBE
     };
 
@@ -229,12 +229,12 @@ class Connection
             if (next.kind == bbrgym::ToSend::Kind::NEW)
             {
                 Depart(sender.Board().Next(), Departure::Kind::NEW);
-                sender.NoteNew(m_settings.mss_bytes, false, now_ns);
+                sender.OnNewSent(m_settings.mss_bytes, false, now_ns);
             }
             else
             {
-                Depart(next.serial, Departure::Kind::AGAIN);
-                sender.NoteAgain(next.serial, m_settings.mss_bytes, now_ns);
+                Depart(next.serial, Departure::Kind::RETRANSMIT);
+                sender.OnRetransmitted(next.serial, m_settings.mss_bytes, now_ns);
             }
         }
     }
@@ -245,9 +245,9 @@ class Connection
         Depart(sender.Board().Next() - !is_new, Departure::Kind::PROBE);
         if (is_new)
         {
-            sender.NoteNew(m_settings.mss_bytes, false, now_ns);
+            sender.OnNewSent(m_settings.mss_bytes, false, now_ns);
         }
-        sender.NoteProbe(!is_new, m_settings.mss_bytes, now_ns);
+        sender.OnProbeSent(!is_new, m_settings.mss_bytes, now_ns);
     }
 
     void Depart(uint64_t serial, Departure::Kind kind)
