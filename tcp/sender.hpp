@@ -85,7 +85,7 @@ class TcpSender
                int64_t now_ns);
 
     /** Processes an ACK of everything below `una` and of the blocks, the first of which may be a D-SACK. Returns its sample. */
-    const cc_sample& OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, bool has_echo = false);
+    const cc_sample& OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, bool ece = false);
     /** Call before OnAck if the stack has timestamps: the one that the ACK echoes. */
     void TakeTimestamp(int64_t echo_ms) { m_board.TakeTimestamp(echo_ms); }
     /** Call at TimerDeadlineNs. True: a probe is due, to be reported with OnProbeSent. */
@@ -96,7 +96,7 @@ class TcpSender
     /** Segments of a burst: what a window with room, and data, fills (tcp_tso_segs). */
     uint32_t BurstPkts() const;
     /** The ECN bits of the next new segment; call once for each. */
-    EcnBits TakeEcnBits() { return {.is_capable = m_facts.ecn, .has_reduced = m_facts.ecn && std::exchange(m_reports_reduction, false)}; }
+    EcnBits TakeEcnBits() { return {.ect = m_facts.ecn, .cwr = m_facts.ecn && std::exchange(m_reports_reduction, false)}; }
     [[gnu::always_inline]] void OnNewSent(uint32_t payload_bytes, bool is_runt, int64_t now_ns);
     void OnRetransmitted(uint64_t serial, uint32_t payload_bytes, int64_t now_ns);
     /** A tail loss probe was sent: new data, already reported, or the last segment retransmitted. */
@@ -169,7 +169,7 @@ class TcpSender
 
     void ReduceWindow(const AckOutcome& outcome, uint32_t newly_lost, bool lost_retransmit);
 
-    void EnterRecovery(bool has_echo);
+    void EnterRecovery(bool ece);
     void EnterCwr();
     cc_ca_state StateWithoutLoss() const;
     void ChangeLossState(cc_ca_state state);
@@ -218,7 +218,7 @@ class TcpSender
     int64_t m_rto_deadline_ns = NEVER_NS;
     uint32_t m_timeouts_in_row = 0;   ///< since an ACK advanced (icsk_retransmits)
     bool m_waits_for_ack = false;     ///< until the window allows a larger burst
-    bool m_has_echo = false;          ///< the ACK being processed, of a mark
+    bool m_ece = false;          ///< the ACK being processed, of a mark
     bool m_wants_flights = false;     ///< the controller does
     bool m_sends_at_once = false;     ///< a segment leaves past window and pacing (partial_ack_sends)
     bool m_had_partial_ack = false;   ///< since this recovery began (rto_restarts)
@@ -277,7 +277,7 @@ TcpSender<Controller>::Reset(std::size_t segments)
 
 template <class Controller>
 const cc_sample&
-TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, bool has_echo)
+TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, bool ece)
 {
     const uint32_t prior_in_flight = m_board.InFlight();
     const uint64_t prior_una = m_board.Una();
@@ -293,8 +293,8 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
         TakeEchoedRtt(outcome, now_ns);
     }
     UpdateRtt(outcome, now_ns);
-    m_has_echo = has_echo && m_facts.ecn;
-    if (m_has_echo) [[unlikely]]
+    m_ece = ece && m_facts.ecn;
+    if (m_ece) [[unlikely]]
     {
         m_board.NoteEcho(outcome.acked_pkts);
         m_undo.SetRestoresWindow(false);
@@ -524,7 +524,7 @@ template <class Controller>
 uint32_t
 TcpSender<Controller>::UpdateLossState(const AckOutcome& outcome, uint64_t prior_una, bool reports_duplicate, int64_t now_ns)
 {
-    const bool is_dubious = !outcome.UnaAdvanced() || outcome.data_sacked || m_has_echo || reports_duplicate; // tcp_ack_is_dubious
+    const bool is_dubious = !outcome.UnaAdvanced() || outcome.data_sacked || m_ece || reports_duplicate; // tcp_ack_is_dubious
     if (m_ca_state == CC_CA_OPEN && !is_dubious) [[likely]]
     {
         m_board.StopReorderingTimer();
@@ -551,7 +551,7 @@ TcpSender<Controller>::UpdateLossState(const AckOutcome& outcome, uint64_t prior
     }
     if (m_board.LostOut() > 0)
     {
-        EnterRecovery(m_has_echo);
+        EnterRecovery(m_ece);
     }
     else
     {
@@ -594,7 +594,7 @@ TcpSender<Controller>::ProcessRecovery(const AckOutcome& outcome, uint64_t prior
     const uint32_t newly_lost = IdentifyLosses(now_ns);
     if (m_ca_state != CC_CA_RECOVERY && m_board.LostOut() > 0)
     {
-        EnterRecovery(m_has_echo);
+        EnterRecovery(m_ece);
     }
     return newly_lost;
 }
@@ -616,7 +616,7 @@ TcpSender<Controller>::TryToOpen()
     {
         m_undo.ForgetRetransmissions();
     }
-    if (m_has_echo && m_ca_state < CC_CA_CWR)
+    if (m_ece && m_ca_state < CC_CA_CWR)
     {
         EnterCwr();
     }
@@ -682,7 +682,7 @@ TcpSender<Controller>::FillFlight(cc_sample& sample, const RateSample& rate) con
     sample.lost_since_pkts = has_flight ? static_cast<uint32_t>(m_board.LostTotal() - rate.at_send.lost_pkts) : 0;
     sample.delivered_ce_pkts = has_flight ? static_cast<uint32_t>(m_board.MarkedTotal() - rate.at_send.ce_pkts) : 0;
     sample.total_ce_pkts = m_board.MarkedTotal();
-    sample.is_ece = m_has_echo;
+    sample.is_ece = m_ece;
     sample.is_acking_tlp = m_probe.IsAcked();
 }
 
@@ -702,7 +702,7 @@ TcpSender<Controller>::ReduceWindow(const AckOutcome& outcome, uint32_t newly_lo
 
 template <class Controller>
 void
-TcpSender<Controller>::EnterRecovery(bool has_echo)
+TcpSender<Controller>::EnterRecovery(bool ece)
 {
     if (!m_board.HasRetransmissions())
     {
@@ -711,7 +711,7 @@ TcpSender<Controller>::EnterRecovery(bool has_echo)
     m_recovery_point = m_board.Next();
     BeginUndo();
     m_frto.StopNewData();
-    m_undo.SetRestoresWindow(m_ca_state != CC_CA_CWR && !has_echo);
+    m_undo.SetRestoresWindow(m_ca_state != CC_CA_CWR && !ece);
     m_reports_reduction = m_reports_reduction || m_ca_state != CC_CA_CWR;
     ChangeLossState(CC_CA_RECOVERY);
 }

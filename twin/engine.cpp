@@ -631,13 +631,13 @@ Engine::SendAck(FlowState& flow)
         window_pkts = window_end - flow.receiver.Next();
         flow.way_back_windows.push_back(window_end);
     }
-    const bool has_echo = flow.receiver.Echo();
+    const bool ece = flow.receiver.Echo();
     if (Log().IsOn()) [[unlikely]]
     {
-        const uint16_t flags = has_echo ? packet_flag::ece : 0;
+        const uint16_t flags = ece ? packet_flag::ece : 0;
         LogAck(PacketEvent::ack_sent, flow.index, flow.receiver.Next(), std::span(blocks.data(), count), window_pkts, flags);
     }
-    SendBack(flow, {flow.index, AckName(flow.receiver.Next(), PackTimestamp(flow.receiver.RecentMs()), has_echo, count)});
+    SendBack(flow, {flow.index, AckName(flow.receiver.Next(), PackTimestamp(flow.receiver.RecentMs()), ece, count)});
 }
 
 /** A packet leaves the receiver, unless the gate holds it. */
@@ -769,7 +769,7 @@ Engine::TakeAck(FlowState& flow, AckName ack, std::span<const SerialRange> block
     {
         flow.sender.TakeTimestamp(UnpackTimestampMs(ack.Timestamp(), m_now_ns));
     }
-    const cc_sample& sample = flow.sender.OnAck(ack.Una(), blocks, m_now_ns, ack.HasEcho());
+    const cc_sample& sample = flow.sender.OnAck(ack.Una(), blocks, m_now_ns, ack.Ece());
     if (sample.rtt_us >= 0)
     {
         m_measurement.RttSample(flow.index, sample.rtt_us * 1000);
@@ -1075,7 +1075,7 @@ Engine::LogDecision(FlowState& flow, AckName ack, std::span<const SerialRange> b
 {
     if (Log().IsOn())
     {
-        LogAck(PacketEvent::ack_arrived, flow.index, ack.Una(), blocks, flow.window_pkts, ack.HasEcho() ? packet_flag::ece : 0);
+        LogAck(PacketEvent::ack_arrived, flow.index, ack.Una(), blocks, flow.window_pkts, ack.Ece() ? packet_flag::ece : 0);
     }
     LogLosses(flow);
     const CcController& controller = flow.sender.GetController();

@@ -244,12 +244,12 @@ TcpLinuxSocket::TakeAck(const TcpHeader& header, int64_t echo_ms)
     const uint64_t removed = una - m_sender.Board().Una();
     std::array<bbrgym::SerialRange, bbrgym::MAX_SACK_BLOCKS> blocks;
     const std::size_t count = ReadSack(header, blocks);
-    const bool has_echo = (header.GetFlags() & TcpHeader::ECE) != 0;
+    const bool ece = (header.GetFlags() & TcpHeader::ECE) != 0;
     if (m_facts.timestamps)
     {
         m_sender.TakeTimestamp(echo_ms);
     }
-    const cc_sample& sample = m_sender.OnAck(una, std::span(blocks.data(), count), NowNs(), has_echo);
+    const cc_sample& sample = m_sender.OnAck(una, std::span(blocks.data(), count), NowNs(), ece);
 
     m_payloads.erase(m_payloads.begin(), m_payloads.begin() + static_cast<std::ptrdiff_t>(removed));
     m_una = ack;
@@ -464,7 +464,7 @@ TcpLinuxSocket::TraceRetransmission(Self* self, const Segment&... segment)
 void
 TcpLinuxSocket::Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransmission, bbrgym::EcnBits ecn)
 {
-    uint8_t flags = TcpHeader::ACK | (ecn.has_reduced ? TcpHeader::CWR : 0);
+    uint8_t flags = TcpHeader::ACK | (ecn.cwr ? TcpHeader::CWR : 0);
     const bool is_last = m_txBuffer->SizeFromSequence(seq + SequenceNumber32(payload->GetSize())) == 0;
     if (m_closeOnEmpty && is_last)
     {
@@ -486,7 +486,7 @@ TcpLinuxSocket::Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransm
     {
         TimestampTag::Put(payload, bbrgym::TimestampMs(NowNs()));
     }
-    Dispatch(payload, header, is_retransmission, ecn.is_capable);
+    Dispatch(payload, header, is_retransmission, ecn.ect);
 }
 
 /** Completes the TCP header and hands the segment to IP. */
@@ -586,9 +586,9 @@ TcpLinuxSocket::TakePacket(Ptr<Packet> packet, Ipv4Header ip, uint16_t port, Ptr
             m_tcb->m_rxBuffer->SetMaxBufferSize(window.MaxBufferBytes()); // until then it was what decides the window scale
         }
     }
-    m_end.ecn = {.is_capable = ip.GetEcn() != Ipv4Header::ECN_NotECT,
-                 .is_marked = ip.GetEcn() == Ipv4Header::ECN_CE,
-                 .has_reduced = (header.GetFlags() & TcpHeader::CWR) != 0};
+    m_end.ecn = {.ect = ip.GetEcn() != Ipv4Header::ECN_NotECT,
+                 .ce = ip.GetEcn() == Ipv4Header::ECN_CE,
+                 .cwr = (header.GetFlags() & TcpHeader::CWR) != 0};
     const int64_t sent_ms = TimestampTag::Of(packet);
     if (sent_ms != bbrgym::NO_TIMESTAMP && payload_bytes > 0 &&
         m_end.receiver.RefusesOld(ReceiverSerial(header.GetSequenceNumber()), sent_ms, NowNs()))

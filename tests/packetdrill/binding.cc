@@ -11,7 +11,7 @@
 //   next NOW PACKETS                 what may leave           -> nothing | new | again SERIAL
 //   new NOW BYTES RUNT               a new segment leaves     -> CAPABLE REDUCED JOINED
 //   again NOW SERIAL BYTES           a segment leaves again   -> JOINED
-//   probe NOW RETRANSMIT BYTES            a probe left
+//   probe NOW IS_RETRANSMISSION BYTES            a probe left
 //   quiet NOW UNSENT SENT WAITS      nothing more to send
 //   write UNSENT                     the application writes
 //   state NOW                        the sender's state       -> NAME VALUE ...
@@ -77,7 +77,7 @@ class Connection
             const auto bytes = Take<uint32_t>(words);
             const EcnBits ecn = m_sender.TakeEcnBits();
             m_sender.OnNewSent(bytes, Take<bool>(words), now_ns);
-            std::cout << ecn.is_capable << ' ' << ecn.has_reduced << ' ' << m_sender.IsInBurst();
+            std::cout << ecn.ect << ' ' << ecn.cwr << ' ' << m_sender.IsInBurst();
         }
         else if (command == "again")
         {
@@ -215,13 +215,13 @@ class Connection
     {
         const auto now_ns = Take<int64_t>(words);
         const auto una = Take<uint64_t>(words);
-        const auto has_echo = Take<bool>(words);
+        const auto ece = Take<bool>(words);
         std::vector<SerialRange> blocks;
         for (SerialRange block; words >> block.begin >> block.end;)
         {
             blocks.push_back(block);
         }
-        m_sender.OnAck(una, blocks, now_ns, has_echo);
+        m_sender.OnAck(una, blocks, now_ns, ece);
     }
 
     static void Next(const ToSend& next)
@@ -265,9 +265,9 @@ class Connection
         const auto now_ns = Take<int64_t>(words);
         const auto serial = Take<uint64_t>(words);
         EcnBits ecn;
-        ecn.is_capable = Take<bool>(words);
-        ecn.is_marked = Take<bool>(words);
-        ecn.has_reduced = Take<bool>(words);
+        ecn.ect = Take<bool>(words);
+        ecn.ce = Take<bool>(words);
+        ecn.cwr = Take<bool>(words);
         const bool answers = m_receiver.Take(serial, now_ns, ecn).answer_at_once;
         std::cout << answers << ' ' << m_receiver.Next();
     }
