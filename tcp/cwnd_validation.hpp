@@ -97,7 +97,7 @@ class CwndValidation
     /** An ACK might have raised the window, or a timeout has cut it. */
     void OnCwndChanged(int64_t now_ns) { m_stamp_ns = now_ns; }
     /** The window was not used: what was of it, if it now falls to that (tcp_cwnd_application_limited). */
-    std::optional<uint32_t> OnUnderused(uint32_t packets_out, bool may_fall, int64_t rto_ns, int64_t now_ns)
+    std::optional<uint32_t> OnCwndUnderused(uint32_t packets_out, bool may_fall, int64_t rto_ns, int64_t now_ns)
     {
         m_used_pkts = std::max(m_used_pkts, packets_out);
         if (!m_falls_unused || now_ns - m_stamp_ns < rto_ns)

@@ -8,7 +8,7 @@
 // (to call OnTimer), whichever applies.
 //
 // Controller is how the host reaches the algorithms of cc/; it has the functions of cc.h as members, without
-// state and params: State, Start, OnAck, OnPacketLost, OnProbeRepair, OnLossState, OnRto, OnIdle, OnUnused, OnRestart,
+// state and params: State, Start, OnAck, OnPacketLost, OnProbeRepair, OnLossState, OnRto, OnIdle, OnCwndUnderused, OnRestart,
 // OnUndo, WantsFlights.
 //
 // What has a law of its own stands apart: the RTT estimate, the tail loss probe, F-RTO, undo, rate reduction, bursts and
@@ -105,7 +105,7 @@ class TcpSender
      * Call when Next has nothing to send. `has_unsent`: data waits to be sent; `has_sent`: something was sent just now;
      * `writer_waits`: the application waits for room in the send buffer.
      */
-    void NoteQuiet(bool has_unsent, bool has_sent, bool writer_waits, int64_t now_ns);
+    void ValidateCwnd(bool has_unsent, bool has_sent, bool writer_waits, int64_t now_ns);
     /** The application is about to write; `has_unsent`: at least a segment still waits to be sent. */
     void BeforeWrite(bool has_unsent);
 
@@ -188,7 +188,7 @@ class TcpSender
     uint64_t PacingBps() const;
     [[gnu::always_inline]] void NoteTransmission(uint32_t payload_bytes, int64_t now_ns);
     void EndBurst(int64_t now_ns);
-    void ValidateCwnd(bool has_unsent, bool is_full, bool writer_waits, int64_t now_ns);
+    void MeasureCwndUse(bool has_unsent, bool is_full, bool writer_waits, int64_t now_ns);
     void Timeout(int64_t now_ns);
     void ArmRto(int64_t now_ns);
     int64_t TimerStartNs(int64_t now_ns) const;
@@ -1090,10 +1090,10 @@ TcpSender<Controller>::EndBurst(int64_t now_ns)
 /** The limit that Linux names after tcp_write_xmit: the receive window, or the send buffer (tcp_cwnd_validate). */
 template <class Controller>
 void
-TcpSender<Controller>::NoteQuiet(bool has_unsent, bool has_sent, bool writer_waits, int64_t now_ns)
+TcpSender<Controller>::ValidateCwnd(bool has_unsent, bool has_sent, bool writer_waits, int64_t now_ns)
 {
     const bool window_is_full = m_waits_for_ack || m_board.InFlight() >= WindowPkts();
-    ValidateCwnd(has_unsent, window_is_full, writer_waits, now_ns);
+    MeasureCwndUse(has_unsent, window_is_full, writer_waits, now_ns);
     if (has_unsent && (window_is_full || PacingDeadlineNs() != NEVER_NS)) [[likely]]
     {
         m_chrono.Change(SendState::BUSY, now_ns);
@@ -1119,7 +1119,7 @@ TcpSender<Controller>::NoteQuiet(bool has_unsent, bool has_sent, bool writer_wai
 /** A window that is not used may fall to what was (tcp_cwnd_validate). */
 template <class Controller>
 inline void
-TcpSender<Controller>::ValidateCwnd(bool has_unsent, bool is_full, bool writer_waits, int64_t now_ns)
+TcpSender<Controller>::MeasureCwndUse(bool has_unsent, bool is_full, bool writer_waits, int64_t now_ns)
 {
     const CwndValidation::Out out{m_board.Una(), m_board.Next(), m_board.PacketsOut()};
     if (!m_validation.Validate(out, has_unsent, is_full) || !m_validation.MeasuresUse())
@@ -1131,9 +1131,9 @@ TcpSender<Controller>::ValidateCwnd(bool has_unsent, bool is_full, bool writer_w
     {
         m_validation.OnUsed(now_ns);
     }
-    else if (const auto used_pkts = m_validation.OnUnderused(out.packets, m_ca_state == CC_CA_OPEN && !writer_waits, RtoNs(), now_ns))
+    else if (const auto used_pkts = m_validation.OnCwndUnderused(out.packets, m_ca_state == CC_CA_OPEN && !writer_waits, RtoNs(), now_ns))
     {
-        m_controller.OnUnused(*used_pkts);
+        m_controller.OnCwndUnderused(*used_pkts);
     }
 }
 

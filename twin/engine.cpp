@@ -811,7 +811,7 @@ Engine::TrySend(FlowState& flow)
         }
     }
     const bool has_sent = flow.sender.Totals().sent_pkts > sent_before;
-    flow.sender.NoteQuiet(flow.HasUnsent(), has_sent, flow.is_running && flow.send_buffer.HasWaitingWriter(), m_now_ns);
+    flow.sender.ValidateCwnd(flow.HasUnsent(), has_sent, flow.is_running && flow.send_buffer.HasWaitingWriter(), m_now_ns);
     if (flow.sender.PacingDeadlineNs() != NEVER_NS)
     {
         ArmSend(flow, flow.sender.PacingDeadlineNs());

@@ -55,7 +55,7 @@ class CcController
         cc_on_rto(&m_state, &m_params, is_new_episode, prior_in_flight, in_flight, total_lost);
     }
     void OnIdle(uint64_t idle_us, uint64_t rto_us) { cc_on_idle(&m_state, &m_params, idle_us, rto_us); }
-    void OnUnused(uint32_t used_pkts) { cc_on_unused(&m_state, &m_params, used_pkts); }
+    void OnCwndUnderused(uint32_t used_pkts) { cc_on_cwnd_underused(&m_state, &m_params, used_pkts); }
     void OnRestart(uint64_t now_us, bool app_limited) { cc_on_restart(&m_state, &m_params, now_us, app_limited); }
     void OnUndo() { cc_on_undo(&m_state, &m_params); }
     bool IsLossBased() const { return !cc_is_bbr(&m_params); }

@@ -365,7 +365,7 @@ TcpLinuxSocket::TrySend()
         m_tcb->m_bytesInFlight = BytesInFlight();
     }
     const bool has_unsent = m_una <= m_next_seq && m_txBuffer->SizeFromSequence(m_next_seq) > 0; // not after a FIN
-    m_sender.NoteQuiet(has_unsent, m_sender.Totals().sent_pkts > sent_before, m_writer_waits, NowNs());
+    m_sender.ValidateCwnd(has_unsent, m_sender.Totals().sent_pkts > sent_before, m_writer_waits, NowNs());
     // The time is earlier than before only after a timeout, which restarts pacing.
     Arm(m_send_event, m_send_event_ns, m_sender.PacingDeadlineNs(), [this] { TrySend(); });
     ArmTimers();

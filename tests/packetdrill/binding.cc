@@ -97,7 +97,7 @@ class Connection
             const auto now_ns = Take<int64_t>(words);
             const auto has_unsent = Take<bool>(words);
             const auto has_sent = Take<bool>(words);
-            m_sender.NoteQuiet(has_unsent, has_sent, Take<bool>(words), now_ns);
+            m_sender.ValidateCwnd(has_unsent, has_sent, Take<bool>(words), now_ns);
         }
         else if (command == "write")
         {

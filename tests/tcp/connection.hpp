@@ -51,7 +51,7 @@ class Controller
         cc_on_rto(&m_state, &m_params, is_new_episode, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
     }
     void OnIdle(uint64_t idle_us, uint64_t rto_us) { cc_on_idle(&m_state, &m_params, idle_us, rto_us); }
-    void OnUnused(uint32_t used_pkts) { cc_on_unused(&m_state, &m_params, used_pkts); }
+    void OnCwndUnderused(uint32_t used_pkts) { cc_on_cwnd_underused(&m_state, &m_params, used_pkts); }
     void OnRestart(uint64_t now_us, bool app_limited) { cc_on_restart(&m_state, &m_params, now_us, app_limited); }
     void OnUndo()
     {
@@ -222,7 +222,7 @@ class Connection
             const bbrgym::ToSend next = sender.Next(m_written - sender.Board().Next(), now_ns);
             if (next.kind == bbrgym::ToSend::Kind::NOTHING)
             {
-                sender.NoteQuiet(HasUnsent(), sender.Totals().sent_pkts > sent_before, false, now_ns);
+                sender.ValidateCwnd(HasUnsent(), sender.Totals().sent_pkts > sent_before, false, now_ns);
                 return;
             }
             Require(sender.Board().InFlight() < sender.WindowPkts() || m_settings.facts.partial_ack_sends, "the window is kept");

@@ -64,7 +64,7 @@ Rises()
 int64_t
 FallsTo(bbrgym::CwndValidation validation, int64_t now_ns, bool may_fall)
 {
-    const auto used_pkts = validation.OnUnderused(8, may_fall, RTO_NS, now_ns);
+    const auto used_pkts = validation.OnCwndUnderused(8, may_fall, RTO_NS, now_ns);
     return used_pkts ? int64_t{*used_pkts} : -1;
 }
 
@@ -77,7 +77,7 @@ Falls()
     std::printf("for_another_reason %lld\n", static_cast<long long>(FallsTo(validation, RTO_NS, false)));
     validation.OnCwndChanged(10 * MS);
     std::printf("after_a_change %lld\n", static_cast<long long>(FallsTo(validation, RTO_NS, true)));
-    validation.OnUnderused(12, true, RTO_NS, 20 * MS);
+    validation.OnCwndUnderused(12, true, RTO_NS, 20 * MS);
     std::printf("largest_flight %lld\n", static_cast<long long>(FallsTo(validation, RTO_NS + 10 * MS, true)));
     validation.OnUsed(20 * MS);
     std::printf("largest_flight_since_use %lld\n", static_cast<long long>(FallsTo(validation, RTO_NS + 20 * MS, true)));
