@@ -36,7 +36,7 @@ static inline bool cc_is_bbr(const struct cc_params *params)
 }
 
 /* Whether the algorithm has to be told of each packet lost (cc_on_packet_lost), and of what was in flight (cc_sample). */
-static inline bool cc_wants_flights(const struct cc_params *params) { return cc_is_bbr3(params); }
+static inline bool cc_wants_tx_states(const struct cc_params *params) { return cc_is_bbr3(params); }
 
 /* Initialises the state when the connection is established (or the algorithm is attached). */
 static inline void cc_init(struct cc_state *state, const struct cc_params *params, const struct cc_start *start)
@@ -155,7 +155,7 @@ static inline void cc_on_loss_state(struct cc_state *state, const struct cc_para
     }
 }
 
-/* A packet was marked lost; for those that cc_wants_flights. */
+/* A packet was marked lost; for those that cc_wants_tx_states. */
 static inline void cc_on_packet_lost(struct cc_state *state, const struct cc_params *params,
                                      const struct cc_lost_packet *lost)
 {

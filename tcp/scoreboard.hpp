@@ -86,7 +86,7 @@ struct Segment
 };
 
 /** The state of the flight when a segment left, for a controller that asks for it. */
-struct Flight
+struct TxState
 {
     uint64_t lost_pkts = 0;      ///< ever marked lost
     uint64_t ce_pkts = 0;        ///< ever delivered with a mark
@@ -96,7 +96,7 @@ struct Flight
 /** A segment that was marked lost; `total_pkts` includes it. */
 struct LostSegment
 {
-    Flight at_send;
+    TxState at_send;
     uint64_t total_pkts = 0;
     bool is_app_limited = false;
 };
@@ -124,7 +124,7 @@ struct RateSample
     int64_t interval_ns = -1;
     uint64_t prior_delivered_pkts = 0;
     bool is_app_limited = false;
-    Flight at_send;               ///< of the segment that it samples
+    TxState at_send;               ///< of the segment that it samples
 };
 
 class Scoreboard
@@ -234,7 +234,7 @@ class Scoreboard
     /** Call before anything is sent. */
     void SetFacts(const SocketFacts& facts);
     /** Remembers each segment's flight and each loss; call before anything is sent. */
-    void KeepFlights() { m_keeps_flights = true; }
+    void KeepTxStates() { m_keeps_tx_states = true; }
     /** The segments marked lost since ClearNewlyLost, in order; only if flights are kept. */
     std::span<const LostSegment> NewlyLost() const { return m_newly_lost; }
     void ClearNewlyLost() { m_newly_lost.clear(); }
@@ -266,7 +266,7 @@ class Scoreboard
 
     Segment& Of(uint64_t serial) { return m_segments[serial - m_una]; }
     [[gnu::always_inline]] void Snapshot(Segment& segment, int64_t now_ns);
-    Flight FlightNow() const { return {m_lost_total, m_ce_pkts, InFlight() + 1}; }
+    TxState TxStateNow() const { return {m_lost_total, m_ce_pkts, InFlight() + 1}; }
     void MarkSacked(std::span<const SerialRange> blocks, int64_t now_ns, AckOutcome& outcome);
     void NoteSacked(uint64_t serial, int64_t now_ns, AckOutcome& outcome);
     void RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome);
@@ -330,7 +330,7 @@ class Scoreboard
     bool m_has_newest = false;
     uint64_t m_newest_serial = 0;
     Segment m_newest;
-    Flight m_newest_flight;
+    TxState m_newest_tx_state;
     bool m_acked_any = false;
 
     NewestDelivered m_rack;
@@ -350,8 +350,8 @@ class Scoreboard
     std::vector<uint64_t> m_loss_log;
 
     // For a controller that asks for it.
-    bool m_keeps_flights = false;
-    Ring<Flight> m_flights; ///< of m_segments
+    bool m_keeps_tx_states = false;
+    Ring<TxState> m_tx_states; ///< of m_segments
     std::vector<LostSegment> m_newly_lost;
     uint64_t m_ce_pkts = 0;
 
@@ -406,9 +406,9 @@ Scoreboard::Sent(bool is_runt, bool is_joined, int64_t now_ns)
     Snapshot(segment, now_ns);
     segment.is_runt = is_runt;
     segment.is_joined = is_joined;
-    if (m_keeps_flights) [[unlikely]]
+    if (m_keeps_tx_states) [[unlikely]]
     {
-        m_flights.push_back(FlightNow());
+        m_tx_states.push_back(TxStateNow());
     }
     m_segments.push_back(segment);
     return serial;

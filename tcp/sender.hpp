@@ -9,7 +9,7 @@
 //
 // Controller is how the host reaches the algorithms of cc/; it has the functions of cc.h as members, without
 // state and params: State, Start, OnAck, OnPacketLost, OnProbeRepair, OnLossState, OnRto, OnIdle, OnCwndUnderused, OnRestart,
-// OnUndo, WantsFlights.
+// OnUndo, WantsTxStates.
 //
 // What has a law of its own stands apart: the RTT estimate, the tail loss probe, F-RTO, undo, rate reduction, bursts and
 // their pacing, window validation.
@@ -165,7 +165,7 @@ class TcpSender
     void TellLosses(int64_t now_ns);
     void TryToOpen();
     void RunController(const AckOutcome& outcome, uint32_t lost_pkts, uint32_t prior_in_flight, bool has_sack, int64_t now_ns);
-    void FillFlight(cc_sample& sample, const RateSample& rate) const;
+    void FillTxState(cc_sample& sample, const RateSample& rate) const;
 
     void ReduceWindow(const AckOutcome& outcome, uint32_t newly_lost, bool lost_retransmit);
 
@@ -219,7 +219,7 @@ class TcpSender
     uint32_t m_timeouts_in_row = 0;   ///< since an ACK advanced (icsk_retransmits)
     bool m_waits_for_ack = false;     ///< until the window allows a larger burst
     bool m_ece = false;          ///< the ACK being processed, of a mark
-    bool m_wants_flights = false;     ///< the controller does
+    bool m_wants_tx_states = false;     ///< the controller does
     bool m_sends_at_once = false;     ///< a segment leaves past window and pacing (partial_ack_sends)
     bool m_had_partial_ack = false;   ///< since this recovery began (rto_restarts)
     bool m_timeout_sends = false;     ///< the next segment retransmitted is the timeout's
@@ -256,10 +256,10 @@ TcpSender<Controller>::Start(uint32_t mss_bytes,
     start.ecn_ok = facts.ecn && facts.ecn_precise;
     m_controller.Start(start);
     m_validation.Start(facts, m_controller.IsLossBased(), now_ns);
-    m_wants_flights = m_controller.WantsFlights();
-    if (m_wants_flights)
+    m_wants_tx_states = m_controller.WantsTxStates();
+    if (m_wants_tx_states)
     {
-        m_board.KeepFlights();
+        m_board.KeepTxStates();
     }
 }
 
@@ -502,7 +502,7 @@ template <class Controller>
 void
 TcpSender<Controller>::TellLosses(int64_t now_ns)
 {
-    if (!m_wants_flights)
+    if (!m_wants_tx_states)
     {
         return;
     }
@@ -660,9 +660,9 @@ TcpSender<Controller>::RunController(const AckOutcome& outcome,
     sample.is_reordering = m_board.IsReordering();
     const cc_state& state = m_controller.State();
     sample.is_cwnd_limited = m_validation.MayRise(m_board.Una(), state.cwnd_pkts, state.ssthresh_pkts);
-    if (m_wants_flights) [[unlikely]]
+    if (m_wants_tx_states) [[unlikely]]
     {
-        FillFlight(sample, rate);
+        FillTxState(sample, rate);
     }
 
     m_controller.OnAck(sample);
@@ -675,7 +675,7 @@ TcpSender<Controller>::RunController(const AckOutcome& outcome,
 /** What was in flight when the sampled segment left, and what has become of it. */
 template <class Controller>
 void
-TcpSender<Controller>::FillFlight(cc_sample& sample, const RateSample& rate) const
+TcpSender<Controller>::FillTxState(cc_sample& sample, const RateSample& rate) const
 {
     const bool has_flight = rate.at_send.in_flight_pkts > 0;
     sample.tx_in_flight_pkts = rate.at_send.in_flight_pkts;

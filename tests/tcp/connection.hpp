@@ -33,8 +33,8 @@ class Controller
 
     const cc_state& State() const { return m_state; }
     bool IsLossBased() const { return true; }
-    bool WantsFlights() const { return m_wants_flights; }
-    void AskForFlights() { m_wants_flights = true; }
+    bool WantsTxStates() const { return m_wants_tx_states; }
+    void AskForFlights() { m_wants_tx_states = true; }
     const std::vector<cc_lost_packet>& Lost() const { return m_lost; }
     void Start(const cc_start& start) { cc_init(&m_state, &m_params, &start); }
     void OnAck(const cc_sample& sample) { cc_on_ack(&m_state, &m_params, &sample); }
@@ -73,7 +73,7 @@ class Controller
     int m_reductions = 0;
     int m_undos = 0;
     int m_undos_in_recovery = 0;
-    bool m_wants_flights = false;
+    bool m_wants_tx_states = false;
     std::vector<cc_lost_packet> m_lost;
 };
 
