@@ -221,8 +221,8 @@ static inline void bbr_on_loss_state(struct cc_state *state, enum cc_ca_state ne
 }
 
 /*
- * bbr_set_state, TCP_CA_Loss: restarts the estimate of a full pipe and reports the timeout to the policer detector as a loss. `saves`: the
- * kernel asks for ssthresh.
+ * bbr_set_state, TCP_CA_Loss: restarts the estimate of a full pipe and reports the timeout to the policer detector as a
+ * loss. `saves`: the kernel asks for ssthresh.
  */
 static inline void bbr_on_rto(struct cc_state *state, const struct cc_params *params, bool saves,
                               uint64_t total_lost_pkts)
@@ -247,7 +247,10 @@ static inline void bbr_on_rto(struct cc_state *state, const struct cc_params *pa
     }
 }
 
-/* bbr_cwnd_event, CA_EVENT_TX_START: the first packet after idle time: no burst, and the idle time does not count as ACK aggregation. */
+/*
+ * bbr_cwnd_event, CA_EVENT_TX_START: the first packet after idle time: no burst, and the idle time does not count as ACK
+ * aggregation.
+ */
 static inline void bbr_on_restart(struct cc_state *state, const struct cc_params *params, uint64_t now_us,
                                   bool app_limited)
 {
