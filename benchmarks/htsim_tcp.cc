@@ -27,14 +27,14 @@ struct Connection
 {
     Connection(double rtt_ms, Queue& queue, Pipe& link, EventList& events, TcpRtxTimerScanner& timers)
         : access(timeFromMs((rtt_ms / 2) - LINK_MS), events),
-          way_back(timeFromMs(rtt_ms / 2), events),
+          return_path(timeFromMs(rtt_ms / 2), events),
           source(nullptr, nullptr, events)
     {
         for (PacketSink* hop : std::vector<PacketSink*>{&access, &queue, &link, &sink})
         {
             there.push_back(hop);
         }
-        for (PacketSink* hop : std::vector<PacketSink*>{&way_back, &source})
+        for (PacketSink* hop : std::vector<PacketSink*>{&return_path, &source})
         {
             back.push_back(hop);
         }
@@ -43,7 +43,7 @@ struct Connection
     }
 
     Pipe access;
-    Pipe way_back;
+    Pipe return_path;
     TcpSrc source;
     TcpSink sink;
     Route there;

@@ -159,9 +159,9 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     std::swap(fresh.sender, state.sender);
     std::swap(fresh.receiver, state.receiver);
     std::swap(fresh.access, state.access);
-    std::swap(fresh.way_back, state.way_back);
-    std::swap(fresh.way_back_blocks, state.way_back_blocks);
-    std::swap(fresh.way_back_windows, state.way_back_windows);
+    std::swap(fresh.return_path, state.return_path);
+    std::swap(fresh.return_path_blocks, state.return_path_blocks);
+    std::swap(fresh.return_path_windows, state.return_path_windows);
     std::swap(fresh.trace, state.trace);
     state = std::move(fresh);
     state.sender.Reset(ReservedPkts(*m_scenario));
@@ -170,9 +170,9 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     state.receiver.Reset(spec.stack.socket, m_scenario->mss_bytes);
     state.send_buffer.Reset(spec.stack.socket, m_scenario->mss_bytes, !state.sender.GetController().IsLossBased(), m_buffer_pkts);
     state.access.clear();
-    state.way_back.clear();
-    state.way_back_blocks.clear();
-    state.way_back_windows.clear();
+    state.return_path.clear();
+    state.return_path_blocks.clear();
+    state.return_path_windows.clear();
     state.trace.clear();
     state.write_times.emplace(spec, m_scenario->mss_bytes, seed);
 
@@ -399,7 +399,7 @@ Engine::HandleSender(uint32_t source)
         SendNow(flow);
         return;
     }
-    if (kind == WAY_BACK)
+    if (kind == RETURN_PATH)
     {
         ReachSender(flow);
         return;
@@ -622,14 +622,14 @@ Engine::SendAck(FlowState& flow)
     const std::size_t count = flow.receiver.Acknowledge(blocks);
     for (std::size_t i = 0; i < count; ++i)
     {
-        flow.way_back_blocks.push_back(blocks[i]);
+        flow.return_path_blocks.push_back(blocks[i]);
     }
     uint64_t window_pkts = m_buffer_pkts;
     if (!flow.receiver.Window().IsAmple())
     {
         const uint64_t window_end = flow.receiver.Announce();
         window_pkts = window_end - flow.receiver.Next();
-        flow.way_back_windows.push_back(window_end);
+        flow.return_path_windows.push_back(window_end);
     }
     const bool ece = flow.receiver.Echo();
     if (Log().IsOn()) [[unlikely]]
@@ -649,7 +649,7 @@ Engine::SendBack(FlowState& flow, HeldAck ack)
         HoldAtGate(ack);
         return;
     }
-    PutOnWayBack(flow, ack);
+    PutOnReturnPath(flow, ack);
 }
 
 void
@@ -669,25 +669,25 @@ void
 Engine::LeaveGate()
 {
     m_receivers.Clear(GATE_LEAF);
-    m_ack_gate.Release([this](const HeldAck& ack) { PutOnWayBack(m_flows[ack.flow], ack); });
+    m_ack_gate.Release([this](const HeldAck& ack) { PutOnReturnPath(m_flows[ack.flow], ack); });
 }
 
 inline void
-Engine::PutOnWayBack(FlowState& flow, HeldAck ack)
+Engine::PutOnReturnPath(FlowState& flow, HeldAck ack)
 {
-    flow.way_back.push_back({m_now_ns + flow.return_ns, Order(RECEIVERS, SourceOf(flow.index, WAY_BACK)), ack.name});
-    if (flow.way_back.size() == 1)
+    flow.return_path.push_back({m_now_ns + flow.return_ns, Order(RECEIVERS, SourceOf(flow.index, RETURN_PATH)), ack.name});
+    if (flow.return_path.size() == 1)
     {
-        m_senders.SetEarlier(LeafOf(flow.index, WAY_BACK), {flow.way_back.front().arrives_ns, flow.way_back.front().order});
+        m_senders.SetEarlier(LeafOf(flow.index, RETURN_PATH), {flow.return_path.front().arrives_ns, flow.return_path.front().order});
     }
 }
 
 void
 Engine::ReachSender(FlowState& flow)
 {
-    const AckName ack = flow.way_back.front().name;
-    flow.way_back.pop_front();
-    ShowPipe(flow.way_back, m_senders, LeafOf(flow.index, WAY_BACK));
+    const AckName ack = flow.return_path.front().name;
+    flow.return_path.pop_front();
+    ShowPipe(flow.return_path, m_senders, LeafOf(flow.index, RETURN_PATH));
     const std::size_t block_count = ack.BlockCount();
     if (block_count == AckName::SYN_ACK_BLOCKS)
     {
@@ -701,14 +701,14 @@ Engine::ReachSender(FlowState& flow)
     std::array<SerialRange, MAX_SACK_BLOCKS> blocks;
     for (std::size_t i = 0; i < block_count; ++i)
     {
-        blocks[i] = flow.way_back_blocks.front();
-        flow.way_back_blocks.pop_front();
+        blocks[i] = flow.return_path_blocks.front();
+        flow.return_path_blocks.pop_front();
     }
     uint64_t window_pkts = m_buffer_pkts;
     if (!flow.receiver.Window().IsAmple())
     {
-        window_pkts = flow.way_back_windows.front() - ack.Una();
-        flow.way_back_windows.pop_front();
+        window_pkts = flow.return_path_windows.front() - ack.Una();
+        flow.return_path_windows.pop_front();
     }
     TakeAck(flow, ack, std::span(blocks.data(), block_count), window_pkts);
 }

@@ -7,8 +7,8 @@
 //
 // Delays are pipes that keep order; only the bottleneck queues or drops.
 //
-// Packets go round in one direction, and what a receiver does reaches a sender only after the way back. So time is cut
-// into turns, each as long as the shortest way back, and in a turn three stages follow one another instead of taking
+// Packets go round in one direction, and what a receiver does reaches a sender only after the return path. So time is cut
+// into turns, each as long as the shortest return path, and in a turn three stages follow one another instead of taking
 // every event by time: first all senders run to its end, then the bottleneck, then the receivers. Each stage has its
 // own small queue of events, and stays for many events with the same code and data. What looks at several stages, or
 // changes them, is a moment: a turn ends there.
@@ -21,7 +21,7 @@
 // a Reset.
 //
 // Not modelled: connection tear-down (nothing leaves after the last data segment), segments that are not full
-// (applications write whole ones), queueing of ACKs on the way back, slow readers
+// (applications write whole ones), queueing of ACKs on the return path, slow readers
 // (applications read at once), and the omissions that sender.hpp and receiver.hpp list.
 #ifndef BBRGYM_TWIN_ENGINE_HPP
 #define BBRGYM_TWIN_ENGINE_HPP
@@ -134,7 +134,7 @@ class Engine : public MeasuredWorld
     enum FlowSource : uint32_t
     {
         // The senders' stage, the busy ones first.
-        WAY_BACK,
+        RETURN_PATH,
         SEND,
         TIMER,
         APP,
@@ -232,7 +232,7 @@ class Engine : public MeasuredWorld
     void SendBack(FlowState& flow, HeldAck ack);
     [[gnu::noinline]] void HoldAtGate(HeldAck ack);
     [[gnu::noinline]] void LeaveGate();
-    void PutOnWayBack(FlowState& flow, HeldAck ack);
+    void PutOnReturnPath(FlowState& flow, HeldAck ack);
     void ReachSender(FlowState& flow);
     void ArmDelayedAck(FlowState& flow);
     void AnswerDelayed(const Event& event);

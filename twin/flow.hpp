@@ -87,9 +87,9 @@ struct FlowState
 
     // The way there, up to the queue, and back.
     Ring<PacketInPipe> access;
-    Ring<AckInPipe> way_back;
-    Ring<SerialRange> way_back_blocks;
-    Ring<uint64_t> way_back_windows; ///< ends of the windows announced, where the receive buffer is not ample
+    Ring<AckInPipe> return_path;
+    Ring<SerialRange> return_path_blocks;
+    Ring<uint64_t> return_path_windows; ///< ends of the windows announced, where the receive buffer is not ample
 
     int64_t send_event_ns = NEVER_NS; ///< when the SEND event is due; NEVER_NS: there is none
     // The times of this flow's timers in the event queue; NEVER_NS: none. An event at another time is stale.

@@ -560,7 +560,7 @@ TcpLinuxSocket::CompleteFork(Ptr<Packet> packet, const TcpHeader& header, const 
     }
 }
 
-/** A SYN-ACK is not repeated by a timer: the way back loses nothing, and data completes the handshake as well. */
+/** A SYN-ACK is not repeated by a timer: the return path loses nothing, and data completes the handshake as well. */
 void
 TcpLinuxSocket::SendEmptyPacket(uint8_t flags)
 {
