@@ -1131,34 +1131,34 @@ Engine::AckTrace(std::size_t flow) const
     return m_flows.at(flow).trace;
 }
 
-Census
+PacketCounts
 Engine::CountPackets(std::size_t flow) const
 {
     const FlowState& state = m_flows.at(flow);
-    Census census;
-    census.sent_pkts = state.sender.Totals().sent_pkts;
-    census.arrived_pkts = state.arrived_pkts;
-    census.dropped_pkts = m_measurement.DroppedPkts(flow);
+    PacketCounts counts;
+    counts.sent_pkts = state.sender.Totals().sent_pkts;
+    counts.arrived_pkts = state.arrived_pkts;
+    counts.dropped_pkts = m_measurement.DroppedPkts(flow);
     const auto is_data_of = [flow](const auto& packet) { return packet.name.Flow() == flow && packet.name.IsData(); };
     for (std::size_t i = 0; i < state.access.size(); ++i)
     {
-        census.in_access_pkts += is_data_of(state.access[i]);
+        counts.in_access_pkts += is_data_of(state.access[i]);
     }
     const Ring<QueuedPacket>& queued = m_bottleneck.Queue().PacketsWith(flow);
     for (std::size_t i = 0; i < queued.size(); ++i)
     {
-        census.queued_pkts += is_data_of(queued[i]);
+        counts.queued_pkts += is_data_of(queued[i]);
     }
-    census.queued_pkts += m_bottleneck.InService() != nullptr && is_data_of(*m_bottleneck.InService());
+    counts.queued_pkts += m_bottleneck.InService() != nullptr && is_data_of(*m_bottleneck.InService());
     for (std::size_t i = 0; i < m_link.size(); ++i)
     {
-        census.on_link_pkts += is_data_of(m_link[i]);
+        counts.on_link_pkts += is_data_of(m_link[i]);
     }
     for (std::size_t i = 0; i < m_late.size(); ++i)
     {
-        census.on_link_pkts += is_data_of(m_late[i]);
+        counts.on_link_pkts += is_data_of(m_late[i]);
     }
-    return census;
+    return counts;
 }
 
 Outlook

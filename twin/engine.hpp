@@ -47,7 +47,7 @@ namespace bbrgym
 {
 
 /** The whereabouts of all data packets that a flow has sent. */
-struct Census
+struct PacketCounts
 {
     uint64_t sent_pkts = 0;
     uint64_t in_access_pkts = 0;
@@ -100,7 +100,7 @@ class Engine : public MeasuredWorld
     const Scenario& GetScenario() const { return *m_scenario; }
     const std::shared_ptr<const Scenario>& SharedScenario() const { return m_scenario; }
     uint64_t EventCount() const { return m_event_count; }
-    Census CountPackets(std::size_t flow) const;
+    PacketCounts CountPackets(std::size_t flow) const;
     Outlook OutlookOf(std::size_t flow) const;
 
     // MeasuredWorld
