@@ -29,7 +29,7 @@ SETTINGS: dict[str, dict[str, float]] = {
     "RTT ratio 1.1": {"acd_rtt_ratio": 1.1},
 }
 RECOVERY = 3
-MOMENTS = (
+GLOBAL = (
     "at a recovery's first ACK",
     "in the round after it",
     "later in the recovery",
@@ -58,11 +58,11 @@ def main() -> None:
     for name, o in outcomes.items():
         print_row(name, o.recoveries, f"{o.congestive} ({o.congestive / o.recoveries:.1%})", o.dropped_pkts)
     print()
-    print_row("declared lost", *MOMENTS)
-    print("|" + "---|" * (1 + len(MOMENTS)))
+    print_row("declared lost", *GLOBAL)
+    print("|" + "---|" * (1 + len(GLOBAL)))
     for name, o in outcomes.items():
         total = o.declared_lost_pkts.total()
-        shares = [f"{o.declared_lost_pkts[moment] / total:.1%}" for moment in MOMENTS]
+        shares = [f"{o.declared_lost_pkts[moment] / total:.1%}" for moment in GLOBAL]
         print_row(f"{name}: {total}", *shares)
 
 

@@ -103,7 +103,7 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
     m_senders.Reset(m_scenario->flows.size() * BUSY_SENDER_SOURCES);
     m_arrivals.Reset(m_scenario->flows.size());
     m_receivers.Reset(ReceiversLeaves());
-    m_moments.Reset(0);
+    m_global_events.Reset(0);
     m_server_order = 0;
     m_takes_turns = m_may_take_turns && !HaveCommonBeat(*m_scenario) && !HasTransfers(*m_scenario);
     m_turn_ns = m_takes_turns ? MAX_TURN_NS : 0;
@@ -181,7 +181,7 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     state.access_ns = delays.access_ns;
     state.return_ns = delays.return_ns;
     m_turn_ns = std::min(m_turn_ns, delays.return_ns);
-    PutMoment(spec.start_ns, SourceOf(flow, LIFE));
+    PutGlobalEvent(spec.start_ns, SourceOf(flow, LIFE));
 }
 
 /** The link's changes and the warm-up's end, by time; at the same time the warm-up ends first. */
@@ -195,8 +195,8 @@ Engine::PrepareScript()
     std::rotate(m_script.begin(), m_script.end() - 1, m_script.end());
     std::ranges::stable_sort(m_script, {}, time_ns);
     m_script_at = 0;
-    m_script_number = Order(MOMENTS, SCRIPT) >> Event::SOURCE_BITS;
-    m_last_numbers[m_takes_turns ? std::size_t{MOMENTS} : 0] += m_script.size();
+    m_script_number = Order(GLOBAL, SCRIPT) >> Event::SOURCE_BITS;
+    m_last_numbers[m_takes_turns ? std::size_t{GLOBAL} : 0] += m_script.size();
     PutNextOfScript();
 }
 
@@ -207,7 +207,7 @@ Engine::PutNextOfScript()
     const auto& changes = m_scenario->link.changes;
     const std::size_t index = m_script[m_script_at];
     const int64_t time_ns = index < changes.size() ? changes[index].at_ns : m_scenario->warmup_ns;
-    m_moments.AddSeldom({time_ns, (m_script_number + m_script_at) << Event::SOURCE_BITS | SCRIPT});
+    m_global_events.AddSeldom({time_ns, (m_script_number + m_script_at) << Event::SOURCE_BITS | SCRIPT});
 }
 
 void
@@ -259,16 +259,16 @@ Engine::RunUntil(int64_t end_ns, StopCheck* stop)
 {
     for (;;)
     {
-        const Event moment = m_moments.First();
-        RunBefore(std::min(moment, Event{end_ns + 1, 0}), stop);
-        if (moment.time_ns > end_ns)
+        const Event global = m_global_events.First();
+        RunBefore(std::min(global, Event{end_ns + 1, 0}), stop);
+        if (global.time_ns > end_ns)
         {
             break;
         }
-        m_now_ns = moment.time_ns;
+        m_now_ns = global.time_ns;
         ++m_event_count;
-        m_moments.RemoveSeldom();
-        HandleMoment(moment.Source());
+        m_global_events.RemoveSeldom();
+        HandleGlobalEvent(global.Source());
     }
     m_now_ns = end_ns;
 }
@@ -354,7 +354,7 @@ Engine::RunReceivers(const Event& bound)
 }
 
 void
-Engine::HandleMoment(uint32_t source)
+Engine::HandleGlobalEvent(uint32_t source)
 {
     if (source == SCRIPT)
     {
@@ -921,7 +921,7 @@ Engine::StartOrStop(FlowState& flow)
         return;
     }
     flow.is_running = true;
-    PutMoment(spec.stop_ns, SourceOf(flow.index, LIFE));
+    PutGlobalEvent(spec.stop_ns, SourceOf(flow.index, LIFE));
     m_measurement.FlowStarted(flow.index, *this);
     SendSyn(flow);
     RunApplication(flow);

@@ -11,7 +11,7 @@
 // into turns, each as long as the shortest return path, and in a turn three stages follow one another instead of taking
 // every event by time: first all senders run to its end, then the bottleneck, then the receivers. Each stage has its
 // own small queue of events, and stays for many events with the same code and data. What looks at several stages, or
-// changes them, is a moment: a turn ends there.
+// changes them, is a global event: a turn ends there.
 //
 // Events at the same time happen in the order in which they were scheduled, which those of two stages tell by the times
 // at which they were. Where clocks beat alike, these are often the same too (HaveCommonBeat): there a turn is one event,
@@ -113,7 +113,7 @@ class Engine : public MeasuredWorld
   private:
     enum Stage : std::size_t
     {
-        MOMENTS,
+        GLOBAL,
         SENDERS,
         BOTTLENECK,
         RECEIVERS,
@@ -144,7 +144,7 @@ class Engine : public MeasuredWorld
         // The receivers'.
         DELAYED_ACK,
         ACCEPT, ///< the first SYN is answered
-        // A moment.
+        // A global event.
         LIFE,
         SOURCES_PER_FLOW = 16 ///< or fewer: a power of two divides faster
     };
@@ -184,7 +184,7 @@ class Engine : public MeasuredWorld
         last = std::max(last + 1, static_cast<uint64_t>(m_now_ns));
         return last << Event::SOURCE_BITS | source;
     }
-    void PutMoment(int64_t time_ns, uint32_t source) { m_moments.AddSeldom({time_ns, Order(MOMENTS, source)}); }
+    void PutGlobalEvent(int64_t time_ns, uint32_t source) { m_global_events.AddSeldom({time_ns, Order(GLOBAL, source)}); }
     void PutTimer(std::size_t flow, FlowSource kind, int64_t time_ns)
     {
         m_senders.AddSeldom({time_ns, Order(SENDERS, SourceOf(flow, kind))});
@@ -211,7 +211,7 @@ class Engine : public MeasuredWorld
         m_now_ns = event.time_ns;
         ++m_event_count;
     }
-    void HandleMoment(uint32_t source);
+    void HandleGlobalEvent(uint32_t source);
     void HandleSender(uint32_t source);
     void HandleReceiver(const Event& event);
     void RunScript();
@@ -280,7 +280,7 @@ class Engine : public MeasuredWorld
     int64_t m_turn_ns = 0; ///< longest that no receiver reaches a sender
     std::array<uint64_t, STAGES> m_last_numbers{}; ///< of the events scheduled; without turns the first one for all stages
     uint64_t m_event_count = 0;
-    EventQueue m_moments;
+    EventQueue m_global_events;
     EventQueue m_senders;
     EventQueue m_arrivals;  ///< at the bottleneck, a leaf for each flow
     EventQueue m_receivers; ///< but for arrivals in order, which wait in m_link
@@ -294,7 +294,7 @@ class Engine : public MeasuredWorld
 
     std::vector<std::size_t> m_script; ///< indices of the link's changes, then one more for the end of the warm-up
     std::size_t m_script_at = 0;
-    uint64_t m_script_number = 0; ///< of its first moment's order
+    uint64_t m_script_number = 0; ///< of its first event's order
 
     uint64_t m_buffer_pkts = 0;
     double m_useful_window_pkts = 0;

@@ -149,7 +149,7 @@ class AckName
     uint64_t m_bits = 0;
 };
 
-/** On its return path to the sender; its SACK blocks wait in a pipe of their own. */
+/** On the return path to the sender; its SACK blocks wait in a pipe of their own. */
 struct AckInPipe
 {
     int64_t arrives_ns;
