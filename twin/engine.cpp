@@ -129,7 +129,7 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
     {
         PrepareFlow(flow, seed);
     }
-    m_tunables.Show(tables.tunables);
+    m_tunables.WriteTo(tables.tunables);
     m_measurement.TakeInterval(*this, tables.flow_stats, tables.link_stats);
 }
 
@@ -456,7 +456,7 @@ Engine::ReachQueue(FlowState& flow, Event arrival, const Event& bound)
         is_next = !flow.access.empty() && flow.access.front().order == next_order && flow.access.front().arrives_ns == m_now_ns;
         arrival.order = next_order;
     } while (is_next && arrival < std::min(NextService(), bound));
-    ShowPipe(flow.access, m_arrivals, flow.index);
+    SchedulePipe(flow.access, m_arrivals, flow.index);
 }
 
 void
@@ -474,7 +474,7 @@ Engine::PutOnLink(const QueuedPacket& packet, LinkDelay::Arrival arrival)
     if (arrival.is_overtaken) [[unlikely]]
     {
         m_late.push_back({packet.queued_ns.At(arrival.at_ns), Order(BOTTLENECK, LATE), packet.name});
-        ShowPipe(m_late, m_receivers, LATE_LEAF);
+        SchedulePipe(m_late, m_receivers, LATE_LEAF);
         return;
     }
     m_link.push_back({packet.queued_ns.At(arrival.at_ns), Order(BOTTLENECK, LINK), packet.name});
@@ -494,7 +494,7 @@ Engine::TakeLate()
 {
     const PacketInPipe packet = m_late.front();
     m_late.pop_front();
-    ShowPipe(m_late, m_receivers, LATE_LEAF);
+    SchedulePipe(m_late, m_receivers, LATE_LEAF);
     ReachReceiver(packet.name, packet.arrives_ns.Timestamp());
 }
 
@@ -687,7 +687,7 @@ Engine::ReachSender(FlowState& flow)
 {
     const AckName ack = flow.return_path.front().name;
     flow.return_path.pop_front();
-    ShowPipe(flow.return_path, m_senders, LeafOf(flow.index, RETURN_PATH));
+    SchedulePipe(flow.return_path, m_senders, LeafOf(flow.index, RETURN_PATH));
     const std::size_t block_count = ack.BlockCount();
     if (block_count == AckName::SYN_ACK_BLOCKS)
     {

@@ -191,7 +191,7 @@ class Engine : public MeasuredWorld
     }
     /** A pipe's next event is its first packet's arrival. */
     template <class Pipe>
-    static void ShowPipe(const Pipe& pipe, EventQueue& events, std::size_t leaf)
+    static void SchedulePipe(const Pipe& pipe, EventQueue& events, std::size_t leaf)
     {
         events.Set(leaf, pipe.empty() ? Event{NEVER_NS, 0} : Event{pipe.front().arrives_ns, pipe.front().order});
     }

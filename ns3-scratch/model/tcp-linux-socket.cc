@@ -162,7 +162,7 @@ TcpLinuxSocket::SetLossObserver(std::function<void(const std::vector<uint64_t>& 
 }
 
 void
-TcpLinuxSocket::ShowLosses()
+TcpLinuxSocket::LogLosses()
 {
     if (m_loss_observer)
     {
@@ -255,7 +255,7 @@ TcpLinuxSocket::TakeAck(const TcpHeader& header, int64_t echo_ms)
     m_una = ack;
     m_tcb->m_lastAckedSeq = ack;
     PublishRtt();
-    ShowLosses();
+    LogLosses();
     if (m_ack_observer)
     {
         m_ack_observer({sample, GetController()->GetState(), GetController()->GetParams()});
@@ -313,7 +313,7 @@ TcpLinuxSocket::PublishRtt()
     if (m_sender.SrttNs() >= 0)
     {
         m_tcb->m_lastRtt = NanoSeconds(m_sender.LastRttNs());
-        bbrgym::ShowSmoothedRtt(*m_tcb, NanoSeconds(m_sender.SrttNs()));
+        bbrgym::TellSmoothedRtt(*m_tcb, NanoSeconds(m_sender.SrttNs()));
         m_tcb->m_minRtt = NanoSeconds(m_sender.Board().MinRttNs());
     }
 }
@@ -758,7 +758,7 @@ TcpLinuxSocket::OnTimer()
     }
     m_dataRetrCount -= is_timeout;
     const bool is_probe_due = m_sender.OnTimer(now_ns);
-    ShowLosses();
+    LogLosses();
     if (is_probe_due)
     {
         SendProbe();
@@ -780,7 +780,7 @@ TcpLinuxSocket::EstimateRtt(const TcpHeader& header)
     {
         m_handshake_rtt_ns = NowNs() - m_syn_sent_ns;
         m_tcb->m_lastRtt = NanoSeconds(m_handshake_rtt_ns);
-        bbrgym::ShowSmoothedRtt(*m_tcb, NanoSeconds(m_handshake_rtt_ns));
+        bbrgym::TellSmoothedRtt(*m_tcb, NanoSeconds(m_handshake_rtt_ns));
         m_rtt->Measurement(NanoSeconds(m_handshake_rtt_ns));
     }
     if (m_state == SYN_SENT && !bbrgym::IsPending(m_send_event))

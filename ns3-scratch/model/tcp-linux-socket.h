@@ -123,7 +123,7 @@ class TcpLinuxSocket : public TcpSocketBase
     void StartSender();
 
     void TakeAck(const TcpHeader& header, int64_t echo_ms);
-    void ShowLosses();
+    void LogLosses();
     uint64_t SerialOfAck(SequenceNumber32 ack) const;
     std::size_t ReadSack(const TcpHeader& header, SackBlocks blocks) const;
     void PublishRtt();
