@@ -20,7 +20,7 @@ constexpr uint32_t SYN_TRIES = 20;
 constexpr uint64_t FIRST_WINDOW_BYTES = 65'535; // a SYN-ACK's window is not scaled (RFC 7323, 2.2)
 constexpr uint64_t MIN_BACKLOG_PKTS = 64;
 constexpr uint64_t EVERYTHING = uint64_t{1} << 40; // more segments than any buffer takes
-constexpr uint64_t EVENTS_BETWEEN_LOOKS = 1024; // some tenths of a millisecond
+constexpr uint64_t EVENTS_BETWEEN_STOP_CHECKS = 1024; // some tenths of a millisecond
 constexpr int64_t MAX_TURN_NS = 10'000'000;    // so that a turn's packets stay in the caches
 constexpr double SAME_BEAT_NS = 10'000;        // more than the events that are scheduled at once
 constexpr std::size_t MIN_RESERVED_PKTS = 16;
@@ -28,7 +28,7 @@ constexpr std::size_t MAX_RESERVED_PKTS = 4096; // beyond it memory is allocated
 
 /** Outside the loop over events, which is to stay small. */
 [[gnu::noinline]] void
-Look(StopCheck* stop)
+ThrowIfStopped(StopCheck* stop)
 {
     if (stop && stop->ShouldStop())
     {
@@ -277,7 +277,7 @@ Engine::RunUntil(int64_t end_ns, StopCheck* stop)
 void
 Engine::RunBefore(const Event& bound, StopCheck* stop)
 {
-    uint64_t look_at = m_event_count + EVENTS_BETWEEN_LOOKS;
+    uint64_t check_at = m_event_count + EVENTS_BETWEEN_STOP_CHECKS;
     for (;;)
     {
         const Event first = std::min({m_senders.First(), m_arrivals.First(), NextService(), NextOnLink(), m_receivers.First()});
@@ -290,10 +290,10 @@ Engine::RunBefore(const Event& bound, StopCheck* stop)
         RunSenders(end);
         RunBottleneck(end);
         RunReceivers(end);
-        if (m_event_count >= look_at) [[unlikely]]
+        if (m_event_count >= check_at) [[unlikely]]
         {
-            look_at = m_event_count + EVENTS_BETWEEN_LOOKS;
-            Look(stop);
+            check_at = m_event_count + EVENTS_BETWEEN_STOP_CHECKS;
+            ThrowIfStopped(stop);
         }
     }
 }
