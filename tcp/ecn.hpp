@@ -49,7 +49,7 @@ class EcnEcho
     };
 
     /** A segment arrives; `is_new`: it was not there before. */
-    Answer Take(uint64_t serial, EcnBits bits, bool is_new)
+    Answer OnSegment(uint64_t serial, EcnBits bits, bool is_new)
     {
         if (m_is_precise)
         {
@@ -57,7 +57,7 @@ class EcnEcho
             m_echoes = bits.ce;
             return {.at_once = at_once};
         }
-        return m_is_linux ? TakeAsLinux(bits, is_new) : TakeAsNs3(serial, bits);
+        return m_is_linux ? OnSegmentAsLinux(bits, is_new) : OnSegmentAsNs3(serial, bits);
     }
 
     /** An ACK leaves; returns whether it has the echo (ECE). */
@@ -71,7 +71,7 @@ class EcnEcho
     static constexpr uint32_t QUICK_ACKS = 2; // tcp_enter_quickack_mode: the sender's window may be small
 
     /** tcp_ecn_accept_cwr, then __tcp_ecn_check_ce. */
-    Answer TakeAsLinux(EcnBits bits, bool is_new)
+    Answer OnSegmentAsLinux(EcnBits bits, bool is_new)
     {
         Answer answer;
         answer.at_once = bits.cwr;
@@ -87,7 +87,7 @@ class EcnEcho
     }
 
     /** Marks in the order of the sequence only; CWR does not end an echo that was not sent yet. */
-    Answer TakeAsNs3(uint64_t serial, EcnBits bits)
+    Answer OnSegmentAsNs3(uint64_t serial, EcnBits bits)
     {
         if (bits.ce && (m_last_marked == NONE || serial > m_last_marked))
         {

@@ -147,7 +147,7 @@ class Scoreboard
      */
     AckOutcome Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, SerialRange duplicate = {});
     /** Call before Acknowledge if the stack has timestamps: the one that the ACK echoes. */
-    void TakeTimestamp(int64_t echo_ms) { m_echo_ms = echo_ms; }
+    void OnTimestampEcho(int64_t echo_ms) { m_echo_ms = echo_ms; }
     int64_t EchoMs() const { return m_echo_ms; } ///< of the ACK being processed
     /**
      * Marks the segments that are lost by now; returns the number of packets. Nothing unless a delivery or ExamineAgain

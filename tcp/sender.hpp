@@ -87,7 +87,7 @@ class TcpSender
     /** Processes an ACK of everything below `una` and of the blocks, the first of which may be a D-SACK. Returns its sample. */
     const cc_sample& OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, bool ece = false);
     /** Call before OnAck if the stack has timestamps: the one that the ACK echoes. */
-    void TakeTimestamp(int64_t echo_ms) { m_board.TakeTimestamp(echo_ms); }
+    void OnTimestampEcho(int64_t echo_ms) { m_board.OnTimestampEcho(echo_ms); }
     /** Call at TimerDeadlineNs. True: a probe is due, to be reported with OnProbeSent. */
     bool OnTimer(int64_t now_ns);
 
@@ -96,7 +96,7 @@ class TcpSender
     /** Segments of a burst: what a window with room, and data, fills (tcp_tso_segs). */
     uint32_t BurstPkts() const;
     /** The ECN bits of the next new segment; call once for each. */
-    EcnBits TakeEcnBits() { return {.ect = m_facts.ecn, .cwr = m_facts.ecn && std::exchange(m_reports_reduction, false)}; }
+    EcnBits EcnBitsToSend() { return {.ect = m_facts.ecn, .cwr = m_facts.ecn && std::exchange(m_reports_reduction, false)}; }
     [[gnu::always_inline]] void OnNewSent(uint32_t payload_bytes, bool is_runt, int64_t now_ns);
     void OnRetransmitted(uint64_t serial, uint32_t payload_bytes, int64_t now_ns);
     /** A tail loss probe was sent: new data, already reported, or the last segment retransmitted. */
@@ -244,7 +244,7 @@ TcpSender<Controller>::Start(uint32_t mss_bytes,
     if (handshake_rtt_ns >= 0)
     {
         m_last_rtt_ns = handshake_rtt_ns;
-        m_rtt.Take(handshake_rtt_ns, 0, 0);
+        m_rtt.AddSample(handshake_rtt_ns, 0, 0);
         m_board.NoteRtt(handshake_rtt_ns, now_ns);
     }
     cc_start start{};
@@ -403,7 +403,7 @@ TcpSender<Controller>::UpdateRtt(const AckOutcome& outcome, int64_t now_ns)
     {
         return;
     }
-    m_rtt.Take(outcome.oldest_rtt_ns, m_board.Una(), m_board.Next());
+    m_rtt.AddSample(outcome.oldest_rtt_ns, m_board.Una(), m_board.Next());
     if (outcome.UnaAdvanced() || m_facts.sacks_restart_rto)
     {
         m_rtt.EndBackoff(); // not by an ACK of what was retransmitted, which tells no RTT

@@ -339,7 +339,7 @@ Engine::RunReceivers(const Event& bound)
         if (arrival < std::min(other, bound)) [[likely]]
         {
             Begin(arrival);
-            TakeFromLink();
+            DeliverFromLink();
         }
         else if (other < bound)
         {
@@ -372,7 +372,7 @@ Engine::HandleReceiver(const Event& event)
     const uint32_t source = event.Source();
     if (source == LATE)
     {
-        TakeLate();
+        DeliverLate();
     }
     else if (source == GATE)
     {
@@ -481,7 +481,7 @@ Engine::PutOnLink(const QueuedPacket& packet, LinkDelay::Arrival arrival)
 }
 
 void
-Engine::TakeFromLink()
+Engine::DeliverFromLink()
 {
     const PacketName packet = m_link.front().name;
     const uint16_t timestamp = m_link.front().arrives_ns.Timestamp();
@@ -490,7 +490,7 @@ Engine::TakeFromLink()
 }
 
 void
-Engine::TakeLate()
+Engine::DeliverLate()
 {
     const PacketInPipe packet = m_late.front();
     m_late.pop_front();
@@ -528,7 +528,7 @@ Engine::ReachReceiver(PacketName packet, uint16_t timestamp)
     {
         SendAck(flow);
     }
-    const TcpReceiver::Arrival arrival = flow.receiver.Take(packet.Serial(), m_now_ns, packet.Ecn());
+    const TcpReceiver::Arrival arrival = flow.receiver.OnSegment(packet.Serial(), m_now_ns, packet.Ecn());
     if (arrival.readable_pkts > 0)
     {
         const uint64_t readable_bytes = uint64_t{arrival.readable_pkts} * m_scenario->mss_bytes;
@@ -710,7 +710,7 @@ Engine::ReachSender(FlowState& flow)
         window_pkts = flow.return_path_windows.front() - ack.Una();
         flow.return_path_windows.pop_front();
     }
-    TakeAck(flow, ack, std::span(blocks.data(), block_count), window_pkts);
+    OnAckArrived(flow, ack, std::span(blocks.data(), block_count), window_pkts);
 }
 
 // ---- the sender -----------------------------------------------------------------------------------------
@@ -762,12 +762,12 @@ Engine::FirstWindowPkts(const FlowState& flow) const
 }
 
 void
-Engine::TakeAck(FlowState& flow, AckName ack, std::span<const SerialRange> blocks, uint64_t window_pkts)
+Engine::OnAckArrived(FlowState& flow, AckName ack, std::span<const SerialRange> blocks, uint64_t window_pkts)
 {
     flow.window_pkts = window_pkts;
     if (flow.has_timestamps) [[unlikely]]
     {
-        flow.sender.TakeTimestamp(UnpackTimestampMs(ack.Timestamp(), m_now_ns));
+        flow.sender.OnTimestampEcho(UnpackTimestampMs(ack.Timestamp(), m_now_ns));
     }
     const cc_sample& sample = flow.sender.OnAck(ack.Una(), blocks, m_now_ns, ack.Ece());
     if (sample.rtt_us >= 0)
@@ -822,7 +822,7 @@ Engine::TrySend(FlowState& flow)
 inline void
 Engine::SendNew(FlowState& flow)
 {
-    Emit(flow, flow.sender.Board().Next(), flow.sender.TakeEcnBits());
+    Emit(flow, flow.sender.Board().Next(), flow.sender.EcnBitsToSend());
     m_measurement.Sent(flow.index, false);
     flow.sender.OnNewSent(m_scenario->mss_bytes, false, m_now_ns);
     if (flow.sender.Board().Next() >= flow.refills_from)
@@ -1004,7 +1004,7 @@ Engine::LoadOf(const FlowState& flow) const
 void
 Engine::Write(FlowState& flow, uint64_t pkts)
 {
-    const uint64_t taken = flow.send_buffer.Take(pkts, LoadOf(flow));
+    const uint64_t taken = flow.send_buffer.Accept(pkts, LoadOf(flow));
     if (taken == 0)
     {
         return;

@@ -223,8 +223,8 @@ class Engine : public MeasuredWorld
     void Serve();
     void NumberService() { m_server_order = Order(BOTTLENECK, SERVER); }
     [[gnu::always_inline]] void PutOnLink(const QueuedPacket& packet, LinkDelay::Arrival arrival);
-    void TakeFromLink();
-    void TakeLate();
+    void DeliverFromLink();
+    void DeliverLate();
     void ReachReceiver(PacketName packet, uint16_t timestamp);
     [[gnu::noinline]] void OpenConnection(FlowState& flow, PacketName packet);
     [[gnu::noinline]] void SendSynAck(FlowState& flow);
@@ -255,7 +255,7 @@ class Engine : public MeasuredWorld
     void SendSyn(FlowState& flow);
     void Establish(FlowState& flow);
     uint64_t FirstWindowPkts(const FlowState& flow) const;
-    void TakeAck(FlowState& flow, AckName ack, std::span<const SerialRange> blocks, uint64_t window_pkts);
+    void OnAckArrived(FlowState& flow, AckName ack, std::span<const SerialRange> blocks, uint64_t window_pkts);
     void TrySend(FlowState& flow);
     [[gnu::always_inline]] void SendNew(FlowState& flow);
     void OnTimer(FlowState& flow);

@@ -198,7 +198,7 @@ TcpLinuxSocket::ReceivedAck(Ptr<Packet> packet, const TcpHeader& header)
         return;
     }
     StartSender();
-    TakeAck(header, TimestampTag::Of(packet));
+    OnAckArrived(header, TimestampTag::Of(packet));
     if (packet->GetSize() > 0)
     {
         ReceivedData(packet, header);
@@ -237,7 +237,7 @@ TcpLinuxSocket::StartSender()
 // ---- one ACK --------------------------------------------------------------------------------------------
 
 void
-TcpLinuxSocket::TakeAck(const TcpHeader& header, int64_t echo_ms)
+TcpLinuxSocket::OnAckArrived(const TcpHeader& header, int64_t echo_ms)
 {
     const SequenceNumber32 ack = std::max(m_una, header.GetAckNumber());
     const uint64_t una = SerialOfAck(ack);
@@ -247,7 +247,7 @@ TcpLinuxSocket::TakeAck(const TcpHeader& header, int64_t echo_ms)
     const bool ece = (header.GetFlags() & TcpHeader::ECE) != 0;
     if (m_facts.timestamps)
     {
-        m_sender.TakeTimestamp(echo_ms);
+        m_sender.OnTimestampEcho(echo_ms);
     }
     const cc_sample& sample = m_sender.OnAck(una, std::span(blocks.data(), count), NowNs(), ece);
 
@@ -404,7 +404,7 @@ TcpLinuxSocket::SendNewSegment(uint32_t bytes)
     m_next_seq += bytes;
     m_payloads.push_back({seq, m_next_seq, m_txBuffer->CopyFromSequence(bytes, seq)->GetPacketCopy()});
     m_tcb->m_nextTxSequence = m_next_seq;
-    Emit(m_payloads.back().packet->Copy(), seq, false, m_sender.TakeEcnBits());
+    Emit(m_payloads.back().packet->Copy(), seq, false, m_sender.EcnBitsToSend());
     m_tcb->m_highTxMark = std::max(m_next_seq, m_tcb->m_highTxMark.Get());
     Simulator::ScheduleNow(&TcpLinuxSocket::NotifyDataSent, this, bytes);
     m_sender.OnNewSent(bytes, bytes < m_tcb->m_segmentSize, NowNs());
@@ -643,7 +643,7 @@ TcpLinuxSocket::TakeData(SequenceNumber32 seq)
     {
         SendAck();
     }
-    return m_end.receiver.Take(ReceiverSerial(seq), NowNs(), m_end.ecn);
+    return m_end.receiver.OnSegment(ReceiverSerial(seq), NowNs(), m_end.ecn);
 }
 
 /** The serial number of a segment that arrives. */

@@ -122,7 +122,7 @@ class TcpLinuxSocket : public TcpSocketBase
     bool IsLinuxSender() const;
     void StartSender();
 
-    void TakeAck(const TcpHeader& header, int64_t echo_ms);
+    void OnAckArrived(const TcpHeader& header, int64_t echo_ms);
     void LogLosses();
     uint64_t SerialOfAck(SequenceNumber32 ack) const;
     std::size_t ReadSack(const TcpHeader& header, SackBlocks blocks) const;

@@ -75,7 +75,7 @@ class Connection
         {
             const auto now_ns = Take<int64_t>(words);
             const auto bytes = Take<uint32_t>(words);
-            const EcnBits ecn = m_sender.TakeEcnBits();
+            const EcnBits ecn = m_sender.EcnBitsToSend();
             m_sender.OnNewSent(bytes, Take<bool>(words), now_ns);
             std::cout << ecn.ect << ' ' << ecn.cwr << ' ' << m_sender.IsInBurst();
         }
@@ -268,7 +268,7 @@ class Connection
         ecn.ect = Take<bool>(words);
         ecn.ce = Take<bool>(words);
         ecn.cwr = Take<bool>(words);
-        const bool answers = m_receiver.Take(serial, now_ns, ecn).answer_at_once;
+        const bool answers = m_receiver.OnSegment(serial, now_ns, ecn).answer_at_once;
         std::cout << answers << ' ' << m_receiver.Next();
     }
 

@@ -192,7 +192,7 @@ class Connection
             m_acks.erase(m_acks.begin());
             if (m_settings.facts.timestamps)
             {
-                sender.TakeTimestamp(ack.echo_ms);
+                sender.OnTimestampEcho(ack.echo_ms);
             }
             on_ack(sender.OnAck(ack.una, std::span(ack.blocks.data(), ack.count), now_ns));
             TrySend();
@@ -274,7 +274,7 @@ class Connection
             ++refused_pkts;
             Answer();
         }
-        else if (receiver.Take(packet.serial, now_ns).answer_at_once)
+        else if (receiver.OnSegment(packet.serial, now_ns).answer_at_once)
         {
             Answer();
         }

@@ -36,7 +36,7 @@ class Talk
 
     std::string Take(uint64_t serial, EcnBits bits)
     {
-        if (!m_receiver.Take(serial, 0, bits).answer_at_once)
+        if (!m_receiver.OnSegment(serial, 0, bits).answer_at_once)
         {
             return ".";
         }

@@ -23,7 +23,7 @@ Waits()
 {
     bbrgym::RttEstimator rtt;
     std::printf("no_sample %g\n", double(bbrgym::TailLossProbe::WaitNs(rtt, 5)) / MS);
-    rtt.Take(50 * MS, 0, 0);
+    rtt.AddSample(50 * MS, 0, 0);
     std::printf("one %g\n", double(bbrgym::TailLossProbe::WaitNs(rtt, 1)) / MS);
     std::printf("several %g\n", double(bbrgym::TailLossProbe::WaitNs(rtt, 2)) / MS);
 }
