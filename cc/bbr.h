@@ -10,9 +10,7 @@
  *
  * Each mechanism of a published variant is a header mech_*.h and a hook that runs where its bit is set.
  *
- * Comments number the kernel's hooks: H1 init, H2 on ACK, which runs H3 bandwidth, H4 policer, H5 ACK aggregation,
- * H6 end of phase, H7 next phase, H8 full pipe, H9 drain, H10 min RTT and ProbeRTT, H11 gains, H12 pacing, H13 BDP,
- * H14 quantise, H15 recover or restore, H16 cwnd; H17 timeout, H18 restart from idle, H19 save cwnd, H20 undo.
+ * Comments name the function of the kernel's tcp_bbr.c where the one here has another name.
  */
 #ifndef BBRGYM_CC_BBR_H
 #define BBRGYM_CC_BBR_H
@@ -21,7 +19,7 @@
 #include "mech_congestion_detect.h"
 #include "mech_cwnd_cap.h"
 
-/* ---- pacing (H1, H12) ---- */
+/* ---- pacing (bbr_init_pacing_rate_from_rtt, bbr_set_pacing_rate) ---- */
 
 static inline uint64_t bbr_pacing_for_Bps(const struct bbr_state *bbr, uint64_t bw_Bps, int64_t gain_q16)
 {
@@ -55,7 +53,7 @@ static inline void bbr_set_pacing(struct cc_state *state, uint64_t bw_Bps, int64
         state->pacing_Bps = rate_Bps;
 }
 
-/* ---- window (H15, H16) ---- */
+/* ---- window (bbr_set_cwnd_to_recover_or_restore, bbr_set_cwnd) ---- */
 
 static inline uint32_t bbr_conservation_floor_pkts(const struct bbr_state *bbr)
 {
@@ -193,7 +191,7 @@ static inline void bbr_note_sample(struct bbr_state *bbr, const struct cc_params
     plus_update_srtt(bbr, params, rs);
 }
 
-/* H2 */
+/* bbr_main */
 static inline void bbr_on_ack(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
 {
     struct bbr_state *bbr = &state->bbr;
@@ -223,8 +221,8 @@ static inline void bbr_on_loss_state(struct cc_state *state, enum cc_ca_state ne
 }
 
 /*
- * H17: restarts the estimate of a full pipe and reports the timeout to the policer detector as a loss. `saves`: the
- * kernel asks for ssthresh.
+ * bbr_set_state, TCP_CA_Loss: restarts the estimate of a full pipe and reports the timeout to the policer detector as a
+ * loss. `saves`: the kernel asks for ssthresh.
  */
 static inline void bbr_on_rto(struct cc_state *state, const struct cc_params *params, bool saves,
                               uint64_t total_lost_pkts)
@@ -249,7 +247,10 @@ static inline void bbr_on_rto(struct cc_state *state, const struct cc_params *pa
     }
 }
 
-/* H18: the first packet after idle time: no burst, and the idle time does not count as ACK aggregation. */
+/*
+ * bbr_cwnd_event, CA_EVENT_TX_START: the first packet after idle time: no burst, and the idle time does not count as ACK
+ * aggregation.
+ */
 static inline void bbr_on_restart(struct cc_state *state, const struct cc_params *params, uint64_t now_us,
                                   bool app_limited)
 {
@@ -266,7 +267,7 @@ static inline void bbr_on_restart(struct cc_state *state, const struct cc_params
         bbr_exit_probe_rtt(state, params, now_us);
 }
 
-/* H20: the window itself is restored by H15. */
+/* bbr_undo_cwnd: the window itself is restored by bbr_recover_or_restore. */
 static inline void bbr_on_undo(struct cc_state *state)
 {
     if (!bbr_has(&state->bbr, CC_STACK_undo_resets))

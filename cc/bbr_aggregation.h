@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ACK aggregation (Linux bbr_update_ack_aggregation; H5): the window grows by the largest excess, over the last five
+ * ACK aggregation (Linux bbr_update_ack_aggregation): the window grows by the largest excess, over the last five
  * to ten rounds, of packets acknowledged over packets that the bandwidth explains.
  */
 #ifndef BBRGYM_CC_BBR_AGGREGATION_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * PROBE_BW's cycle of pacing gains (hooks H6, H7 and H11).
+ * PROBE_BW's cycle of pacing gains (Linux bbr_is_next_cycle_phase, bbr_advance_cycle_phase,
+ * bbr_update_gains).
  *
  *   phase      0: up                  1: down        2 .. 7: cruise
  *   gain       1.25                   0.75           1

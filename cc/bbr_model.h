@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * BBR's model of the path: rounds, bottleneck bandwidth, whether the pipe is full, the round-trip propagation delay
- * (hooks H3, H8, H9 and H10).
+ * (Linux bbr_update_bw, bbr_check_full_bw_reached, bbr_check_drain, bbr_update_min_rtt).
  *
  *   STARTUP --pipe full--> DRAIN --in flight <= BDP--> PROBE_BW
  *      ^                                                 |  ^

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Detection of token-bucket policers: two intervals in a row with the same throughput, each losing a fifth of its
- * packets (Linux bbr_lt_bw_sampling; hook H4).
+ * packets (Linux bbr_lt_bw_sampling).
  *
  *            loss                 4 to 16 rounds, loss >= 19.5 %, same rate as before
  *   idle ---------> sampling --------------------------------------------------> in use

@@ -26,7 +26,7 @@
 
 enum bbr_mode { BBR_STARTUP = 0, BBR_DRAIN = 1, BBR_PROBE_BW = 2, BBR_PROBE_RTT = 3 };
 
-/* Packets acknowledged beyond what the bandwidth explains (H5). */
+/* Packets acknowledged beyond what the bandwidth explains (bbr_update_ack_aggregation). */
 struct bbr_aggregation {
     uint64_t epoch_time_us;
     uint32_t epoch_acked_pkts;
@@ -35,7 +35,7 @@ struct bbr_aggregation {
     uint32_t age_rounds;
 };
 
-/* The long-term bandwidth estimator that finds policers (H4). */
+/* The long-term bandwidth estimator that finds policers (bbr_lt_bw_sampling). */
 struct bbr_policer {
     bool is_sampling;
     bool in_use;
@@ -139,7 +139,7 @@ static inline void bbr_set_mode(struct bbr_state *bbr, enum bbr_mode mode)
     bbr->policer.holds_gain = false;
 }
 
-/* Saves the window to restore after recovery or ProbeRTT (H19). */
+/* Saves the window to restore after recovery or ProbeRTT (bbr_save_cwnd). */
 static inline void bbr_save_cwnd(struct bbr_state *bbr, uint32_t cwnd_pkts)
 {
     if (bbr->prev_ca_state < CC_CA_RECOVERY && bbr->mode != BBR_PROBE_RTT)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * From the path model to packets: BDP, TSO goal, the quantisation budget (hooks H13 and H14).
+ * From the path model to packets: BDP, TSO goal, the quantisation budget (Linux bbr_bdp,
+ * bbr_tso_segs_goal, bbr_quantization_budget).
  *
  *   inflight(bw, gain) = even(ceil(bw * min_rtt * gain) + 3 TSO bursts), + 2 while probing up
  *   in bytes, of which whole packets are sent: floor(bw * min_rtt * gain) + 3 TSO bursts (stack.def: window_unit)

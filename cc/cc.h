@@ -3,7 +3,7 @@
  * Congestion control for every world: one event in, a window and a pacing rate out (state->cwnd_pkts,
  * state->pacing_Bps). Freestanding C11, integers only; state and parameters are plain structs, copied by
  * assignment. A world calls, in the order of Linux's ACK processing: cc_on_loss_state for each change of
- * ca_state, then cc_on_ack, and between ACKs cc_on_rto, cc_on_idle, cc_on_unused and cc_on_restart. Before these, and
+ * ca_state, then cc_on_ack, and between ACKs cc_on_rto, cc_on_idle, cc_on_cwnd_underused and cc_on_restart. Before these, and
  * once total_lost is raised, cc_on_packet_lost for each packet that was marked lost, those of a timeout included.
  */
 #ifndef BBRGYM_CC_H
@@ -36,7 +36,7 @@ static inline bool cc_is_bbr(const struct cc_params *params)
 }
 
 /* Whether the algorithm has to be told of each packet lost (cc_on_packet_lost), and of what was in flight (cc_sample). */
-static inline bool cc_wants_flights(const struct cc_params *params) { return cc_is_bbr3(params); }
+static inline bool cc_wants_tx_states(const struct cc_params *params) { return cc_is_bbr3(params); }
 
 /* Initialises the state when the connection is established (or the algorithm is attached). */
 static inline void cc_init(struct cc_state *state, const struct cc_params *params, const struct cc_start *start)
@@ -155,7 +155,7 @@ static inline void cc_on_loss_state(struct cc_state *state, const struct cc_para
     }
 }
 
-/* A packet was marked lost; for those that cc_wants_flights. */
+/* A packet was marked lost; for those that cc_wants_tx_states. */
 static inline void cc_on_packet_lost(struct cc_state *state, const struct cc_params *params,
                                      const struct cc_lost_packet *lost)
 {
@@ -236,7 +236,7 @@ static inline void cc_on_idle(struct cc_state *state, const struct cc_params *pa
  * At most `used_pkts` of a loss-based window, or the initial one, were in flight for a timeout: it falls halfway to that,
  * and slow start comes back to three quarters of what it was (Linux tcp_cwnd_application_limited).
  */
-static inline void cc_on_unused(struct cc_state *state, const struct cc_params *params, uint32_t used_pkts)
+static inline void cc_on_cwnd_underused(struct cc_state *state, const struct cc_params *params, uint32_t used_pkts)
 {
     uint32_t least_pkts = cc_max_u32(used_pkts, state->initial_cwnd_pkts);
 

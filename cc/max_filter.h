@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Windowed maximum from three samples (Kathleen Nichols; Linux lib/win_minmax.c; hook H3).
+ * Windowed maximum from three samples (Kathleen Nichols; Linux lib/win_minmax.c, of bbr_update_bw).
  *
  *   best >= second >= third, each the best since the one before it. A new maximum replaces all three; when the
  *   best leaves the window the others move up; a quarter and half of the window without a new second or third

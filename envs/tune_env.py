@@ -182,7 +182,7 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     * `threads=None`: number of threads in which environments run. Default: the number of cores of this process.
 
     ## Version History
-    * v1: arguments default to those of training; `frame_stack` was `stack`, `max_tuned` was `max_learners`.
+    * v1: arguments default to those of training; `frame_stack` was `stack`, `max_tuned` was `max_tuned`.
     * v0: first version.
     """
 

@@ -90,7 +90,7 @@ Controllers::Attach(std::size_t flow, int variant, uint64_t seed)
 }
 
 void
-Controllers::Show(std::span<double> table)
+Controllers::WriteTo(std::span<double> table)
 {
     for (std::size_t flow = 0; flow < m_settings.size(); ++flow)
     {
@@ -102,7 +102,7 @@ Controllers::Show(std::span<double> table)
             m_settings[flow].params = params;
         }
     }
-    m_tunables.Show(table);
+    m_tunables.WriteTo(table);
 }
 
 void

@@ -32,7 +32,7 @@ class Controllers
     Controllers(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Network& network, const std::string& policy);
 
     /** Writes the current tunables, those that a policy set too. */
-    void Show(std::span<double> table);
+    void WriteTo(std::span<double> table);
     /** Takes over what the caller changed, while the flows run. std::invalid_argument: a value is wrong. */
     void TakeTunables(std::span<const double> table);
 

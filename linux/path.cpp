@@ -72,16 +72,16 @@ Path::FromReceiver(const WirePacket& packet, int64_t now_ns)
 {
     if (m_gate.IsOpen())
     {
-        PutOnWayBack(packet, now_ns);
+        PutOnReturnPath(packet, now_ns);
     }
     else if (m_gate.Put(packet, now_ns))
     {
-        m_gate.Release([this, now_ns](const WirePacket& held) { PutOnWayBack(held, now_ns); });
+        m_gate.Release([this, now_ns](const WirePacket& held) { PutOnReturnPath(held, now_ns); });
     }
 }
 
 void
-Path::PutOnWayBack(const WirePacket& packet, int64_t now_ns)
+Path::PutOnReturnPath(const WirePacket& packet, int64_t now_ns)
 {
     Send(packet, now_ns + m_flows[packet.flow].return_ns, Place::SENDER);
 }
@@ -163,7 +163,7 @@ Path::Step(int64_t time_ns)
     }
     else if (m_gate.DeadlineNs() == time_ns)
     {
-        m_gate.Release([this](const WirePacket& held) { PutOnWayBack(held, m_now_ns); });
+        m_gate.Release([this](const WirePacket& held) { PutOnReturnPath(held, m_now_ns); });
     }
     else if (!m_to_queue.empty() && m_to_queue.top().time_ns == time_ns)
     {

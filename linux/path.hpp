@@ -127,7 +127,7 @@ class Path : public MeasuredWorld
     void ReachQueue();
     void ReachHost();
     WirePacket Taken(DueQueue& packets);
-    void PutOnWayBack(const WirePacket& packet, int64_t now_ns);
+    void PutOnReturnPath(const WirePacket& packet, int64_t now_ns);
     void Act(const Moment& moment);
 
     std::shared_ptr<const Scenario> m_scenario;

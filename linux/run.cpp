@@ -19,9 +19,9 @@ LinuxRun::LinuxRun(std::shared_ptr<const Scenario> scenario, uint64_t seed, cons
 {
     m_emulator = std::make_unique<Emulator>(
         m_scenario, seed, m_network, m_clock, [this](std::size_t flow) { return m_controllers.Read(flow); });
-    m_controllers.Show(tables.tunables);
+    m_controllers.WriteTo(tables.tunables);
     m_last = m_emulator->First();
-    Show(tables);
+    WriteTo(tables);
 }
 
 void
@@ -60,9 +60,9 @@ LinuxRun::Advance(double duration_s, const WorldTables& tables, StopCheck& stop)
     m_controllers.TakeRecords(m_clock);
     if (m_has_policy)
     {
-        m_controllers.Show(tables.tunables);
+        m_controllers.WriteTo(tables.tunables);
     }
-    Show(tables);
+    WriteTo(tables);
     if (Done())
     {
         m_core_keeper.reset(); // its core is free for others
@@ -70,7 +70,7 @@ LinuxRun::Advance(double duration_s, const WorldTables& tables, StopCheck& stop)
 }
 
 void
-LinuxRun::Show(const WorldTables& tables) const
+LinuxRun::WriteTo(const WorldTables& tables) const
 {
     std::ranges::copy(m_last.flow_stats, tables.flow_stats.begin());
     std::ranges::copy(m_last.link_stats, tables.link_stats.begin());

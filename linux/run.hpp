@@ -48,7 +48,7 @@ class LinuxRun
 
   private:
     void Start();
-    void Show(const WorldTables& tables) const;
+    void WriteTo(const WorldTables& tables) const;
 
     std::shared_ptr<const Scenario> m_scenario;
     uint64_t m_seed;

@@ -19,9 +19,9 @@ namespace bbrgym
 /** The bits of a data segment. */
 struct EcnBits
 {
-    bool is_capable = false;  ///< ECT or CE
-    bool is_marked = false;   ///< CE
-    bool has_reduced = false; ///< CWR
+    bool ect = false; ///< ECN-capable: ECT or CE in the IP header
+    bool ce = false;  ///< congestion experienced
+    bool cwr = false; ///< the sender has reduced its window
 };
 
 /** The receiver's echo. */
@@ -39,7 +39,7 @@ class EcnEcho
     bool IsOn() const { return m_is_on; }
 
     /** Whether a segment ends what the next ACK can tell of those before it. */
-    bool Changes(EcnBits bits) const { return m_is_precise && bits.is_marked != m_echoes; }
+    bool Changes(EcnBits bits) const { return m_is_precise && bits.ce != m_echoes; }
 
     /** What a segment asks of the next ACKs. */
     struct Answer
@@ -49,15 +49,15 @@ class EcnEcho
     };
 
     /** A segment arrives; `is_new`: it was not there before. */
-    Answer Take(uint64_t serial, EcnBits bits, bool is_new)
+    Answer OnSegment(uint64_t serial, EcnBits bits, bool is_new)
     {
         if (m_is_precise)
         {
             const bool at_once = Changes(bits); // dctcp_ece_ack_update: the sender learns of the change without delay
-            m_echoes = bits.is_marked;
+            m_echoes = bits.ce;
             return {.at_once = at_once};
         }
-        return m_is_linux ? TakeAsLinux(bits, is_new) : TakeAsNs3(serial, bits);
+        return m_is_linux ? OnSegmentAsLinux(bits, is_new) : OnSegmentAsNs3(serial, bits);
     }
 
     /** An ACK leaves; returns whether it has the echo (ECE). */
@@ -71,30 +71,30 @@ class EcnEcho
     static constexpr uint32_t QUICK_ACKS = 2; // tcp_enter_quickack_mode: the sender's window may be small
 
     /** tcp_ecn_accept_cwr, then __tcp_ecn_check_ce. */
-    Answer TakeAsLinux(EcnBits bits, bool is_new)
+    Answer OnSegmentAsLinux(EcnBits bits, bool is_new)
     {
         Answer answer;
-        answer.at_once = bits.has_reduced;
-        m_echoes = m_echoes && !bits.has_reduced;
+        answer.at_once = bits.cwr;
+        m_echoes = m_echoes && !bits.cwr;
         if (is_new)
         {
-            const bool is_retransmission = m_has_seen_capable && !bits.is_capable;
-            answer.quick_acks = (bits.is_marked && !m_echoes) || is_retransmission ? QUICK_ACKS : 0;
-            m_echoes |= bits.is_marked;
-            m_has_seen_capable |= bits.is_capable;
+            const bool is_retransmission = m_has_seen_ect && !bits.ect;
+            answer.quick_acks = (bits.ce && !m_echoes) || is_retransmission ? QUICK_ACKS : 0;
+            m_echoes |= bits.ce;
+            m_has_seen_ect |= bits.ect;
         }
         return answer;
     }
 
     /** Marks in the order of the sequence only; CWR does not end an echo that was not sent yet. */
-    Answer TakeAsNs3(uint64_t serial, EcnBits bits)
+    Answer OnSegmentAsNs3(uint64_t serial, EcnBits bits)
     {
-        if (bits.is_marked && (m_last_marked == NONE || serial > m_last_marked))
+        if (bits.ce && (m_last_marked == NONE || serial > m_last_marked))
         {
             m_last_marked = serial;
             m_echoes = m_is_unsent = true;
         }
-        m_echoes = m_echoes && (m_is_unsent || !bits.has_reduced);
+        m_echoes = m_echoes && (m_is_unsent || !bits.cwr);
         return {};
     }
 
@@ -105,7 +105,7 @@ class EcnEcho
     bool m_is_precise = false;
     bool m_echoes = false;
     bool m_is_unsent = false; ///< no ACK has had the echo yet
-    bool m_has_seen_capable = false;
+    bool m_has_seen_ect = false;
     uint64_t m_last_marked = NONE;
 };
 

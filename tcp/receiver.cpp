@@ -45,13 +45,13 @@ TcpReceiver::Reset(const SocketFacts& facts, uint32_t mss_bytes)
 }
 
 TcpReceiver::Arrival
-TcpReceiver::Take(uint64_t serial, int64_t now_ns, EcnBits ecn)
+TcpReceiver::OnSegment(uint64_t serial, int64_t now_ns, EcnBits ecn)
 {
     const bool is_duplicate = serial < m_next || (serial > m_next && Has(serial));
     bool reports_now = false;
     if (m_echo.IsOn()) [[unlikely]]
     {
-        const EcnEcho::Answer answer = m_echo.Take(serial, ecn, !is_duplicate);
+        const EcnEcho::Answer answer = m_echo.OnSegment(serial, ecn, !is_duplicate);
         reports_now = answer.at_once;
         m_quick_acks = std::max(m_quick_acks, answer.quick_acks);
     }

@@ -43,9 +43,9 @@ class TcpReceiver
 
     /** Whether an ACK has to leave before a segment is taken: it tells of the marks until then (ecn_precise). */
     bool AnswersBefore(EcnBits ecn) const { return m_echo.IsOn() && m_unanswered_pkts > 0 && m_echo.Changes(ecn); }
-    Arrival Take(uint64_t serial, int64_t now_ns, EcnBits ecn = {});
+    Arrival OnSegment(uint64_t serial, int64_t now_ns, EcnBits ecn = {});
     /**
-     * Call before Take if the stack has timestamps; `sent_ms`: of the segment. True: it is refused for its age (PAWS), and
+     * Call before OnSegment if the stack has timestamps; `sent_ms`: of the segment. True: it is refused for its age (PAWS), and
      * answered at once; it is not to be taken.
      */
     bool RefusesOld(uint64_t serial, int64_t sent_ms, int64_t now_ns);
@@ -66,7 +66,7 @@ class TcpReceiver
     {
         if (m_syn_ack_ns >= 0)
         {
-            m_rtt.Take(now_ns - m_syn_ack_ns, 0, 0);
+            m_rtt.AddSample(now_ns - m_syn_ack_ns, 0, 0);
         }
     }
 

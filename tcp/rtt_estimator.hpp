@@ -38,7 +38,7 @@ class RttEstimator
     int64_t DeviationNs() const { return m_deviation4_ns / 4; } ///< the mean one
 
     /** An RTT; `una`, `next`: the segments that it leaves unacknowledged. */
-    void Take(int64_t rtt_ns, uint64_t una, uint64_t next)
+    void AddSample(int64_t rtt_ns, uint64_t una, uint64_t next)
     {
         if (m_srtt_ns < 0)
         {

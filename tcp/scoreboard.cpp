@@ -27,9 +27,9 @@ Scoreboard::Retransmitted(uint64_t serial, int64_t now_ns)
     PutOriginals();
     Segment& segment = Of(serial);
     Snapshot(segment, now_ns);
-    if (m_keeps_flights)
+    if (m_keeps_tx_states)
     {
-        m_flights[serial - m_una] = FlightNow();
+        m_tx_states[serial - m_una] = TxStateNow();
     }
     NoteTouched(serial);
     --m_lost_waiting;
@@ -46,9 +46,9 @@ Scoreboard::Probed(int64_t now_ns)
     PutOriginals();
     Segment& segment = m_segments.back();
     Snapshot(segment, now_ns);
-    if (m_keeps_flights)
+    if (m_keeps_tx_states)
     {
-        m_flights.back() = FlightNow();
+        m_tx_states.back() = TxStateNow();
     }
     segment.ever_retransmitted = true;
     NoteTouched(Next() - 1);
@@ -221,7 +221,7 @@ Scoreboard::PutTransmission(uint64_t serial, int64_t sent_ns)
     m_transmissions.push_back({serial, sent_ns});
 }
 
-/** A segment is about to be sent again: the times at which all of them left first are stored. */
+/** A segment is about to be retransmitted: the times at which all of them left first are stored. */
 void
 Scoreboard::PutOriginals()
 {
@@ -372,7 +372,7 @@ Scoreboard::TakeRateSample(int64_t now_ns)
     {
         sample.interval_ns = interval_ns;
     }
-    sample.at_send = m_newest_flight;
+    sample.at_send = m_newest_tx_state;
     return sample;
 }
 
@@ -429,7 +429,7 @@ Scoreboard::Reset(std::size_t segments)
 {
     Ring<Segment> kept = std::move(m_segments);
     Ring<Transmission> kept_transmissions = std::move(m_transmissions);
-    Ring<Flight> kept_flights = std::move(m_flights);
+    Ring<TxState> kept_tx_states = std::move(m_tx_states);
     std::vector<LostSegment> kept_lost = std::move(m_newly_lost);
     *this = Scoreboard();
     kept.clear();
@@ -437,8 +437,8 @@ Scoreboard::Reset(std::size_t segments)
     kept_transmissions.clear();
     m_segments = std::move(kept);
     m_transmissions = std::move(kept_transmissions);
-    kept_flights.clear();
-    m_flights = std::move(kept_flights);
+    kept_tx_states.clear();
+    m_tx_states = std::move(kept_tx_states);
     kept_lost.clear();
     m_newly_lost = std::move(kept_lost);
 }
@@ -458,7 +458,7 @@ Scoreboard::SetFacts(const SocketFacts& facts)
     m_window_widens = facts.reordering_window_widens;
 }
 
-/** What arrived twice was delivered; a segment that was SACKed and sent again arrived out of order (tcp_sacktag_one). */
+/** What arrived twice was delivered; a segment that was SACKed and retransmitted arrived out of order (tcp_sacktag_one). */
 void
 Scoreboard::TakeDuplicate(SerialRange duplicate, AckOutcome& outcome)
 {
@@ -567,10 +567,10 @@ Scoreboard::RemoveUntouched(std::size_t count, int64_t now_ns, AckOutcome& outco
     m_rack_rtt_ns = now_ns - m_newest.sent_ns;
     m_rack_rtt_serial = serial;
     NoteNewest({m_newest.sent_ns, serial, m_rack_rtt_ns});
-    if (m_keeps_flights) [[unlikely]]
+    if (m_keeps_tx_states) [[unlikely]]
     {
-        m_newest_flight = m_flights[count - 1];
-        m_flights.pop_front(count);
+        m_newest_tx_state = m_tx_states[count - 1];
+        m_tx_states.pop_front(count);
     }
     m_segments.pop_front(count);
     m_una += count;
@@ -610,9 +610,9 @@ Scoreboard::RemoveOneByOne(uint64_t una, int64_t now_ns, AckOutcome& outcome)
             Delivered(m_una, true, now_ns);
         }
         m_segments.pop_front();
-        if (m_keeps_flights) [[unlikely]]
+        if (m_keeps_tx_states) [[unlikely]]
         {
-            m_flights.pop_front();
+            m_tx_states.pop_front();
         }
         ++m_una;
         ++outcome.removed_segments;
@@ -687,9 +687,9 @@ Scoreboard::Delivered(uint64_t serial, bool is_cumulative, int64_t now_ns)
         m_has_newest = true;
         m_newest = segment;
         m_newest_serial = serial;
-        if (m_keeps_flights) [[unlikely]]
+        if (m_keeps_tx_states) [[unlikely]]
         {
-            m_newest_flight = m_flights[serial - m_una];
+            m_newest_tx_state = m_tx_states[serial - m_una];
         }
         m_first_tx_ns = segment.sent_ns;
     }
@@ -732,18 +732,18 @@ Scoreboard::MarkLost(uint64_t serial)
         return;
     }
     // A retransmission of what was not held to be lost any more stays in the network (tcp_mark_skb_lost).
-    const bool is_lost_again = segment.lost;
-    m_lost_again_total += is_lost_again;
-    m_retrans_out -= is_lost_again;
-    m_lost_out += !is_lost_again;
-    segment.retransmitting &= !is_lost_again;
+    const bool is_lost_retransmit = segment.lost;
+    m_lost_retransmit_total += is_lost_retransmit;
+    m_retrans_out -= is_lost_retransmit;
+    m_lost_out += !is_lost_retransmit;
+    segment.retransmitting &= !is_lost_retransmit;
     segment.lost = true;
     m_lost_waiting += !segment.retransmitting;
     NoteTouched(serial);
     ++m_lost_total;
-    if (m_keeps_flights)
+    if (m_keeps_tx_states)
     {
-        m_newly_lost.push_back({m_flights[serial - m_una], m_lost_total, segment.app_limited != 0});
+        m_newly_lost.push_back({m_tx_states[serial - m_una], m_lost_total, segment.app_limited != 0});
     }
     if (m_logs_losses)
     {

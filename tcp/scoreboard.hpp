@@ -86,7 +86,7 @@ struct Segment
 };
 
 /** The state of the flight when a segment left, for a controller that asks for it. */
-struct Flight
+struct TxState
 {
     uint64_t lost_pkts = 0;      ///< ever marked lost
     uint64_t ce_pkts = 0;        ///< ever delivered with a mark
@@ -96,7 +96,7 @@ struct Flight
 /** A segment that was marked lost; `total_pkts` includes it. */
 struct LostSegment
 {
-    Flight at_send;
+    TxState at_send;
     uint64_t total_pkts = 0;
     bool is_app_limited = false;
 };
@@ -124,7 +124,7 @@ struct RateSample
     int64_t interval_ns = -1;
     uint64_t prior_delivered_pkts = 0;
     bool is_app_limited = false;
-    Flight at_send;               ///< of the segment that it samples
+    TxState at_send;               ///< of the segment that it samples
 };
 
 class Scoreboard
@@ -132,9 +132,9 @@ class Scoreboard
   public:
     /** A new segment left, `is_joined` in one burst with the one before; returns its serial number. */
     [[gnu::always_inline]] uint64_t Sent(bool is_runt, bool is_joined, int64_t now_ns);
-    /** A segment from NextLost left again. */
+    /** A segment from NextLost was retransmitted. */
     void Retransmitted(uint64_t serial, int64_t now_ns);
-    /** The last segment left again, as a probe; in flight it counts once (Linux: __tcp_retransmit_skb). */
+    /** The last segment was retransmitted, as a probe; in flight it counts once (Linux: __tcp_retransmit_skb). */
     void Probed(int64_t now_ns);
     /** First segment that is lost and waits for its retransmission; nothing if none does. */
     std::optional<uint64_t> NextLost();
@@ -147,7 +147,7 @@ class Scoreboard
      */
     AckOutcome Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, SerialRange duplicate = {});
     /** Call before Acknowledge if the stack has timestamps: the one that the ACK echoes. */
-    void TakeTimestamp(int64_t echo_ms) { m_echo_ms = echo_ms; }
+    void OnTimestampEcho(int64_t echo_ms) { m_echo_ms = echo_ms; }
     int64_t EchoMs() const { return m_echo_ms; } ///< of the ACK being processed
     /**
      * Marks the segments that are lost by now; returns the number of packets. Nothing unless a delivery or ExamineAgain
@@ -203,13 +203,13 @@ class Scoreboard
     int64_t DeliveredTimeNs() const { return m_delivered_ns; }
     uint64_t LostTotal() const { return m_lost_total; }
     /** Retransmissions marked lost, ever. */
-    uint64_t LostAgainTotal() const { return m_lost_again_total; }
+    uint64_t LostRetransmitTotal() const { return m_lost_retransmit_total; }
     /** An original came after SACKs of segments more than three further on (Linux: reordering above tcp_reordering). */
     bool IsReordering() const { return m_reordering_pkts > DUPLICATE_THRESHOLD_PKTS; }
     /** By how many segments order was broken at most, three at least (tp->reordering). */
     uint32_t ReorderingPkts() const { return m_reordering_pkts; }
     uint32_t ReorderingCount() const { return m_reordering_count; }
-    /** Whether a retransmission is in the network, or the head was ever sent again (tcp_any_retrans_done). */
+    /** Whether a retransmission is in the network, or the head was ever retransmitted (tcp_any_retrans_done). */
     bool HasRetransmissions() const { return m_retrans_out > 0 || (!Empty() && m_segments.front().ever_retransmitted); }
     /** A timeout shows that gaps are losses after all. */
     void DoubtReordering()
@@ -234,7 +234,7 @@ class Scoreboard
     /** Call before anything is sent. */
     void SetFacts(const SocketFacts& facts);
     /** Remembers each segment's flight and each loss; call before anything is sent. */
-    void KeepFlights() { m_keeps_flights = true; }
+    void KeepTxStates() { m_keeps_tx_states = true; }
     /** The segments marked lost since ClearNewlyLost, in order; only if flights are kept. */
     std::span<const LostSegment> NewlyLost() const { return m_newly_lost; }
     void ClearNewlyLost() { m_newly_lost.clear(); }
@@ -249,7 +249,7 @@ class Scoreboard
     void Reset(std::size_t segments);
 
   private:
-    /** One transmission, oldest first; stale once its segment was sent again, delivered or lost. */
+    /** One transmission, oldest first; stale once its segment was retransmitted, delivered or lost. */
     struct Transmission
     {
         uint64_t serial;
@@ -266,7 +266,7 @@ class Scoreboard
 
     Segment& Of(uint64_t serial) { return m_segments[serial - m_una]; }
     [[gnu::always_inline]] void Snapshot(Segment& segment, int64_t now_ns);
-    Flight FlightNow() const { return {m_lost_total, m_ce_pkts, InFlight() + 1}; }
+    TxState TxStateNow() const { return {m_lost_total, m_ce_pkts, InFlight() + 1}; }
     void MarkSacked(std::span<const SerialRange> blocks, int64_t now_ns, AckOutcome& outcome);
     void NoteSacked(uint64_t serial, int64_t now_ns, AckOutcome& outcome);
     void RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome);
@@ -300,7 +300,7 @@ class Scoreboard
 
     Ring<Segment> m_segments;
     uint64_t m_una = 0; ///< serial number of m_segments[0]
-    /** No segment from it on was ever SACKed, marked lost or sent again. */
+    /** No segment from it on was ever SACKed, marked lost or retransmitted. */
     uint64_t m_untouched_from = 0;
     /**
      * The transmissions that are remembered: first these, then the only ones of the segments from m_originals_from on,
@@ -323,14 +323,14 @@ class Scoreboard
     int64_t m_delivered_ns = 0;
     int64_t m_first_tx_ns = 0;
     uint64_t m_lost_total = 0;
-    uint64_t m_lost_again_total = 0;
+    uint64_t m_lost_retransmit_total = 0;
     uint64_t m_app_limited_until = 0; ///< value of delivered at which the bubble is gone; 0: none
 
     // The newest segment delivered by the current ACK (sampler, step 2).
     bool m_has_newest = false;
     uint64_t m_newest_serial = 0;
     Segment m_newest;
-    Flight m_newest_flight;
+    TxState m_newest_tx_state;
     bool m_acked_any = false;
 
     NewestDelivered m_rack;
@@ -350,8 +350,8 @@ class Scoreboard
     std::vector<uint64_t> m_loss_log;
 
     // For a controller that asks for it.
-    bool m_keeps_flights = false;
-    Ring<Flight> m_flights; ///< of m_segments
+    bool m_keeps_tx_states = false;
+    Ring<TxState> m_tx_states; ///< of m_segments
     std::vector<LostSegment> m_newly_lost;
     uint64_t m_ce_pkts = 0;
 
@@ -406,9 +406,9 @@ Scoreboard::Sent(bool is_runt, bool is_joined, int64_t now_ns)
     Snapshot(segment, now_ns);
     segment.is_runt = is_runt;
     segment.is_joined = is_joined;
-    if (m_keeps_flights) [[unlikely]]
+    if (m_keeps_tx_states) [[unlikely]]
     {
-        m_flights.push_back(FlightNow());
+        m_tx_states.push_back(TxStateNow());
     }
     m_segments.push_back(segment);
     return serial;

@@ -77,7 +77,7 @@ class SendBuffer
     }
 
     /** Segments of `wanted` that the buffer takes now; if it does not take all, the writer waits. */
-    uint64_t Take(uint64_t wanted, const SendBufferLoad& load)
+    uint64_t Accept(uint64_t wanted, const SendBufferLoad& load)
     {
         const uint64_t taken = std::min(wanted, RoomPkts(load));
         m_writer_waits = taken < wanted;

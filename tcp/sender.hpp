@@ -8,22 +8,26 @@
 // (to call OnTimer), whichever applies.
 //
 // Controller is how the host reaches the algorithms of cc/; it has the functions of cc.h as members, without
-// state and params: State, Start, OnAck, OnPacketLost, OnProbeRepair, OnLossState, OnRto, OnIdle, OnUnused, OnRestart,
-// OnUndo, WantsFlights.
+// state and params: State, Start, OnAck, OnPacketLost, OnProbeRepair, OnLossState, OnRto, OnIdle, OnCwndUnderused, OnRestart,
+// OnUndo, WantsTxStates.
 //
-// Data leaves in bursts, as Linux hands them to segmentation offload (TSO, GSO): the segments of a burst leave back to
-// back, and pacing waits after the last of them.
+// What has a law of its own stands apart: the RTT estimate, the tail loss probe, F-RTO, undo, rate reduction, bursts and
+// their pacing, window validation.
 //
 // Not modelled: SACK reneging, queues of the device (TCP small queues).
 #ifndef BBRGYM_TCP_SENDER_HPP
 #define BBRGYM_TCP_SENDER_HPP
 
+#include "burst_pacing.hpp"
 #include "chronograph.hpp"
+#include "cwnd_validation.hpp"
 #include "ecn.hpp"
+#include "frto.hpp"
 #include "rate_reduction.hpp"
 #include "rtt_estimator.hpp"
 #include "scoreboard.hpp"
 #include "stack.hpp"
+#include "tail_loss_probe.hpp"
 #include "timestamp.hpp"
 #include "undo.hpp"
 
@@ -60,24 +64,19 @@ struct ToSend
     {
         NOTHING,
         NEW,
-        AGAIN
+        RETRANSMIT
     };
 
     Kind kind = Kind::NOTHING;
-    uint64_t serial = 0; ///< of the segment to send AGAIN
+    uint64_t serial = 0; ///< of the segment to RETRANSMIT
 };
 
 template <class Controller>
 class TcpSender
 {
   public:
-    static constexpr int64_t RTO_MIN_NS = 200'000'000;          ///< Linux: TCP_RTO_MIN
-    static constexpr int64_t JIFFY_NS = 1'000'000;              ///< Linux, HZ=1000
-    static constexpr uint32_t FRAME_HEADER_BYTES = 54;          ///< Ethernet, IPv4 and TCP without options
-    static constexpr int MS_SHIFT = 10;                         ///< sk_pacing_shift: a burst is 1/1024 s of data
-    static constexpr uint64_t LONE_SEGMENT_Bps = 150'000;       ///< bbr_min_tso_rate: 1.2 Mbit/s
-    static constexpr int64_t RTT_LOG_US = 9;                    ///< tcp_tso_rtt_log
-    static constexpr int64_t DEFERRAL_NS = 1'000'000;           ///< tcp_tso_should_defer
+    static constexpr int64_t JIFFY_NS = 1'000'000;    ///< Linux, HZ=1000
+    static constexpr int64_t DEFERRAL_NS = 1'000'000; ///< tcp_tso_should_defer
 
     /** Starts when the connection is established. `handshake_rtt_ns`: -1 if the SYN was sent more than once. */
     void Start(uint32_t mss_bytes,
@@ -86,10 +85,10 @@ class TcpSender
                int64_t now_ns);
 
     /** Processes an ACK of everything below `una` and of the blocks, the first of which may be a D-SACK. Returns its sample. */
-    const cc_sample& OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, bool has_echo = false);
+    const cc_sample& OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, bool ece = false);
     /** Call before OnAck if the stack has timestamps: the one that the ACK echoes. */
-    void TakeTimestamp(int64_t echo_ms) { m_board.TakeTimestamp(echo_ms); }
-    /** Call at TimerDeadlineNs. True: a probe is due, to be reported with NoteProbe. */
+    void OnTimestampEcho(int64_t echo_ms) { m_board.OnTimestampEcho(echo_ms); }
+    /** Call at TimerDeadlineNs. True: a probe is due, to be reported with OnProbeSent. */
     bool OnTimer(int64_t now_ns);
 
     /** Returns what may be sent now; `new_pkts`: new segments that the host has and the receiver has room for. */
@@ -97,28 +96,28 @@ class TcpSender
     /** Segments of a burst: what a window with room, and data, fills (tcp_tso_segs). */
     uint32_t BurstPkts() const;
     /** The ECN bits of the next new segment; call once for each. */
-    EcnBits TakeEcnBits() { return {.is_capable = m_facts.ecn, .has_reduced = m_facts.ecn && std::exchange(m_reports_reduction, false)}; }
-    [[gnu::always_inline]] void NoteNew(uint32_t payload_bytes, bool is_runt, int64_t now_ns);
-    void NoteAgain(uint64_t serial, uint32_t payload_bytes, int64_t now_ns);
-    /** A tail loss probe was sent: new data, already reported, or the last segment again. */
-    void NoteProbe(bool is_retransmission, uint32_t payload_bytes, int64_t now_ns);
+    EcnBits EcnBitsToSend() { return {.ect = m_facts.ecn, .cwr = m_facts.ecn && std::exchange(m_reports_reduction, false)}; }
+    [[gnu::always_inline]] void OnNewSent(uint32_t payload_bytes, bool is_runt, int64_t now_ns);
+    void OnRetransmitted(uint64_t serial, uint32_t payload_bytes, int64_t now_ns);
+    /** A tail loss probe was sent: new data, already reported, or the last segment retransmitted. */
+    void OnProbeSent(bool is_retransmission, uint32_t payload_bytes, int64_t now_ns);
     /**
      * Call when Next has nothing to send. `has_unsent`: data waits to be sent; `has_sent`: something was sent just now;
      * `writer_waits`: the application waits for room in the send buffer.
      */
-    void NoteQuiet(bool has_unsent, bool has_sent, bool writer_waits, int64_t now_ns);
+    void ValidateCwnd(bool has_unsent, bool has_sent, bool writer_waits, int64_t now_ns);
     /** The application is about to write; `has_unsent`: at least a segment still waits to be sent. */
     void BeforeWrite(bool has_unsent);
 
     /** The time at which pacing lets Next send again; NEVER_NS: pacing holds nothing back. */
-    int64_t PacingDeadlineNs() const { return m_pacing_deadline_ns; }
+    int64_t PacingDeadlineNs() const { return m_pacing.DeadlineNs(); }
     int64_t TimerDeadlineNs() const
     {
-        return std::min({m_rto_deadline_ns, m_probe_deadline_ns, m_board.ReorderingDeadlineNs()});
+        return std::min({m_rto_deadline_ns, m_probe.DeadlineNs(), m_board.ReorderingDeadlineNs()});
     }
 
     /** Whether it is the probe's timer that OnTimer now finds over. */
-    bool IsProbeDue(int64_t now_ns) const { return now_ns >= m_probe_deadline_ns; }
+    bool IsProbeDue(int64_t now_ns) const { return now_ns >= m_probe.DeadlineNs(); }
     int64_t RtoDeadlineNs() const { return m_rto_deadline_ns; } ///< NEVER_NS: nothing is out
 
     /** The window that holds the sender: the controller's, or in a recovery that of proportional rate reduction. */
@@ -127,14 +126,14 @@ class TcpSender
     const Scoreboard& Board() const { return m_board; }
     const SenderTotals& Totals() const { return m_totals; }
     cc_ca_state LossState() const { return m_ca_state; }
-    bool IsPaced() const { return m_is_paced; }
+    bool IsPaced() const { return m_pacing.IsPaced(); }
     int64_t SrttNs() const { return m_rtt.SmoothedNs(); } ///< -1: no sample yet
     int64_t LastRttNs() const { return m_last_rtt_ns; } ///< -1: no sample yet
     int64_t RttVarNs() const { return m_rtt.DeviationNs(); }
     int64_t RtoNs() const { return m_rtt.TimeoutNs(); }
     uint32_t Backoff() const { return m_rtt.Backoff(); } ///< doublings of the timer
     /** Whether the next segment leaves in one burst with the last one. */
-    bool IsInBurst() const { return m_burst_left_pkts > 0; }
+    bool IsInBurst() const { return m_pacing.IsInBurst(); }
     Controller& GetController() { return m_controller; }
     const Controller& GetController() const { return m_controller; }
 
@@ -155,7 +154,7 @@ class TcpSender
     void TakeEchoedRtt(AckOutcome& outcome, int64_t now_ns);
     void SendForPartialAck(cc_ca_state prior_state, bool has_advanced);
     bool RestartsRto(cc_ca_state prior_state);
-    void JudgeProbe(const AckOutcome& outcome, uint64_t una, int64_t now_ns);
+    void ProcessTlpAck(const AckOutcome& outcome, uint64_t una, int64_t now_ns);
     uint32_t UpdateLossState(const AckOutcome& outcome, uint64_t prior_una, bool reports_duplicate, int64_t now_ns);
     void LeaveWhatIsOver();
     uint32_t ProcessRecovery(const AckOutcome& outcome, uint64_t prior_una, int64_t now_ns);
@@ -166,16 +165,14 @@ class TcpSender
     void TellLosses(int64_t now_ns);
     void TryToOpen();
     void RunController(const AckOutcome& outcome, uint32_t lost_pkts, uint32_t prior_in_flight, bool has_sack, int64_t now_ns);
-    void FillFlight(cc_sample& sample, const RateSample& rate) const;
+    void FillTxState(cc_sample& sample, const RateSample& rate) const;
 
-    void ReduceWindow(const AckOutcome& outcome, uint32_t newly_lost, bool lost_again);
+    void ReduceWindow(const AckOutcome& outcome, uint32_t newly_lost, bool lost_retransmit);
 
-    void EnterRecovery(bool has_echo);
+    void EnterRecovery(bool ece);
     void EnterCwr();
     cc_ca_state StateWithoutLoss() const;
     void ChangeLossState(cc_ca_state state);
-    void GoOnWithFrto(uint32_t window_pkts, int64_t now_ns);
-    void EndFrto();
     void BeginUndo();
     void TryUndoRecovery();
     bool TryUndoPartial(uint64_t prior_una);
@@ -186,78 +183,47 @@ class TcpSender
     void CheckIdle(int64_t now_ns);
     ToSend NextAtOnce(uint64_t new_pkts);
     ToSend BeginNew(uint64_t new_pkts, uint32_t window_pkts, int64_t now_ns);
-    ToSend BeginAgain(uint64_t serial, uint32_t room_pkts);
+    ToSend BeginRetransmit(uint64_t serial, uint32_t room_pkts);
     bool WaitsForAck(uint64_t new_pkts, uint32_t burst_pkts, uint32_t window_pkts, int64_t now_ns) const;
     uint64_t PacingBps() const;
     [[gnu::always_inline]] void NoteTransmission(uint32_t payload_bytes, int64_t now_ns);
     void EndBurst(int64_t now_ns);
-    bool ValidateWindow(bool has_unsent, bool is_full);
-    void NoteUnused(bool writer_waits, int64_t now_ns);
-    bool IsWindowUsed() const;
+    void MeasureCwndUse(bool has_unsent, bool is_full, bool writer_waits, int64_t now_ns);
     void Timeout(int64_t now_ns);
     void ArmRto(int64_t now_ns);
     int64_t TimerStartNs(int64_t now_ns) const;
     void ArmProbe(int64_t now_ns, int64_t longest_ns);
     void ArmRtoOfHead(int64_t now_ns);
 
-    static constexpr uint64_t NONE = std::numeric_limits<uint64_t>::max();
-
     Controller m_controller;
     Scoreboard m_board;
     SenderTotals m_totals;
+    SocketFacts m_facts;
     cc_sample m_sample{};
     cc_ca_state m_ca_state = CC_CA_OPEN;
+    uint32_t m_mss_bytes = 1;
     uint64_t m_recovery_point = 0; ///< recovery ends when everything below it is acknowledged
 
     RttEstimator m_rtt;
-    int64_t m_last_rtt_ns = -1;
-
-    bool m_is_paced = true;
-    bool m_waits_for_ack = false;       ///< until the window allows a larger burst
-    uint32_t m_burst_left_pkts = 0;     ///< of the burst that leaves now
-    uint32_t m_burst_pkts = 0;          ///< of it that have left
-    uint64_t m_burst_bytes = 0;         ///< payload of these
-    uint64_t m_burst_again = NONE;      ///< its first segment, if it is sent again
-    uint32_t m_paced_header_bytes = 0;  ///< of a packet, counted by pacing
-    uint32_t m_unpaced_pkts = 0;
-    uint32_t m_gso_max_segs = 1;
-    uint32_t m_mss_bytes = 1;
-    int64_t m_next_send_ns = 0; ///< when pacing allows the next burst, or when the last one left (tcp_wstamp_ns)
-    int64_t m_last_sent_ns = NEVER_NS; ///< the latest segment, new or again; NEVER_NS: none yet
-    int64_t m_pacing_deadline_ns = NEVER_NS;
-    uint64_t m_cwnd_limited_until = 0; ///< the window held back what was sent below this serial number
-    bool m_is_cwnd_limited = false;    ///< the window held back the latest flight (tp->is_cwnd_limited)
-    uint32_t m_flight_pkts = 0;        ///< the largest that it did not hold back, of the segments below m_flight_until
-    uint64_t m_flight_until = 0;
-    uint64_t m_validated_until = 0;    ///< the next new segment at the latest look
-    bool m_measures_use = false;       ///< of the window: it is loss-based, on Linux
-    uint32_t m_used_pkts = 0;          ///< the largest flight since the window was used (snd_cwnd_used)
-    int64_t m_window_stamp_ns = 0;     ///< when it last was, or an ACK might have raised it (snd_cwnd_stamp)
-
-    int64_t m_rto_deadline_ns = NEVER_NS;
-    uint32_t m_timeouts_in_row = 0;  ///< since an ACK advanced (icsk_retransmits)
-    int64_t m_probe_deadline_ns = NEVER_NS;
-    int64_t m_head_timeout_ns = NEVER_NS; ///< a timeout after the oldest segment left, as the latest ACK that advanced knew it
-    uint64_t m_probe_until = NONE; ///< a probe is out: what was next when it left (tlp_high_seq)
-    bool m_probe_is_retransmission = false;
-    bool m_probe_app_limited = false; ///< its segment was, when it first left
-    bool m_is_acking_probe = false;   ///< the ACK being processed, but it may be the original that arrived
-    bool m_has_echo = false;          ///< the ACK being processed, of a mark
-    bool m_wants_flights = false;     ///< the controller does
-
+    BurstPacing m_pacing;
+    CwndValidation m_validation;
+    TailLossProbe m_probe;
+    Frto m_frto;
+    UndoState m_undo;
     RateReduction m_reduction;
     Chronograph m_chrono;
-    SocketFacts m_facts;
-    bool m_sends_at_once = false;       ///< a segment leaves past window and pacing (partial_ack_sends)
-    bool m_is_past_pacing = false;      ///< the burst that leaves now is such a segment
-    bool m_had_partial_ack = false;     ///< since this recovery began (rto_restarts)
 
-    bool m_timeout_sends = false;      ///< the next segment sent again is the timeout's
-    bool m_frto = false;               ///< the timeout may prove spurious
-    int64_t m_frto_new_ns = NEVER_NS;  ///< when an ACK asked for new data before retransmissions, as the test
-    UndoState m_undo;
-    bool m_undo_restores = true;        ///< the window; not after an echo, whose reduction is not undone
-    bool m_reports_reduction = false;   ///< the next new segment has CWR
+    int64_t m_last_rtt_ns = -1;
+    int64_t m_last_sent_ns = NEVER_NS; ///< the latest segment, new or retransmitted; NEVER_NS: none yet
+    int64_t m_rto_deadline_ns = NEVER_NS;
+    uint32_t m_timeouts_in_row = 0;   ///< since an ACK advanced (icsk_retransmits)
+    bool m_waits_for_ack = false;     ///< until the window allows a larger burst
+    bool m_ece = false;          ///< the ACK being processed, of a mark
+    bool m_wants_tx_states = false;     ///< the controller does
+    bool m_sends_at_once = false;     ///< a segment leaves past window and pacing (partial_ack_sends)
+    bool m_had_partial_ack = false;   ///< since this recovery began (rto_restarts)
+    bool m_timeout_sends = false;     ///< the next segment retransmitted is the timeout's
+    bool m_reports_reduction = false; ///< the next new segment has CWR
 };
 
 // ---- the connection -------------------------------------------------------------------------------------
@@ -272,15 +238,13 @@ TcpSender<Controller>::Start(uint32_t mss_bytes,
     m_facts = facts;
     m_board.SetFacts(facts);
     m_rtt.SetFacts(facts);
-    m_is_paced = facts.pacing != pacing_choice::none;
-    m_gso_max_segs = static_cast<uint32_t>(facts.gso_max_segs);
-    m_paced_header_bytes = facts.pacing == pacing_choice::fq ? FRAME_HEADER_BYTES : 0;
-    m_unpaced_pkts = static_cast<uint32_t>(facts.unpaced_segments);
+    m_probe.SetFacts(facts);
+    m_pacing.Start(facts, mss_bytes, m_controller.IsLossBased());
     m_mss_bytes = mss_bytes;
     if (handshake_rtt_ns >= 0)
     {
         m_last_rtt_ns = handshake_rtt_ns;
-        m_rtt.Take(handshake_rtt_ns, 0, 0);
+        m_rtt.AddSample(handshake_rtt_ns, 0, 0);
         m_board.NoteRtt(handshake_rtt_ns, now_ns);
     }
     cc_start start{};
@@ -291,12 +255,11 @@ TcpSender<Controller>::Start(uint32_t mss_bytes,
     start.initial_cwnd_pkts = static_cast<uint32_t>(facts.initial_cwnd_segments);
     start.ecn_ok = facts.ecn && facts.ecn_precise;
     m_controller.Start(start);
-    m_measures_use = facts.slow_start_by_flight && m_controller.IsLossBased();
-    m_window_stamp_ns = now_ns;
-    m_wants_flights = m_controller.WantsFlights();
-    if (m_wants_flights)
+    m_validation.Start(facts, m_controller.IsLossBased(), now_ns);
+    m_wants_tx_states = m_controller.WantsTxStates();
+    if (m_wants_tx_states)
     {
-        m_board.KeepFlights();
+        m_board.KeepTxStates();
     }
 }
 
@@ -314,13 +277,13 @@ TcpSender<Controller>::Reset(std::size_t segments)
 
 template <class Controller>
 const cc_sample&
-TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, bool has_echo)
+TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, bool ece)
 {
     const uint32_t prior_in_flight = m_board.InFlight();
     const uint64_t prior_una = m_board.Una();
     const bool has_sack = !blocks.empty();
     const uint32_t prior_lost = m_board.LostOut();
-    const uint64_t lost_again_before = m_board.LostAgainTotal();
+    const uint64_t lost_retransmits_before = m_board.LostRetransmitTotal();
     const cc_ca_state prior_state = m_ca_state;
     const SerialRange duplicate = TakeDuplicateReport(blocks, una);
     const bool reports_duplicate = duplicate.begin < duplicate.end;
@@ -330,13 +293,13 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
         TakeEchoedRtt(outcome, now_ns);
     }
     UpdateRtt(outcome, now_ns);
-    m_has_echo = has_echo && m_facts.ecn;
-    if (m_has_echo) [[unlikely]]
+    m_ece = ece && m_facts.ecn;
+    if (m_ece) [[unlikely]]
     {
         m_board.NoteEcho(outcome.acked_pkts);
-        m_undo_restores = false;
+        m_undo.SetRestoresWindow(false);
     }
-    JudgeProbe(outcome, una, now_ns);
+    ProcessTlpAck(outcome, una, now_ns);
     const uint32_t newly_lost = UpdateLossState(outcome, prior_una, reports_duplicate, now_ns);
     const auto changed_pkts = static_cast<uint32_t>(std::abs(int64_t{m_board.LostOut()} - prior_lost));
     const uint32_t lost_pkts = m_facts.losses_of_ack == losses_of_ack_choice::change ? changed_pkts : newly_lost;
@@ -347,11 +310,11 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
     RunController(outcome, lost_pkts, prior_in_flight, has_sack, now_ns);
     if (m_reduction.IsActive())
     {
-        ReduceWindow(outcome, newly_lost, m_board.LostAgainTotal() > lost_again_before);
+        ReduceWindow(outcome, newly_lost, m_board.LostRetransmitTotal() > lost_retransmits_before);
     }
     if (outcome.UnaAdvanced())
     {
-        m_window_stamp_ns = now_ns; // tcp_cong_avoid
+        m_validation.OnCwndChanged(now_ns); // tcp_cong_avoid
         m_timeouts_in_row = 0;
         if (m_facts.rto_restarts || RestartsRto(prior_state))
         {
@@ -360,7 +323,7 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
         ArmProbe(now_ns, RtoNs());
         if (!m_board.Empty())
         {
-            m_head_timeout_ns = m_board.At(m_board.Una()).sent_ns + RtoNs();
+            m_probe.OnHead(m_board.At(m_board.Una()).sent_ns + RtoNs());
         }
     }
     else if (outcome.data_sacked && m_facts.sacks_restart_rto && outcome.oldest_rtt_ns >= 0 &&
@@ -419,11 +382,7 @@ TcpSender<Controller>::TakeDuplicateReport(std::span<const SerialRange>& blocks,
     blocks = blocks.subspan(1);
     ++m_totals.duplicate_reports;
     m_undo.OnDuplicateReport(first.end, static_cast<uint32_t>(first.end - first.begin));
-    const bool is_probe = m_probe_until != NONE && first.end == m_probe_until;
-    if (is_probe && m_probe_is_retransmission)
-    {
-        m_probe_until = NONE; // the original of the probe had arrived too
-    }
+    const bool is_probe = m_probe.OnDuplicateReport(first.end);
     if (!is_probe && m_board.ReorderingCount() > 0)
     {
         m_board.Reordering().OnDuplicateReport();
@@ -444,15 +403,15 @@ TcpSender<Controller>::UpdateRtt(const AckOutcome& outcome, int64_t now_ns)
     {
         return;
     }
-    m_rtt.Take(outcome.oldest_rtt_ns, m_board.Una(), m_board.Next());
+    m_rtt.AddSample(outcome.oldest_rtt_ns, m_board.Una(), m_board.Next());
     if (outcome.UnaAdvanced() || m_facts.sacks_restart_rto)
     {
-        m_rtt.EndBackoff(); // not by an ACK of what was sent again, which tells no RTT
+        m_rtt.EndBackoff(); // not by an ACK of what was retransmitted, which tells no RTT
     }
     m_board.NoteSmoothedRtt(m_rtt.SmoothedNs(), now_ns);
 }
 
-/** An ACK of what was sent again echoes the time of the transmission that arrived: an RTT too (tcp_rtt_tsopt_us). */
+/** An ACK of what was retransmitted echoes the time of the transmission that arrived: an RTT too (tcp_rtt_tsopt_us). */
 template <class Controller>
 void
 TcpSender<Controller>::TakeEchoedRtt(AckOutcome& outcome, int64_t now_ns)
@@ -463,37 +422,22 @@ TcpSender<Controller>::TakeEchoedRtt(AckOutcome& outcome, int64_t now_ns)
     m_board.NoteRtt(outcome.rtt_ns, now_ns);
 }
 
-/** Decides whether the tail loss probe repaired a loss (RFC 8985, 7.4; tcp_process_tlp_ack). */
+/** A tail loss probe that repaired a loss counts as congestion (RFC 8985, 7.4; tcp_process_tlp_ack). */
 template <class Controller>
 void
-TcpSender<Controller>::JudgeProbe(const AckOutcome& outcome, uint64_t una, int64_t now_ns)
+TcpSender<Controller>::ProcessTlpAck(const AckOutcome& outcome, uint64_t una, int64_t now_ns)
 {
-    m_is_acking_probe = false;
-    if (m_probe_until == NONE || una < m_probe_until)
+    if (!m_probe.OnAck(una, outcome.UnaAdvanced(), outcome.data_sacked)) [[likely]]
     {
         return;
     }
-    const bool is_pure_duplicate = !outcome.UnaAdvanced() && !outcome.data_sacked;
-    if (!m_probe_is_retransmission || is_pure_duplicate)
+    if (m_ca_state < CC_CA_CWR)
     {
-        m_probe_until = NONE;
+        m_reports_reduction = true;
+        ChangeLossState(CC_CA_CWR);
+        ChangeLossState(StateWithoutLoss());
     }
-    else if (una > m_probe_until)
-    {
-        // Later data was acknowledged without a D-SACK: the probe repaired a loss, which counts as congestion.
-        m_probe_until = NONE;
-        if (m_ca_state < CC_CA_CWR)
-        {
-            m_reports_reduction = true;
-            ChangeLossState(CC_CA_CWR);
-            ChangeLossState(StateWithoutLoss());
-        }
-        m_controller.OnProbeRepair(Us(now_ns), m_board.Delivered(), m_probe_app_limited);
-    }
-    else
-    {
-        m_is_acking_probe = true;
-    }
+    m_controller.OnProbeRepair(Us(now_ns), m_board.Delivered(), m_probe.WasAppLimited());
 }
 
 /** In the Loss state: undo, and F-RTO with SACK (RFC 5682, 3.1; tcp_process_loss). */
@@ -501,56 +445,25 @@ template <class Controller>
 void
 TcpSender<Controller>::ProcessLoss(const AckOutcome& outcome, bool reports_duplicate, int64_t now_ns)
 {
-    const bool may_prove = m_frto || (m_facts.timeout_undo == timeout_undo_choice::any_original && m_undo.IsOn());
+    const bool may_prove = m_frto.IsOn() || (m_facts.timeout_undo == timeout_undo_choice::any_original && m_undo.IsOn());
     const bool original_arrived = may_prove && outcome.first_original < m_recovery_point;
-    m_frto_new_ns = NEVER_NS;
+    m_frto.StopNewData();
     if (original_arrived || (outcome.UnaAdvanced() && m_undo.IsProven(m_board.EchoMs())))
     {
         UndoLoss();
         return;
     }
-    if (m_frto && m_board.Next() > m_recovery_point)
-    {
-        const bool is_duplicate_ack = outcome.acked_pkts == 0 && !reports_duplicate;
-        m_frto = !outcome.data_sacked && !is_duplicate_ack; // new data overtook the old: the loss was real
-    }
-    else if (m_frto && outcome.UnaAdvanced() && m_board.Una() < m_recovery_point)
-    {
-        m_frto_new_ns = now_ns;
-        return;
-    }
-    if (m_board.Una() >= m_recovery_point)
+    const bool is_over = m_board.Una() >= m_recovery_point;
+    const bool asks_for_new = m_frto.OnAck({.una_advanced = outcome.UnaAdvanced(),
+                                            .ends_episode = is_over,
+                                            .data_sacked = outcome.data_sacked,
+                                            .is_duplicate = outcome.acked_pkts == 0 && !reports_duplicate,
+                                            .has_sent_new = m_board.Next() > m_recovery_point},
+                                           now_ns);
+    if (!asks_for_new && is_over)
     {
         TryUndoRecovery();
     }
-}
-
-/**
- * New data that the window or pacing holds back is no test (tcp_xmit_recovery). And when pacing's timer is over, Linux
- * sends what counts as lost before anything new (tcp_tsq_write).
- */
-template <class Controller>
-void
-TcpSender<Controller>::GoOnWithFrto(uint32_t window_pkts, int64_t now_ns)
-{
-    const bool has_left = m_board.Next() > m_recovery_point;
-    const bool is_held_back = m_board.InFlight() >= window_pkts || now_ns < m_next_send_ns;
-    if (is_held_back && !has_left)
-    {
-        EndFrto();
-    }
-    else if (m_is_paced && now_ns > m_frto_new_ns)
-    {
-        m_frto_new_ns = NEVER_NS;
-    }
-}
-
-template <class Controller>
-void
-TcpSender<Controller>::EndFrto()
-{
-    m_frto = false;
-    m_frto_new_ns = NEVER_NS;
 }
 
 template <class Controller>
@@ -589,7 +502,7 @@ template <class Controller>
 void
 TcpSender<Controller>::TellLosses(int64_t now_ns)
 {
-    if (!m_wants_flights)
+    if (!m_wants_tx_states)
     {
         return;
     }
@@ -611,7 +524,7 @@ template <class Controller>
 uint32_t
 TcpSender<Controller>::UpdateLossState(const AckOutcome& outcome, uint64_t prior_una, bool reports_duplicate, int64_t now_ns)
 {
-    const bool is_dubious = !outcome.UnaAdvanced() || outcome.data_sacked || m_has_echo || reports_duplicate; // tcp_ack_is_dubious
+    const bool is_dubious = !outcome.UnaAdvanced() || outcome.data_sacked || m_ece || reports_duplicate; // tcp_ack_is_dubious
     if (m_ca_state == CC_CA_OPEN && !is_dubious) [[likely]]
     {
         m_board.StopReorderingTimer();
@@ -622,7 +535,7 @@ TcpSender<Controller>::UpdateLossState(const AckOutcome& outcome, uint64_t prior
     {
         return ProcessRecovery(outcome, prior_una, now_ns);
     }
-    const uint64_t lost_again_before = m_board.LostAgainTotal();
+    const uint64_t lost_retransmits_before = m_board.LostRetransmitTotal();
     if (m_ca_state == CC_CA_LOSS)
     {
         ProcessLoss(outcome, reports_duplicate, now_ns);
@@ -632,13 +545,13 @@ TcpSender<Controller>::UpdateLossState(const AckOutcome& outcome, uint64_t prior
         TryUndoDuplicates();
     }
     const uint32_t newly_lost = IdentifyLosses(now_ns);
-    if (m_ca_state == CC_CA_LOSS && !(m_facts.loss_recovers && m_board.LostAgainTotal() > lost_again_before))
+    if (m_ca_state == CC_CA_LOSS && !(m_facts.loss_recovers && m_board.LostRetransmitTotal() > lost_retransmits_before))
     {
         return newly_lost;
     }
     if (m_board.LostOut() > 0)
     {
-        EnterRecovery(m_has_echo);
+        EnterRecovery(m_ece);
     }
     else
     {
@@ -681,7 +594,7 @@ TcpSender<Controller>::ProcessRecovery(const AckOutcome& outcome, uint64_t prior
     const uint32_t newly_lost = IdentifyLosses(now_ns);
     if (m_ca_state != CC_CA_RECOVERY && m_board.LostOut() > 0)
     {
-        EnterRecovery(m_has_echo);
+        EnterRecovery(m_ece);
     }
     return newly_lost;
 }
@@ -703,7 +616,7 @@ TcpSender<Controller>::TryToOpen()
     {
         m_undo.ForgetRetransmissions();
     }
-    if (m_has_echo && m_ca_state < CC_CA_CWR)
+    if (m_ece && m_ca_state < CC_CA_CWR)
     {
         EnterCwr();
     }
@@ -739,20 +652,21 @@ TcpSender<Controller>::RunController(const AckOutcome& outcome,
     sample.total_lost_pkts = m_board.LostTotal();
     sample.prior_in_flight_pkts = prior_in_flight;
     sample.in_flight_pkts = m_board.InFlight();
-    sample.departure_wait_us = static_cast<uint32_t>(std::max<int64_t>(m_next_send_ns - now_ns, 0) / 1000);
+    sample.departure_wait_us = static_cast<uint32_t>(m_pacing.WaitNs(now_ns) / 1000);
     sample.ca_state = static_cast<uint8_t>(m_ca_state);
     sample.is_app_limited = rate.is_app_limited;
     sample.is_ack_delayed = outcome.is_ack_delayed;
     sample.has_sack = has_sack;
     sample.is_reordering = m_board.IsReordering();
-    sample.is_cwnd_limited = m_facts.slow_start_by_flight ? IsWindowUsed() : m_board.Una() <= m_cwnd_limited_until;
-    if (m_wants_flights) [[unlikely]]
+    const cc_state& state = m_controller.State();
+    sample.is_cwnd_limited = m_validation.MayRise(m_board.Una(), state.cwnd_pkts, state.ssthresh_pkts);
+    if (m_wants_tx_states) [[unlikely]]
     {
-        FillFlight(sample, rate);
+        FillTxState(sample, rate);
     }
 
     m_controller.OnAck(sample);
-    if (m_controller.State().mark_app_limited)
+    if (state.mark_app_limited)
     {
         m_board.MarkAppLimited();
     }
@@ -761,26 +675,26 @@ TcpSender<Controller>::RunController(const AckOutcome& outcome,
 /** What was in flight when the sampled segment left, and what has become of it. */
 template <class Controller>
 void
-TcpSender<Controller>::FillFlight(cc_sample& sample, const RateSample& rate) const
+TcpSender<Controller>::FillTxState(cc_sample& sample, const RateSample& rate) const
 {
     const bool has_flight = rate.at_send.in_flight_pkts > 0;
     sample.tx_in_flight_pkts = rate.at_send.in_flight_pkts;
     sample.lost_since_pkts = has_flight ? static_cast<uint32_t>(m_board.LostTotal() - rate.at_send.lost_pkts) : 0;
     sample.delivered_ce_pkts = has_flight ? static_cast<uint32_t>(m_board.MarkedTotal() - rate.at_send.ce_pkts) : 0;
     sample.total_ce_pkts = m_board.MarkedTotal();
-    sample.is_ece = m_has_echo;
-    sample.is_acking_tlp = m_is_acking_probe;
+    sample.is_ece = m_ece;
+    sample.is_acking_tlp = m_probe.IsAcked();
 }
 
 /** The rule for a packet more below ssthresh changed with Linux 6.0 (RFC 6937bis). */
 template <class Controller>
 void
-TcpSender<Controller>::ReduceWindow(const AckOutcome& outcome, uint32_t newly_lost, bool lost_again)
+TcpSender<Controller>::ReduceWindow(const AckOutcome& outcome, uint32_t newly_lost, bool lost_retransmit)
 {
     const bool makes_up = m_facts.prr == prr_choice::una_advanced;
     const bool makes_progress = makes_up
                                     ? outcome.UnaAdvanced() && newly_lost == 0
-                                    : outcome.retransmission_acked && !lost_again;
+                                    : outcome.retransmission_acked && !lost_retransmit;
     m_reduction.OnAck(outcome.acked_pkts, m_board.InFlight(), m_controller.State().ssthresh_pkts, makes_progress, makes_up);
 }
 
@@ -788,7 +702,7 @@ TcpSender<Controller>::ReduceWindow(const AckOutcome& outcome, uint32_t newly_lo
 
 template <class Controller>
 void
-TcpSender<Controller>::EnterRecovery(bool has_echo)
+TcpSender<Controller>::EnterRecovery(bool ece)
 {
     if (!m_board.HasRetransmissions())
     {
@@ -796,16 +710,9 @@ TcpSender<Controller>::EnterRecovery(bool has_echo)
     }
     m_recovery_point = m_board.Next();
     BeginUndo();
-    m_frto_new_ns = NEVER_NS;
-    if (m_ca_state != CC_CA_CWR)
-    {
-        m_reports_reduction = true;
-        m_undo_restores = !has_echo;
-    }
-    else
-    {
-        m_undo_restores = false; // the window was reduced for an echo
-    }
+    m_frto.StopNewData();
+    m_undo.SetRestoresWindow(m_ca_state != CC_CA_CWR && !ece);
+    m_reports_reduction = m_reports_reduction || m_ca_state != CC_CA_CWR;
     ChangeLossState(CC_CA_RECOVERY);
 }
 
@@ -816,7 +723,7 @@ TcpSender<Controller>::EnterCwr()
 {
     m_recovery_point = m_board.Next();
     m_undo.End();
-    m_probe_until = NONE;
+    m_probe.Forget();
     m_reports_reduction = true;
     ChangeLossState(CC_CA_CWR);
 }
@@ -843,7 +750,7 @@ TcpSender<Controller>::ChangeLossState(cc_ca_state state)
     m_ca_state = state;
     if (state != CC_CA_OPEN && state != CC_CA_CWR)
     {
-        m_probe_deadline_ns = NEVER_NS; // RACK has what it needs
+        m_probe.Disarm(); // RACK has what it needs
     }
     m_controller.OnLossState(state, m_board.InFlight());
     if (!is_reducing)
@@ -861,12 +768,11 @@ template <class Controller>
 void
 TcpSender<Controller>::BeginUndo()
 {
-    const bool probe_is_out = m_probe_until != NONE && m_probe_is_retransmission;
     if (m_facts.undo)
     {
-        m_undo.Begin(m_board.Una(), m_board.RetransOut() + probe_is_out);
+        m_undo.Begin(m_board.Una(), m_board.RetransOut() + m_probe.IsRetransmissionOut());
     }
-    m_probe_until = NONE; // the episode does what the probe would
+    m_probe.Forget(); // the episode does what the probe would
 }
 
 /** The recovery is over: it is undone if it was not needed (tcp_try_undo_recovery). */
@@ -931,7 +837,7 @@ template <class Controller>
 void
 TcpSender<Controller>::UndoLoss()
 {
-    m_frto = false;
+    m_frto.End();
     m_timeouts_in_row = 0;
     m_board.UnmarkLost();
     Undo();
@@ -942,7 +848,7 @@ template <class Controller>
 void
 TcpSender<Controller>::Undo()
 {
-    if (m_undo_restores)
+    if (m_undo.RestoresWindow())
     {
         m_controller.OnUndo();
         m_reports_reduction = false;
@@ -958,11 +864,12 @@ template <class Controller>
 ToSend
 TcpSender<Controller>::Next(uint64_t new_pkts, int64_t now_ns)
 {
-    if (m_burst_left_pkts > 0)
+    if (m_pacing.IsInBurst())
     {
-        return m_burst_again == NONE ? ToSend{ToSend::Kind::NEW} : ToSend{ToSend::Kind::AGAIN, m_burst_again + m_burst_pkts};
+        const uint64_t retransmit = m_pacing.NextRetransmit();
+        return retransmit == BurstPacing::NONE ? ToSend{ToSend::Kind::NEW} : ToSend{ToSend::Kind::RETRANSMIT, retransmit};
     }
-    m_pacing_deadline_ns = NEVER_NS;
+    m_pacing.AwaitNothing();
     m_waits_for_ack = false;
     if (m_sends_at_once)
     {
@@ -974,21 +881,22 @@ TcpSender<Controller>::Next(uint64_t new_pkts, int64_t now_ns)
         CheckIdle(now_ns);
     }
     const uint32_t window_pkts = WindowPkts();
-    if (m_frto_new_ns != NEVER_NS) [[unlikely]]
+    if (m_frto.SendsNewData()) [[unlikely]]
     {
-        GoOnWithFrto(window_pkts, now_ns);
+        const bool is_held_back = m_board.InFlight() >= window_pkts || m_pacing.HoldsBack(now_ns);
+        m_frto.BeforeSending(is_held_back, m_board.Next() > m_recovery_point, IsPaced(), now_ns);
     }
     if (m_board.InFlight() >= window_pkts)
     {
-        m_cwnd_limited_until = m_board.Next();
+        m_validation.OnFull(m_board.Next());
         return {};
     }
-    if (now_ns < m_next_send_ns)
+    if (m_pacing.HoldsBack(now_ns))
     {
-        m_pacing_deadline_ns = m_next_send_ns;
+        m_pacing.Await();
         return {};
     }
-    if (m_frto_new_ns != NEVER_NS)
+    if (m_frto.SendsNewData()) [[unlikely]]
     {
         if (new_pkts > 0)
         {
@@ -998,11 +906,11 @@ TcpSender<Controller>::Next(uint64_t new_pkts, int64_t now_ns)
         {
             return {}; // the next ACK decides
         }
-        EndFrto(); // there is no new data to test with
+        m_frto.End(); // there is no new data to test with
     }
     if (const auto lost = m_board.NextLost())
     {
-        return BeginAgain(*lost, window_pkts - m_board.InFlight());
+        return BeginRetransmit(*lost, window_pkts - m_board.InFlight());
     }
     return new_pkts > 0 ? BeginNew(new_pkts, window_pkts, now_ns) : ToSend{};
 }
@@ -1017,8 +925,7 @@ TcpSender<Controller>::CheckIdle(int64_t now_ns)
     {
         m_controller.OnIdle(Us(idle_ns), Us(RtoNs()));
         m_last_sent_ns = now_ns; // once a pause
-        m_window_stamp_ns = now_ns;
-        m_used_pkts = 0;
+        m_validation.OnUsed(now_ns);
     }
 }
 
@@ -1027,17 +934,19 @@ template <class Controller>
 ToSend
 TcpSender<Controller>::NextAtOnce(uint64_t new_pkts)
 {
-    m_is_past_pacing = true;
-    m_burst_left_pkts = 1;
     if (const auto lost = m_board.NextLost())
     {
-        m_burst_again = *lost;
-        return {ToSend::Kind::AGAIN, *lost};
+        m_pacing.PassPacing();
+        m_pacing.BeginRetransmit(*lost, 1);
+        return {ToSend::Kind::RETRANSMIT, *lost};
     }
-    m_burst_again = NONE;
-    m_burst_left_pkts = new_pkts > 0;
-    m_is_past_pacing = new_pkts > 0;
-    return new_pkts > 0 ? ToSend{ToSend::Kind::NEW} : ToSend{};
+    if (new_pkts == 0)
+    {
+        return {};
+    }
+    m_pacing.PassPacing();
+    m_pacing.BeginNew(1);
+    return {ToSend::Kind::NEW};
 }
 
 /** A burst of new data, unless it is better to wait until the window allows a larger one. */
@@ -1045,10 +954,9 @@ template <class Controller>
 ToSend
 TcpSender<Controller>::BeginNew(uint64_t new_pkts, uint32_t window_pkts, int64_t now_ns)
 {
-    m_burst_again = NONE;
-    if (m_gso_max_segs == 1)
+    if (m_pacing.IsOfSingles())
     {
-        m_burst_left_pkts = 1;
+        m_pacing.BeginNew(1);
         return {ToSend::Kind::NEW};
     }
     const uint32_t burst_pkts = BurstPkts();
@@ -1056,23 +964,22 @@ TcpSender<Controller>::BeginNew(uint64_t new_pkts, uint32_t window_pkts, int64_t
     if (room_pkts < burst_pkts && WaitsForAck(new_pkts, burst_pkts, window_pkts, now_ns))
     {
         m_waits_for_ack = true;
-        m_cwnd_limited_until = m_board.Next();
+        m_validation.OnFull(m_board.Next());
         return {};
     }
     // Two bursts in the network at least (tcp_cwnd_test).
     const uint32_t allowed_pkts = std::min({burst_pkts, room_pkts, std::max(window_pkts / 2, 1U)});
-    m_burst_left_pkts = static_cast<uint32_t>(std::min<uint64_t>(allowed_pkts, new_pkts));
+    m_pacing.BeginNew(static_cast<uint32_t>(std::min<uint64_t>(allowed_pkts, new_pkts)));
     return {ToSend::Kind::NEW};
 }
 
 /** Lost segments that had left together leave together again (tcp_xmit_retransmit_queue). */
 template <class Controller>
 ToSend
-TcpSender<Controller>::BeginAgain(uint64_t serial, uint32_t room_pkts)
+TcpSender<Controller>::BeginRetransmit(uint64_t serial, uint32_t room_pkts)
 {
-    m_burst_again = serial;
-    m_burst_left_pkts = m_gso_max_segs == 1 ? 1 : m_board.LostTogether(serial, std::min(room_pkts, BurstPkts()));
-    return {ToSend::Kind::AGAIN, serial};
+    m_pacing.BeginRetransmit(serial, m_pacing.IsOfSingles() ? 1 : m_board.LostTogether(serial, std::min(room_pkts, BurstPkts())));
+    return {ToSend::Kind::RETRANSMIT, serial};
 }
 
 /** Linux's tcp_tso_should_defer. */
@@ -1082,7 +989,7 @@ TcpSender<Controller>::WaitsForAck(uint64_t new_pkts, uint32_t burst_pkts, uint3
 {
     const uint32_t room_pkts = window_pkts - m_board.InFlight();
     const bool fills_enough = new_pkts <= room_pkts || room_pkts >= burst_pkts || 3 * uint64_t{room_pkts} >= window_pkts;
-    const bool is_recent = now_ns - m_next_send_ns <= DEFERRAL_NS;
+    const bool is_recent = now_ns - m_pacing.NextSendNs() <= DEFERRAL_NS;
     if (m_facts.tso_deferral == tso_deferral_choice::none || m_ca_state >= CC_CA_RECOVERY || fills_enough || !is_recent || m_board.Empty())
     {
         return false;
@@ -1093,25 +1000,11 @@ TcpSender<Controller>::WaitsForAck(uint64_t new_pkts, uint32_t burst_pkts, uint3
     return until_ack_ns <= (m_facts.tso_deferral == tso_deferral_choice::one_ms ? std::min(soon_ns, DEFERRAL_NS) : soon_ns);
 }
 
-/** Data of 1/1024 s at the pacing rate, and more on a short path, in segments (tcp_tso_autosize). */
 template <class Controller>
 uint32_t
 TcpSender<Controller>::BurstPkts() const
 {
-    const uint64_t pacing_Bps = PacingBps();
-    uint64_t bytes = pacing_Bps >> MS_SHIFT;
-    if (m_facts.tso_by_rtt && m_board.MinRttNs() >= 0)
-    {
-        bytes += uint64_t{CC_GSO_MAX_BYTES} >> std::min<int64_t>(m_board.MinRttNs() / 1000 >> RTT_LOG_US, 63);
-    }
-    const bool may_be_one = !m_controller.IsLossBased() && pacing_Bps < LONE_SEGMENT_Bps;
-    const auto least_pkts = m_controller.IsLossBased() ? static_cast<uint64_t>(m_facts.min_tso_segs) : 2; // bbr_min_tso_segs
-    uint64_t pkts = may_be_one && bytes < 2 * uint64_t{m_mss_bytes} ? 1 : least_pkts;
-    if (bytes >= 3 * uint64_t{m_mss_bytes}) // a division less where rates are low
-    {
-        pkts = std::max<uint64_t>(std::min<uint64_t>(bytes, CC_GSO_MAX_BYTES) / m_mss_bytes, pkts);
-    }
-    return static_cast<uint32_t>(std::min<uint64_t>(pkts, m_gso_max_segs));
+    return m_pacing.SizePkts(PacingBps(), m_board.MinRttNs());
 }
 
 /** The controller's own rate, or twice its window in a round trip, 1.2 times it near ssthresh (tcp_update_pacing_rate). */
@@ -1131,28 +1024,27 @@ TcpSender<Controller>::PacingBps() const
 
 template <class Controller>
 inline void
-TcpSender<Controller>::NoteNew(uint32_t payload_bytes, bool is_runt, int64_t now_ns)
+TcpSender<Controller>::OnNewSent(uint32_t payload_bytes, bool is_runt, int64_t now_ns)
 {
     if (m_board.InFlight() == 0)
     {
         m_controller.OnRestart(Us(now_ns), m_board.IsAppLimited());
     }
-    m_board.Sent(is_runt, m_burst_pkts > 0, now_ns);
+    m_board.Sent(is_runt, m_pacing.HasBegun(), now_ns);
     NoteTransmission(payload_bytes, now_ns);
     if (m_board.PacketsOut() == 1)
     {
-        m_head_timeout_ns = now_ns + RtoNs();
+        m_probe.OnHead(now_ns + RtoNs());
     }
     if (!IsInBurst())
     {
-        const bool is_limited = m_facts.head_limits_probe && m_head_timeout_ns > now_ns;
-        ArmProbe(now_ns, (is_limited ? m_head_timeout_ns : m_rto_deadline_ns) - now_ns);
+        ArmProbe(now_ns, m_probe.LatestDeadlineNs(m_rto_deadline_ns, now_ns) - now_ns);
     }
 }
 
 template <class Controller>
 void
-TcpSender<Controller>::NoteAgain(uint64_t serial, uint32_t payload_bytes, int64_t now_ns)
+TcpSender<Controller>::OnRetransmitted(uint64_t serial, uint32_t payload_bytes, int64_t now_ns)
 {
     if (m_board.InFlight() == 0)
     {
@@ -1177,15 +1069,9 @@ TcpSender<Controller>::NoteTransmission(uint32_t payload_bytes, int64_t now_ns)
     ++m_totals.sent_pkts;
     m_last_sent_ns = now_ns;
     m_reduction.NoteSent();
-    m_burst_bytes += payload_bytes;
-    ++m_burst_pkts;
-    if (m_burst_left_pkts <= 1) // 0: a probe
+    if (m_pacing.OnSent(payload_bytes))
     {
         EndBurst(now_ns);
-    }
-    else
-    {
-        --m_burst_left_pkts;
     }
     if (m_rto_deadline_ns == NEVER_NS)
     {
@@ -1193,56 +1079,22 @@ TcpSender<Controller>::NoteTransmission(uint32_t payload_bytes, int64_t now_ns)
     }
 }
 
-/** Sets when the next burst may leave: pacing counts payload, before Linux 4.20 headers too, and fq then Ethernet frames. */
 template <class Controller>
 void
 TcpSender<Controller>::EndBurst(int64_t now_ns)
 {
-    if (std::exchange(m_is_past_pacing, false) && now_ns < m_next_send_ns)
-    {
-        m_burst_left_pkts = m_burst_pkts = 0;
-        m_burst_bytes = 0;
-        return; // the gap that runs already is not extended
-    }
-    const int64_t late_ns = std::max<int64_t>(now_ns - m_next_send_ns, 0);
-    m_next_send_ns = std::max(m_next_send_ns, now_ns);
-    // fq paces every controller, TCP itself those that ask for it.
-    const uint64_t pacing_Bps = m_facts.pacing == pacing_choice::fq ? PacingBps() : m_controller.State().pacing_Bps;
-    if (m_is_paced && pacing_Bps != UINT64_MAX && m_totals.sent_pkts >= m_unpaced_pkts)
-    {
-        const uint64_t header_bytes = std::max(m_paced_header_bytes, m_controller.State().pacing_overhead_bytes);
-        const uint64_t bytes = m_burst_bytes + m_burst_pkts * header_bytes;
-        auto gap_ns = static_cast<int64_t>(bytes * 1'000'000'000 / pacing_Bps);
-        if (late_ns > 0 && m_facts.pacing_credit)
-        {
-            gap_ns -= std::min(gap_ns / 2, late_ns);
-        }
-        m_next_send_ns += gap_ns;
-    }
-    m_burst_left_pkts = 0;
-    m_burst_pkts = 0;
-    m_burst_bytes = 0;
+    const cc_state& state = m_controller.State();
+    m_pacing.End(m_pacing.IsByFq() ? PacingBps() : state.pacing_Bps, state.pacing_overhead_bytes, m_totals.sent_pkts, now_ns);
 }
 
 /** The limit that Linux names after tcp_write_xmit: the receive window, or the send buffer (tcp_cwnd_validate). */
 template <class Controller>
 void
-TcpSender<Controller>::NoteQuiet(bool has_unsent, bool has_sent, bool writer_waits, int64_t now_ns)
+TcpSender<Controller>::ValidateCwnd(bool has_unsent, bool has_sent, bool writer_waits, int64_t now_ns)
 {
     const bool window_is_full = m_waits_for_ack || m_board.InFlight() >= WindowPkts();
-    if (ValidateWindow(has_unsent, window_is_full) && m_measures_use)
-    {
-        if (IsWindowUsed()) [[likely]]
-        {
-            m_used_pkts = 0;
-            m_window_stamp_ns = now_ns;
-        }
-        else
-        {
-            NoteUnused(writer_waits, now_ns);
-        }
-    }
-    if (has_unsent && (window_is_full || m_pacing_deadline_ns != NEVER_NS)) [[likely]]
+    MeasureCwndUse(has_unsent, window_is_full, writer_waits, now_ns);
+    if (has_unsent && (window_is_full || PacingDeadlineNs() != NEVER_NS)) [[likely]]
     {
         m_chrono.Change(SendState::BUSY, now_ns);
         return;
@@ -1264,71 +1116,25 @@ TcpSender<Controller>::NoteQuiet(bool has_unsent, bool has_sent, bool writer_wai
     m_chrono.Change(state, now_ns);
 }
 
-/**
- * Finds whether the window held back the new segments that left, or how many were out (tcp_cwnd_validate). Until Linux 5.10
- * the largest flight of a round trip told, and only when it left. False: there was nothing to find it by.
- */
+/** A window that is not used may fall to what was (tcp_cwnd_validate). */
 template <class Controller>
-inline bool
-TcpSender<Controller>::ValidateWindow(bool has_unsent, bool is_full)
+inline void
+TcpSender<Controller>::MeasureCwndUse(bool has_unsent, bool is_full, bool writer_waits, int64_t now_ns)
 {
-    const bool by_largest = m_facts.window_use == window_use_choice::largest;
-    const uint64_t next = m_board.Next();
-    const bool has_sent = next != m_validated_until;
-    const bool is_held = is_full && (has_unsent || has_sent);
-    m_validated_until = next;
-    if (is_held && !by_largest)
-    {
-        m_is_cwnd_limited = true;
-    }
-    else if (!has_sent)
-    {
-        return false;
-    }
-    else if (m_board.Una() >= m_flight_until || (m_board.PacketsOut() > m_flight_pkts && (!m_is_cwnd_limited || by_largest)))
-    {
-        m_is_cwnd_limited = is_held;
-    }
-    else
-    {
-        return true;
-    }
-    m_flight_pkts = m_board.PacketsOut();
-    m_flight_until = next;
-    return true;
-}
-
-/** The window was not used: if for a timeout, it falls halfway to what was in flight (tcp_cwnd_application_limited). */
-template <class Controller>
-void
-TcpSender<Controller>::NoteUnused(bool writer_waits, int64_t now_ns)
-{
-    m_used_pkts = std::max(m_used_pkts, m_board.PacketsOut());
-    if (!m_facts.slow_start_after_idle || now_ns - m_window_stamp_ns < RtoNs())
+    const CwndValidation::Out out{m_board.Una(), m_board.Next(), m_board.PacketsOut()};
+    if (!m_validation.Validate(out, has_unsent, is_full) || !m_validation.MeasuresUse())
     {
         return;
     }
-    if (m_ca_state == CC_CA_OPEN && !writer_waits)
-    {
-        m_controller.OnUnused(m_used_pkts);
-        m_used_pkts = 0;
-    }
-    m_window_stamp_ns = now_ns;
-}
-
-/** Whether ACKs may raise the window: in slow start to twice the largest flight (tcp_is_cwnd_limited). */
-template <class Controller>
-inline bool
-TcpSender<Controller>::IsWindowUsed() const
-{
     const cc_state& state = m_controller.State();
-    const bool by_largest = m_facts.window_use == window_use_choice::largest;
-    if (m_is_cwnd_limited && !by_largest)
+    if (m_validation.IsUsed(state.cwnd_pkts, state.ssthresh_pkts)) [[likely]]
     {
-        return true;
+        m_validation.OnUsed(now_ns);
     }
-    const bool is_slow_start = state.cwnd_pkts < state.ssthresh_pkts;
-    return is_slow_start ? state.cwnd_pkts < 2 * uint64_t{m_flight_pkts} : m_is_cwnd_limited;
+    else if (const auto used_pkts = m_validation.OnCwndUnderused(out.packets, m_ca_state == CC_CA_OPEN && !writer_waits, RtoNs(), now_ns))
+    {
+        m_controller.OnCwndUnderused(*used_pkts);
+    }
 }
 
 template <class Controller>
@@ -1347,10 +1153,10 @@ template <class Controller>
 bool
 TcpSender<Controller>::OnTimer(int64_t now_ns)
 {
-    if (now_ns >= m_probe_deadline_ns)
+    if (IsProbeDue(now_ns))
     {
-        m_probe_deadline_ns = NEVER_NS;
-        if (m_probe_until == NONE)
+        m_probe.Disarm();
+        if (!m_probe.IsOut())
         {
             return true;
         }
@@ -1387,12 +1193,11 @@ TcpSender<Controller>::Timeout(int64_t now_ns)
     if (is_new_episode || made_progress)
     {
         BeginUndo();
-        m_undo_restores = m_ca_state != CC_CA_CWR;
+        m_undo.SetRestoresWindow(m_ca_state != CC_CA_CWR);
     }
     m_reports_reduction = true;
-    m_frto = m_facts.undo && (is_new_episode || m_timeouts_in_row > 0);
-    m_frto_new_ns = NEVER_NS;
-    m_probe_deadline_ns = NEVER_NS;
+    m_frto.Begin(m_facts.undo && (is_new_episode || m_timeouts_in_row > 0));
+    m_probe.Disarm();
     if (m_ca_state <= CC_CA_DISORDER)
     {
         m_board.DoubtReordering();
@@ -1402,30 +1207,28 @@ TcpSender<Controller>::Timeout(int64_t now_ns)
     m_recovery_point = m_board.Next();
     m_ca_state = CC_CA_LOSS;
     m_reduction.End();
-    m_window_stamp_ns = now_ns;
+    m_validation.OnCwndChanged(now_ns);
     m_controller.OnRto(is_new_episode || made_progress, prior_in_flight, m_board.InFlight(), m_board.LostTotal());
     m_rtt.BackOff();
     ++m_timeouts_in_row;
-    m_next_send_ns = now_ns; // the head leaves at once, regardless of pacing
+    m_pacing.Restart(now_ns); // the head leaves at once, regardless of pacing
     m_timeout_sends = true;
     ArmRto(now_ns);
 }
 
 template <class Controller>
 void
-TcpSender<Controller>::NoteProbe(bool is_retransmission, uint32_t payload_bytes, int64_t now_ns)
+TcpSender<Controller>::OnProbeSent(bool is_retransmission, uint32_t payload_bytes, int64_t now_ns)
 {
+    const bool is_app_limited = is_retransmission && m_board.At(m_board.Next() - 1).app_limited != 0;
     if (is_retransmission)
     {
-        m_probe_app_limited = m_board.At(m_board.Next() - 1).app_limited != 0;
         m_board.Probed(now_ns);
         ++m_totals.retransmitted_pkts;
         NoteTransmission(payload_bytes, now_ns);
     }
     ++m_totals.probe_count;
-    m_probe_until = m_board.Next();
-    m_probe_is_retransmission = is_retransmission;
-    m_probe_deadline_ns = NEVER_NS;
+    m_probe.OnSent(m_board.Next(), is_retransmission, is_app_limited);
     ArmRto(now_ns);
 }
 
@@ -1441,7 +1244,7 @@ template <class Controller>
 int64_t
 TcpSender<Controller>::TimerStartNs(int64_t now_ns) const
 {
-    const int64_t held_back_ns = m_facts.pacing_delays_timers ? std::max<int64_t>(m_next_send_ns - now_ns, 0) : 0;
+    const int64_t held_back_ns = m_facts.pacing_delays_timers ? m_pacing.WaitNs(now_ns) : 0;
     return now_ns + held_back_ns / JIFFY_NS * JIFFY_NS;
 }
 
@@ -1462,15 +1265,12 @@ template <class Controller>
 void
 TcpSender<Controller>::ArmProbe(int64_t now_ns, int64_t longest_ns)
 {
-    m_probe_deadline_ns = NEVER_NS;
-    if (!m_facts.tail_loss_probe || m_board.Empty() || (m_ca_state != CC_CA_OPEN && m_ca_state != CC_CA_CWR))
+    m_probe.Disarm();
+    if (!m_probe.IsOn() || m_board.Empty() || (m_ca_state != CC_CA_OPEN && m_ca_state != CC_CA_CWR))
     {
         return;
     }
-    // A lone packet may wait for the receiver's delayed-ACK timer.
-    const int64_t slack_ns = m_board.PacketsOut() == 1 ? RTO_MIN_NS : TIMER_SLACK_NS;
-    const int64_t wait_ns = m_rtt.HasSample() ? 2 * SrttNs() + slack_ns : RttEstimator::RTO_INITIAL_NS;
-    m_probe_deadline_ns = TimerStartNs(now_ns) + std::min(wait_ns, longest_ns);
+    m_probe.Arm(TimerStartNs(now_ns) + std::min(TailLossProbe::WaitNs(m_rtt, m_board.PacketsOut()), longest_ns));
 }
 
 } // namespace bbrgym

@@ -4,7 +4,7 @@
 //
 //   D-SACK   each retransmission was reported as a duplicate (RFC 2883)
 //   Eifel    the ACK answers a segment that left before the first retransmission (RFC 3522): by the echo of its
-//            timestamp, or because nothing was sent again yet
+//            timestamp, or because nothing was retransmitted yet
 #ifndef BBRGYM_TCP_UNDO_HPP
 #define BBRGYM_TCP_UNDO_HPP
 
@@ -20,13 +20,16 @@ namespace bbrgym
 class UndoState
 {
   public:
-    /** An episode begins at `una`; of what was sent again before, `out_pkts` may still be reported as duplicates. */
+    /** An episode begins at `una`; of what was retransmitted before, `out_pkts` may still be reported as duplicates. */
     void Begin(uint64_t una, uint32_t out_pkts)
     {
         m_marker = una;
         m_retransmissions = out_pkts > 0 ? int64_t{out_pkts} : -1;
     }
     void End() { m_marker = NONE; }
+    /** Whether an undo restores the window; not if it was reduced for an echo, which is not undone. */
+    void SetRestoresWindow(bool restores) { m_restores_window = restores; }
+    bool RestoresWindow() const { return m_restores_window; }
     bool IsOn() const { return m_marker != NONE; }
 
     void OnRetransmitted(int64_t now_ns)
@@ -64,6 +67,7 @@ class UndoState
     uint64_t m_marker = NONE;         ///< what was unacknowledged when the episode began (undo_marker); NONE: nothing to undo
     int64_t m_retransmissions = 0;    ///< of the episode, not yet reported as duplicates; -1: none was made (undo_retrans)
     int64_t m_first_ms = NO_TIMESTAMP; ///< when the first one left that is still on the scoreboard (retrans_stamp)
+    bool m_restores_window = true;
 };
 
 } // namespace bbrgym

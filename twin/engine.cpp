@@ -20,7 +20,7 @@ constexpr uint32_t SYN_TRIES = 20;
 constexpr uint64_t FIRST_WINDOW_BYTES = 65'535; // a SYN-ACK's window is not scaled (RFC 7323, 2.2)
 constexpr uint64_t MIN_BACKLOG_PKTS = 64;
 constexpr uint64_t EVERYTHING = uint64_t{1} << 40; // more segments than any buffer takes
-constexpr uint64_t EVENTS_BETWEEN_LOOKS = 1024; // some tenths of a millisecond
+constexpr uint64_t EVENTS_BETWEEN_STOP_CHECKS = 1024; // some tenths of a millisecond
 constexpr int64_t MAX_TURN_NS = 10'000'000;    // so that a turn's packets stay in the caches
 constexpr double SAME_BEAT_NS = 10'000;        // more than the events that are scheduled at once
 constexpr std::size_t MIN_RESERVED_PKTS = 16;
@@ -28,7 +28,7 @@ constexpr std::size_t MAX_RESERVED_PKTS = 4096; // beyond it memory is allocated
 
 /** Outside the loop over events, which is to stay small. */
 [[gnu::noinline]] void
-Look(StopCheck* stop)
+ThrowIfStopped(StopCheck* stop)
 {
     if (stop && stop->ShouldStop())
     {
@@ -45,7 +45,7 @@ IsDue(int64_t& event_ns, int64_t now_ns)
     return is_due;
 }
 
-/** Packets that a flow can have in the network, and as many again SACKed or waiting to be sent again. */
+/** Packets that a flow can have in the network, and as many again SACKed or waiting to be retransmitted. */
 std::size_t
 ReservedPkts(const Scenario& scenario)
 {
@@ -103,7 +103,7 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
     m_senders.Reset(m_scenario->flows.size() * BUSY_SENDER_SOURCES);
     m_arrivals.Reset(m_scenario->flows.size());
     m_receivers.Reset(ReceiversLeaves());
-    m_moments.Reset(0);
+    m_global_events.Reset(0);
     m_server_order = 0;
     m_takes_turns = m_may_take_turns && !HaveCommonBeat(*m_scenario) && !HasTransfers(*m_scenario);
     m_turn_ns = m_takes_turns ? MAX_TURN_NS : 0;
@@ -129,7 +129,7 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
     {
         PrepareFlow(flow, seed);
     }
-    m_tunables.Show(tables.tunables);
+    m_tunables.WriteTo(tables.tunables);
     m_measurement.TakeInterval(*this, tables.flow_stats, tables.link_stats);
 }
 
@@ -159,9 +159,9 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     std::swap(fresh.sender, state.sender);
     std::swap(fresh.receiver, state.receiver);
     std::swap(fresh.access, state.access);
-    std::swap(fresh.way_back, state.way_back);
-    std::swap(fresh.way_back_blocks, state.way_back_blocks);
-    std::swap(fresh.way_back_windows, state.way_back_windows);
+    std::swap(fresh.return_path, state.return_path);
+    std::swap(fresh.return_path_blocks, state.return_path_blocks);
+    std::swap(fresh.return_path_windows, state.return_path_windows);
     std::swap(fresh.trace, state.trace);
     state = std::move(fresh);
     state.sender.Reset(ReservedPkts(*m_scenario));
@@ -170,9 +170,9 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     state.receiver.Reset(spec.stack.socket, m_scenario->mss_bytes);
     state.send_buffer.Reset(spec.stack.socket, m_scenario->mss_bytes, !state.sender.GetController().IsLossBased(), m_buffer_pkts);
     state.access.clear();
-    state.way_back.clear();
-    state.way_back_blocks.clear();
-    state.way_back_windows.clear();
+    state.return_path.clear();
+    state.return_path_blocks.clear();
+    state.return_path_windows.clear();
     state.trace.clear();
     state.write_times.emplace(spec, m_scenario->mss_bytes, seed);
 
@@ -181,7 +181,7 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     state.access_ns = delays.access_ns;
     state.return_ns = delays.return_ns;
     m_turn_ns = std::min(m_turn_ns, delays.return_ns);
-    PutMoment(spec.start_ns, SourceOf(flow, LIFE));
+    PutGlobalEvent(spec.start_ns, SourceOf(flow, LIFE));
 }
 
 /** The link's changes and the warm-up's end, by time; at the same time the warm-up ends first. */
@@ -195,8 +195,8 @@ Engine::PrepareScript()
     std::rotate(m_script.begin(), m_script.end() - 1, m_script.end());
     std::ranges::stable_sort(m_script, {}, time_ns);
     m_script_at = 0;
-    m_script_number = Order(MOMENTS, SCRIPT) >> Event::SOURCE_BITS;
-    m_last_numbers[m_takes_turns ? std::size_t{MOMENTS} : 0] += m_script.size();
+    m_script_number = Order(GLOBAL, SCRIPT) >> Event::SOURCE_BITS;
+    m_last_numbers[m_takes_turns ? std::size_t{GLOBAL} : 0] += m_script.size();
     PutNextOfScript();
 }
 
@@ -207,7 +207,7 @@ Engine::PutNextOfScript()
     const auto& changes = m_scenario->link.changes;
     const std::size_t index = m_script[m_script_at];
     const int64_t time_ns = index < changes.size() ? changes[index].at_ns : m_scenario->warmup_ns;
-    m_moments.AddSeldom({time_ns, (m_script_number + m_script_at) << Event::SOURCE_BITS | SCRIPT});
+    m_global_events.AddSeldom({time_ns, (m_script_number + m_script_at) << Event::SOURCE_BITS | SCRIPT});
 }
 
 void
@@ -259,16 +259,16 @@ Engine::RunUntil(int64_t end_ns, StopCheck* stop)
 {
     for (;;)
     {
-        const Event moment = m_moments.First();
-        RunBefore(std::min(moment, Event{end_ns + 1, 0}), stop);
-        if (moment.time_ns > end_ns)
+        const Event global = m_global_events.First();
+        RunBefore(std::min(global, Event{end_ns + 1, 0}), stop);
+        if (global.time_ns > end_ns)
         {
             break;
         }
-        m_now_ns = moment.time_ns;
+        m_now_ns = global.time_ns;
         ++m_event_count;
-        m_moments.RemoveSeldom();
-        HandleMoment(moment.Source());
+        m_global_events.RemoveSeldom();
+        HandleGlobalEvent(global.Source());
     }
     m_now_ns = end_ns;
 }
@@ -277,7 +277,7 @@ Engine::RunUntil(int64_t end_ns, StopCheck* stop)
 void
 Engine::RunBefore(const Event& bound, StopCheck* stop)
 {
-    uint64_t look_at = m_event_count + EVENTS_BETWEEN_LOOKS;
+    uint64_t check_at = m_event_count + EVENTS_BETWEEN_STOP_CHECKS;
     for (;;)
     {
         const Event first = std::min({m_senders.First(), m_arrivals.First(), NextService(), NextOnLink(), m_receivers.First()});
@@ -290,10 +290,10 @@ Engine::RunBefore(const Event& bound, StopCheck* stop)
         RunSenders(end);
         RunBottleneck(end);
         RunReceivers(end);
-        if (m_event_count >= look_at) [[unlikely]]
+        if (m_event_count >= check_at) [[unlikely]]
         {
-            look_at = m_event_count + EVENTS_BETWEEN_LOOKS;
-            Look(stop);
+            check_at = m_event_count + EVENTS_BETWEEN_STOP_CHECKS;
+            ThrowIfStopped(stop);
         }
     }
 }
@@ -339,7 +339,7 @@ Engine::RunReceivers(const Event& bound)
         if (arrival < std::min(other, bound)) [[likely]]
         {
             Begin(arrival);
-            TakeFromLink();
+            DeliverFromLink();
         }
         else if (other < bound)
         {
@@ -354,7 +354,7 @@ Engine::RunReceivers(const Event& bound)
 }
 
 void
-Engine::HandleMoment(uint32_t source)
+Engine::HandleGlobalEvent(uint32_t source)
 {
     if (source == SCRIPT)
     {
@@ -372,7 +372,7 @@ Engine::HandleReceiver(const Event& event)
     const uint32_t source = event.Source();
     if (source == LATE)
     {
-        TakeLate();
+        DeliverLate();
     }
     else if (source == GATE)
     {
@@ -399,7 +399,7 @@ Engine::HandleSender(uint32_t source)
         SendNow(flow);
         return;
     }
-    if (kind == WAY_BACK)
+    if (kind == RETURN_PATH)
     {
         ReachSender(flow);
         return;
@@ -456,7 +456,7 @@ Engine::ReachQueue(FlowState& flow, Event arrival, const Event& bound)
         is_next = !flow.access.empty() && flow.access.front().order == next_order && flow.access.front().arrives_ns == m_now_ns;
         arrival.order = next_order;
     } while (is_next && arrival < std::min(NextService(), bound));
-    ShowPipe(flow.access, m_arrivals, flow.index);
+    SchedulePipe(flow.access, m_arrivals, flow.index);
 }
 
 void
@@ -474,14 +474,14 @@ Engine::PutOnLink(const QueuedPacket& packet, LinkDelay::Arrival arrival)
     if (arrival.is_overtaken) [[unlikely]]
     {
         m_late.push_back({packet.queued_ns.At(arrival.at_ns), Order(BOTTLENECK, LATE), packet.name});
-        ShowPipe(m_late, m_receivers, LATE_LEAF);
+        SchedulePipe(m_late, m_receivers, LATE_LEAF);
         return;
     }
     m_link.push_back({packet.queued_ns.At(arrival.at_ns), Order(BOTTLENECK, LINK), packet.name});
 }
 
 void
-Engine::TakeFromLink()
+Engine::DeliverFromLink()
 {
     const PacketName packet = m_link.front().name;
     const uint16_t timestamp = m_link.front().arrives_ns.Timestamp();
@@ -490,11 +490,11 @@ Engine::TakeFromLink()
 }
 
 void
-Engine::TakeLate()
+Engine::DeliverLate()
 {
     const PacketInPipe packet = m_late.front();
     m_late.pop_front();
-    ShowPipe(m_late, m_receivers, LATE_LEAF);
+    SchedulePipe(m_late, m_receivers, LATE_LEAF);
     ReachReceiver(packet.name, packet.arrives_ns.Timestamp());
 }
 
@@ -528,7 +528,7 @@ Engine::ReachReceiver(PacketName packet, uint16_t timestamp)
     {
         SendAck(flow);
     }
-    const TcpReceiver::Arrival arrival = flow.receiver.Take(packet.Serial(), m_now_ns, packet.Ecn());
+    const TcpReceiver::Arrival arrival = flow.receiver.OnSegment(packet.Serial(), m_now_ns, packet.Ecn());
     if (arrival.readable_pkts > 0)
     {
         const uint64_t readable_bytes = uint64_t{arrival.readable_pkts} * m_scenario->mss_bytes;
@@ -622,22 +622,22 @@ Engine::SendAck(FlowState& flow)
     const std::size_t count = flow.receiver.Acknowledge(blocks);
     for (std::size_t i = 0; i < count; ++i)
     {
-        flow.way_back_blocks.push_back(blocks[i]);
+        flow.return_path_blocks.push_back(blocks[i]);
     }
     uint64_t window_pkts = m_buffer_pkts;
     if (!flow.receiver.Window().IsAmple())
     {
         const uint64_t window_end = flow.receiver.Announce();
         window_pkts = window_end - flow.receiver.Next();
-        flow.way_back_windows.push_back(window_end);
+        flow.return_path_windows.push_back(window_end);
     }
-    const bool has_echo = flow.receiver.Echo();
+    const bool ece = flow.receiver.Echo();
     if (Log().IsOn()) [[unlikely]]
     {
-        const uint16_t flags = has_echo ? packet_flag::ece : 0;
+        const uint16_t flags = ece ? packet_flag::ece : 0;
         LogAck(PacketEvent::ack_sent, flow.index, flow.receiver.Next(), std::span(blocks.data(), count), window_pkts, flags);
     }
-    SendBack(flow, {flow.index, AckName(flow.receiver.Next(), PackTimestamp(flow.receiver.RecentMs()), has_echo, count)});
+    SendBack(flow, {flow.index, AckName(flow.receiver.Next(), PackTimestamp(flow.receiver.RecentMs()), ece, count)});
 }
 
 /** A packet leaves the receiver, unless the gate holds it. */
@@ -649,7 +649,7 @@ Engine::SendBack(FlowState& flow, HeldAck ack)
         HoldAtGate(ack);
         return;
     }
-    PutOnWayBack(flow, ack);
+    PutOnReturnPath(flow, ack);
 }
 
 void
@@ -669,25 +669,25 @@ void
 Engine::LeaveGate()
 {
     m_receivers.Clear(GATE_LEAF);
-    m_ack_gate.Release([this](const HeldAck& ack) { PutOnWayBack(m_flows[ack.flow], ack); });
+    m_ack_gate.Release([this](const HeldAck& ack) { PutOnReturnPath(m_flows[ack.flow], ack); });
 }
 
 inline void
-Engine::PutOnWayBack(FlowState& flow, HeldAck ack)
+Engine::PutOnReturnPath(FlowState& flow, HeldAck ack)
 {
-    flow.way_back.push_back({m_now_ns + flow.return_ns, Order(RECEIVERS, SourceOf(flow.index, WAY_BACK)), ack.name});
-    if (flow.way_back.size() == 1)
+    flow.return_path.push_back({m_now_ns + flow.return_ns, Order(RECEIVERS, SourceOf(flow.index, RETURN_PATH)), ack.name});
+    if (flow.return_path.size() == 1)
     {
-        m_senders.SetEarlier(LeafOf(flow.index, WAY_BACK), {flow.way_back.front().arrives_ns, flow.way_back.front().order});
+        m_senders.SetEarlier(LeafOf(flow.index, RETURN_PATH), {flow.return_path.front().arrives_ns, flow.return_path.front().order});
     }
 }
 
 void
 Engine::ReachSender(FlowState& flow)
 {
-    const AckName ack = flow.way_back.front().name;
-    flow.way_back.pop_front();
-    ShowPipe(flow.way_back, m_senders, LeafOf(flow.index, WAY_BACK));
+    const AckName ack = flow.return_path.front().name;
+    flow.return_path.pop_front();
+    SchedulePipe(flow.return_path, m_senders, LeafOf(flow.index, RETURN_PATH));
     const std::size_t block_count = ack.BlockCount();
     if (block_count == AckName::SYN_ACK_BLOCKS)
     {
@@ -701,16 +701,16 @@ Engine::ReachSender(FlowState& flow)
     std::array<SerialRange, MAX_SACK_BLOCKS> blocks;
     for (std::size_t i = 0; i < block_count; ++i)
     {
-        blocks[i] = flow.way_back_blocks.front();
-        flow.way_back_blocks.pop_front();
+        blocks[i] = flow.return_path_blocks.front();
+        flow.return_path_blocks.pop_front();
     }
     uint64_t window_pkts = m_buffer_pkts;
     if (!flow.receiver.Window().IsAmple())
     {
-        window_pkts = flow.way_back_windows.front() - ack.Una();
-        flow.way_back_windows.pop_front();
+        window_pkts = flow.return_path_windows.front() - ack.Una();
+        flow.return_path_windows.pop_front();
     }
-    TakeAck(flow, ack, std::span(blocks.data(), block_count), window_pkts);
+    OnAckArrived(flow, ack, std::span(blocks.data(), block_count), window_pkts);
 }
 
 // ---- the sender -----------------------------------------------------------------------------------------
@@ -762,14 +762,14 @@ Engine::FirstWindowPkts(const FlowState& flow) const
 }
 
 void
-Engine::TakeAck(FlowState& flow, AckName ack, std::span<const SerialRange> blocks, uint64_t window_pkts)
+Engine::OnAckArrived(FlowState& flow, AckName ack, std::span<const SerialRange> blocks, uint64_t window_pkts)
 {
     flow.window_pkts = window_pkts;
     if (flow.has_timestamps) [[unlikely]]
     {
-        flow.sender.TakeTimestamp(UnpackTimestampMs(ack.Timestamp(), m_now_ns));
+        flow.sender.OnTimestampEcho(UnpackTimestampMs(ack.Timestamp(), m_now_ns));
     }
-    const cc_sample& sample = flow.sender.OnAck(ack.Una(), blocks, m_now_ns, ack.HasEcho());
+    const cc_sample& sample = flow.sender.OnAck(ack.Una(), blocks, m_now_ns, ack.Ece());
     if (sample.rtt_us >= 0)
     {
         m_measurement.RttSample(flow.index, sample.rtt_us * 1000);
@@ -807,11 +807,11 @@ Engine::TrySend(FlowState& flow)
         {
             Emit(flow, next.serial);
             m_measurement.Sent(flow.index, true);
-            flow.sender.NoteAgain(next.serial, m_scenario->mss_bytes, m_now_ns);
+            flow.sender.OnRetransmitted(next.serial, m_scenario->mss_bytes, m_now_ns);
         }
     }
     const bool has_sent = flow.sender.Totals().sent_pkts > sent_before;
-    flow.sender.NoteQuiet(flow.HasUnsent(), has_sent, flow.is_running && flow.send_buffer.HasWaitingWriter(), m_now_ns);
+    flow.sender.ValidateCwnd(flow.HasUnsent(), has_sent, flow.is_running && flow.send_buffer.HasWaitingWriter(), m_now_ns);
     if (flow.sender.PacingDeadlineNs() != NEVER_NS)
     {
         ArmSend(flow, flow.sender.PacingDeadlineNs());
@@ -822,9 +822,9 @@ Engine::TrySend(FlowState& flow)
 inline void
 Engine::SendNew(FlowState& flow)
 {
-    Emit(flow, flow.sender.Board().Next(), flow.sender.TakeEcnBits());
+    Emit(flow, flow.sender.Board().Next(), flow.sender.EcnBitsToSend());
     m_measurement.Sent(flow.index, false);
-    flow.sender.NoteNew(m_scenario->mss_bytes, false, m_now_ns);
+    flow.sender.OnNewSent(m_scenario->mss_bytes, false, m_now_ns);
     if (flow.sender.Board().Next() >= flow.refills_from)
     {
         ArmApplication(flow, m_now_ns);
@@ -856,7 +856,7 @@ Engine::OnTimer(FlowState& flow)
             Emit(flow, flow.sender.Board().Next() - 1);
             m_measurement.Sent(flow.index, true);
         }
-        flow.sender.NoteProbe(!is_new, m_scenario->mss_bytes, m_now_ns);
+        flow.sender.OnProbeSent(!is_new, m_scenario->mss_bytes, m_now_ns);
     }
     TrySend(flow);
 }
@@ -921,7 +921,7 @@ Engine::StartOrStop(FlowState& flow)
         return;
     }
     flow.is_running = true;
-    PutMoment(spec.stop_ns, SourceOf(flow.index, LIFE));
+    PutGlobalEvent(spec.stop_ns, SourceOf(flow.index, LIFE));
     m_measurement.FlowStarted(flow.index, *this);
     SendSyn(flow);
     RunApplication(flow);
@@ -1004,7 +1004,7 @@ Engine::LoadOf(const FlowState& flow) const
 void
 Engine::Write(FlowState& flow, uint64_t pkts)
 {
-    const uint64_t taken = flow.send_buffer.Take(pkts, LoadOf(flow));
+    const uint64_t taken = flow.send_buffer.Accept(pkts, LoadOf(flow));
     if (taken == 0)
     {
         return;
@@ -1075,7 +1075,7 @@ Engine::LogDecision(FlowState& flow, AckName ack, std::span<const SerialRange> b
 {
     if (Log().IsOn())
     {
-        LogAck(PacketEvent::ack_arrived, flow.index, ack.Una(), blocks, flow.window_pkts, ack.HasEcho() ? packet_flag::ece : 0);
+        LogAck(PacketEvent::ack_arrived, flow.index, ack.Una(), blocks, flow.window_pkts, ack.Ece() ? packet_flag::ece : 0);
     }
     LogLosses(flow);
     const CcController& controller = flow.sender.GetController();
@@ -1131,34 +1131,34 @@ Engine::AckTrace(std::size_t flow) const
     return m_flows.at(flow).trace;
 }
 
-Census
+PacketCounts
 Engine::CountPackets(std::size_t flow) const
 {
     const FlowState& state = m_flows.at(flow);
-    Census census;
-    census.sent_pkts = state.sender.Totals().sent_pkts;
-    census.arrived_pkts = state.arrived_pkts;
-    census.dropped_pkts = m_measurement.DroppedPkts(flow);
+    PacketCounts counts;
+    counts.sent_pkts = state.sender.Totals().sent_pkts;
+    counts.arrived_pkts = state.arrived_pkts;
+    counts.dropped_pkts = m_measurement.DroppedPkts(flow);
     const auto is_data_of = [flow](const auto& packet) { return packet.name.Flow() == flow && packet.name.IsData(); };
     for (std::size_t i = 0; i < state.access.size(); ++i)
     {
-        census.in_access_pkts += is_data_of(state.access[i]);
+        counts.in_access_pkts += is_data_of(state.access[i]);
     }
     const Ring<QueuedPacket>& queued = m_bottleneck.Queue().PacketsWith(flow);
     for (std::size_t i = 0; i < queued.size(); ++i)
     {
-        census.queued_pkts += is_data_of(queued[i]);
+        counts.queued_pkts += is_data_of(queued[i]);
     }
-    census.queued_pkts += m_bottleneck.InService() != nullptr && is_data_of(*m_bottleneck.InService());
+    counts.queued_pkts += m_bottleneck.InService() != nullptr && is_data_of(*m_bottleneck.InService());
     for (std::size_t i = 0; i < m_link.size(); ++i)
     {
-        census.on_link_pkts += is_data_of(m_link[i]);
+        counts.on_link_pkts += is_data_of(m_link[i]);
     }
     for (std::size_t i = 0; i < m_late.size(); ++i)
     {
-        census.on_link_pkts += is_data_of(m_late[i]);
+        counts.on_link_pkts += is_data_of(m_late[i]);
     }
-    return census;
+    return counts;
 }
 
 Outlook

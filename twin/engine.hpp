@@ -7,11 +7,11 @@
 //
 // Delays are pipes that keep order; only the bottleneck queues or drops.
 //
-// Packets go round in one direction, and what a receiver does reaches a sender only after the way back. So time is cut
-// into turns, each as long as the shortest way back, and in a turn three stages follow one another instead of taking
+// Packets go round in one direction, and what a receiver does reaches a sender only after the return path. So time is cut
+// into turns, each as long as the shortest return path, and in a turn three stages follow one another instead of taking
 // every event by time: first all senders run to its end, then the bottleneck, then the receivers. Each stage has its
 // own small queue of events, and stays for many events with the same code and data. What looks at several stages, or
-// changes them, is a moment: a turn ends there.
+// changes them, is a global event: a turn ends there.
 //
 // Events at the same time happen in the order in which they were scheduled, which those of two stages tell by the times
 // at which they were. Where clocks beat alike, these are often the same too (HaveCommonBeat): there a turn is one event,
@@ -21,7 +21,7 @@
 // a Reset.
 //
 // Not modelled: connection tear-down (nothing leaves after the last data segment), segments that are not full
-// (applications write whole ones), queueing of ACKs on the way back, slow readers
+// (applications write whole ones), queueing of ACKs on the return path, slow readers
 // (applications read at once), and the omissions that sender.hpp and receiver.hpp list.
 #ifndef BBRGYM_TWIN_ENGINE_HPP
 #define BBRGYM_TWIN_ENGINE_HPP
@@ -47,7 +47,7 @@ namespace bbrgym
 {
 
 /** The whereabouts of all data packets that a flow has sent. */
-struct Census
+struct PacketCounts
 {
     uint64_t sent_pkts = 0;
     uint64_t in_access_pkts = 0;
@@ -100,7 +100,7 @@ class Engine : public MeasuredWorld
     const Scenario& GetScenario() const { return *m_scenario; }
     const std::shared_ptr<const Scenario>& SharedScenario() const { return m_scenario; }
     uint64_t EventCount() const { return m_event_count; }
-    Census CountPackets(std::size_t flow) const;
+    PacketCounts CountPackets(std::size_t flow) const;
     Outlook OutlookOf(std::size_t flow) const;
 
     // MeasuredWorld
@@ -113,7 +113,7 @@ class Engine : public MeasuredWorld
   private:
     enum Stage : std::size_t
     {
-        MOMENTS,
+        GLOBAL,
         SENDERS,
         BOTTLENECK,
         RECEIVERS,
@@ -134,7 +134,7 @@ class Engine : public MeasuredWorld
     enum FlowSource : uint32_t
     {
         // The senders' stage, the busy ones first.
-        WAY_BACK,
+        RETURN_PATH,
         SEND,
         TIMER,
         APP,
@@ -144,7 +144,7 @@ class Engine : public MeasuredWorld
         // The receivers'.
         DELAYED_ACK,
         ACCEPT, ///< the first SYN is answered
-        // A moment.
+        // A global event.
         LIFE,
         SOURCES_PER_FLOW = 16 ///< or fewer: a power of two divides faster
     };
@@ -184,14 +184,14 @@ class Engine : public MeasuredWorld
         last = std::max(last + 1, static_cast<uint64_t>(m_now_ns));
         return last << Event::SOURCE_BITS | source;
     }
-    void PutMoment(int64_t time_ns, uint32_t source) { m_moments.AddSeldom({time_ns, Order(MOMENTS, source)}); }
+    void PutGlobalEvent(int64_t time_ns, uint32_t source) { m_global_events.AddSeldom({time_ns, Order(GLOBAL, source)}); }
     void PutTimer(std::size_t flow, FlowSource kind, int64_t time_ns)
     {
         m_senders.AddSeldom({time_ns, Order(SENDERS, SourceOf(flow, kind))});
     }
     /** A pipe's next event is its first packet's arrival. */
     template <class Pipe>
-    static void ShowPipe(const Pipe& pipe, EventQueue& events, std::size_t leaf)
+    static void SchedulePipe(const Pipe& pipe, EventQueue& events, std::size_t leaf)
     {
         events.Set(leaf, pipe.empty() ? Event{NEVER_NS, 0} : Event{pipe.front().arrives_ns, pipe.front().order});
     }
@@ -211,7 +211,7 @@ class Engine : public MeasuredWorld
         m_now_ns = event.time_ns;
         ++m_event_count;
     }
-    void HandleMoment(uint32_t source);
+    void HandleGlobalEvent(uint32_t source);
     void HandleSender(uint32_t source);
     void HandleReceiver(const Event& event);
     void RunScript();
@@ -223,8 +223,8 @@ class Engine : public MeasuredWorld
     void Serve();
     void NumberService() { m_server_order = Order(BOTTLENECK, SERVER); }
     [[gnu::always_inline]] void PutOnLink(const QueuedPacket& packet, LinkDelay::Arrival arrival);
-    void TakeFromLink();
-    void TakeLate();
+    void DeliverFromLink();
+    void DeliverLate();
     void ReachReceiver(PacketName packet, uint16_t timestamp);
     [[gnu::noinline]] void OpenConnection(FlowState& flow, PacketName packet);
     [[gnu::noinline]] void SendSynAck(FlowState& flow);
@@ -232,7 +232,7 @@ class Engine : public MeasuredWorld
     void SendBack(FlowState& flow, HeldAck ack);
     [[gnu::noinline]] void HoldAtGate(HeldAck ack);
     [[gnu::noinline]] void LeaveGate();
-    void PutOnWayBack(FlowState& flow, HeldAck ack);
+    void PutOnReturnPath(FlowState& flow, HeldAck ack);
     void ReachSender(FlowState& flow);
     void ArmDelayedAck(FlowState& flow);
     void AnswerDelayed(const Event& event);
@@ -255,7 +255,7 @@ class Engine : public MeasuredWorld
     void SendSyn(FlowState& flow);
     void Establish(FlowState& flow);
     uint64_t FirstWindowPkts(const FlowState& flow) const;
-    void TakeAck(FlowState& flow, AckName ack, std::span<const SerialRange> blocks, uint64_t window_pkts);
+    void OnAckArrived(FlowState& flow, AckName ack, std::span<const SerialRange> blocks, uint64_t window_pkts);
     void TrySend(FlowState& flow);
     [[gnu::always_inline]] void SendNew(FlowState& flow);
     void OnTimer(FlowState& flow);
@@ -280,7 +280,7 @@ class Engine : public MeasuredWorld
     int64_t m_turn_ns = 0; ///< longest that no receiver reaches a sender
     std::array<uint64_t, STAGES> m_last_numbers{}; ///< of the events scheduled; without turns the first one for all stages
     uint64_t m_event_count = 0;
-    EventQueue m_moments;
+    EventQueue m_global_events;
     EventQueue m_senders;
     EventQueue m_arrivals;  ///< at the bottleneck, a leaf for each flow
     EventQueue m_receivers; ///< but for arrivals in order, which wait in m_link
@@ -294,7 +294,7 @@ class Engine : public MeasuredWorld
 
     std::vector<std::size_t> m_script; ///< indices of the link's changes, then one more for the end of the warm-up
     std::size_t m_script_at = 0;
-    uint64_t m_script_number = 0; ///< of its first moment's order
+    uint64_t m_script_number = 0; ///< of its first event's order
 
     uint64_t m_buffer_pkts = 0;
     double m_useful_window_pkts = 0;

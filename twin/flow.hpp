@@ -55,11 +55,11 @@ class CcController
         cc_on_rto(&m_state, &m_params, is_new_episode, prior_in_flight, in_flight, total_lost);
     }
     void OnIdle(uint64_t idle_us, uint64_t rto_us) { cc_on_idle(&m_state, &m_params, idle_us, rto_us); }
-    void OnUnused(uint32_t used_pkts) { cc_on_unused(&m_state, &m_params, used_pkts); }
+    void OnCwndUnderused(uint32_t used_pkts) { cc_on_cwnd_underused(&m_state, &m_params, used_pkts); }
     void OnRestart(uint64_t now_us, bool app_limited) { cc_on_restart(&m_state, &m_params, now_us, app_limited); }
     void OnUndo() { cc_on_undo(&m_state, &m_params); }
     bool IsLossBased() const { return !cc_is_bbr(&m_params); }
-    bool WantsFlights() const { return cc_wants_flights(&m_params); }
+    bool WantsTxStates() const { return cc_wants_tx_states(&m_params); }
 
   private:
     cc_state m_state{};
@@ -87,9 +87,9 @@ struct FlowState
 
     // The way there, up to the queue, and back.
     Ring<PacketInPipe> access;
-    Ring<AckInPipe> way_back;
-    Ring<SerialRange> way_back_blocks;
-    Ring<uint64_t> way_back_windows; ///< ends of the windows announced, where the receive buffer is not ample
+    Ring<AckInPipe> return_path;
+    Ring<SerialRange> return_path_blocks;
+    Ring<uint64_t> return_path_windows; ///< ends of the windows announced, where the receive buffer is not ample
 
     int64_t send_event_ns = NEVER_NS; ///< when the SEND event is due; NEVER_NS: there is none
     // The times of this flow's timers in the event queue; NEVER_NS: none. An event at another time is stale.

@@ -29,15 +29,15 @@ class PacketName
     bool IsData() const { return (m_bits & DATA) != 0; }
     EcnBits Ecn() const
     {
-        return {.is_capable = (m_bits & CAPABLE) != 0, .is_marked = (m_bits & MARKED) != 0, .has_reduced = (m_bits & REDUCED) != 0};
+        return {.ect = (m_bits & ECT) != 0, .ce = (m_bits & CE) != 0, .cwr = (m_bits & CWR) != 0};
     }
-    void Mark() { m_bits |= MARKED; }
+    void Mark() { m_bits |= CE; }
 
   private:
-    static constexpr uint64_t CAPABLE = uint64_t{1} << (SERIAL_BITS + FLOW_BITS); ///< ECT
-    static constexpr uint64_t MARKED = CAPABLE << 1;                              ///< CE
-    static constexpr uint64_t REDUCED = CAPABLE << 2;                             ///< CWR
-    static constexpr uint64_t DATA = CAPABLE << 3;
+    static constexpr uint64_t ECT = uint64_t{1} << (SERIAL_BITS + FLOW_BITS);
+    static constexpr uint64_t CE = ECT << 1;
+    static constexpr uint64_t CWR = ECT << 2;
+    static constexpr uint64_t DATA = ECT << 3;
 
     uint64_t m_bits = 0;
 };
@@ -47,8 +47,8 @@ inline constexpr uint64_t SYN = (uint64_t{1} << PacketName::SERIAL_BITS) - 1;
 inline constexpr uint64_t HANDSHAKE_ACK = SYN - 1;
 
 inline PacketName::PacketName(uint64_t serial, uint64_t flow, EcnBits ecn)
-    : m_bits(serial | flow << SERIAL_BITS | (serial < HANDSHAKE_ACK ? DATA : 0) | (ecn.is_capable ? CAPABLE : 0) |
-             (ecn.is_marked ? MARKED : 0) | (ecn.has_reduced ? REDUCED : 0))
+    : m_bits(serial | flow << SERIAL_BITS | (serial < HANDSHAKE_ACK ? DATA : 0) | (ecn.ect ? ECT : 0) |
+             (ecn.ce ? CE : 0) | (ecn.cwr ? CWR : 0))
 {
 }
 
@@ -92,10 +92,10 @@ struct QueuedPacket
 
     std::size_t Flow() const { return name.Flow(); }
     bool IsData() const { return name.IsData(); }
-    bool IsEcnCapable() const { return name.Ecn().is_capable; }
+    bool IsEcnCapable() const { return name.Ecn().ect; }
     bool Mark()
     {
-        const bool is_new = !name.Ecn().is_marked;
+        const bool is_new = !name.Ecn().ce;
         name.Mark();
         return is_new;
     }
@@ -112,8 +112,8 @@ inline uint16_t
 FlagsOf(const PacketName& name)
 {
     const EcnBits ecn = name.Ecn();
-    return static_cast<uint16_t>((name.Serial() == SYN ? packet_flag::syn : 0) | (ecn.is_capable ? packet_flag::ect : 0) |
-                                 (ecn.is_marked ? packet_flag::ce : 0) | (ecn.has_reduced ? packet_flag::cwr : 0));
+    return static_cast<uint16_t>((name.Serial() == SYN ? packet_flag::syn : 0) | (ecn.ect ? packet_flag::ect : 0) |
+                                 (ecn.ce ? packet_flag::ce : 0) | (ecn.cwr ? packet_flag::cwr : 0));
 }
 
 inline void
@@ -130,15 +130,15 @@ class AckName
     static constexpr uint64_t SYN_ACK_BLOCKS = 15;
 
     AckName() = default;
-    /** `timestamp`: that it echoes; `has_echo`: ECE; `block_count`: at most SYN_ACK_BLOCKS, which make it a SYN-ACK. */
-    AckName(uint64_t una, uint16_t timestamp, bool has_echo, std::size_t block_count)
-        : m_bits(una << UNA_SHIFT | uint64_t{timestamp} << TIMESTAMP_SHIFT | uint64_t{has_echo} << BLOCK_BITS | block_count)
+    /** `timestamp`: that it echoes; `ece`: it echoes a mark; `block_count`: at most SYN_ACK_BLOCKS, which make it a SYN-ACK. */
+    AckName(uint64_t una, uint16_t timestamp, bool ece, std::size_t block_count)
+        : m_bits(una << UNA_SHIFT | uint64_t{timestamp} << TIMESTAMP_SHIFT | uint64_t{ece} << BLOCK_BITS | block_count)
     {
     }
 
     uint64_t Una() const { return m_bits >> UNA_SHIFT; }
     uint16_t Timestamp() const { return static_cast<uint16_t>(m_bits >> TIMESTAMP_SHIFT); }
-    bool HasEcho() const { return (m_bits >> BLOCK_BITS & 1) != 0; }
+    bool Ece() const { return (m_bits >> BLOCK_BITS & 1) != 0; }
     std::size_t BlockCount() const { return m_bits & SYN_ACK_BLOCKS; }
 
   private:
@@ -149,7 +149,7 @@ class AckName
     uint64_t m_bits = 0;
 };
 
-/** On its way back to the sender; its SACK blocks wait in a pipe of their own. */
+/** On the return path to the sender; its SACK blocks wait in a pipe of their own. */
 struct AckInPipe
 {
     int64_t arrives_ns;

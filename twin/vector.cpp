@@ -31,7 +31,7 @@ TwinVector::Reset(std::size_t world, std::shared_ptr<const Scenario> scenario, u
     }
     slot.engine.Reset(std::move(scenario), seed, rows);
     slot.is_running = true;
-    ShowTime(world);
+    WriteTime(world);
 }
 
 void
@@ -76,10 +76,10 @@ TwinVector::AdvanceOne(std::size_t world, double duration_s, StopCheck& stop)
     catch (const Stopped&)
     {
         m_slots[world]->is_running = false;
-        ShowTime(world);
+        WriteTime(world);
         throw Stopped(world);
     }
-    ShowTime(world);
+    WriteTime(world);
 }
 
 const Engine&
@@ -121,14 +121,14 @@ TwinVector::Restore(std::size_t world, const Snapshot& snapshot)
     std::ranges::copy(snapshot.flow_stats, rows.flow_stats.begin());
     std::ranges::copy(snapshot.link_stats, rows.link_stats.begin());
     slot.is_running = true;
-    ShowTime(world);
+    WriteTime(world);
 }
 
 void
-TwinVector::ShowTime(std::size_t world)
+TwinVector::WriteTime(std::size_t world)
 {
     const Engine& engine = m_slots[world]->engine;
-    m_tables.ShowTime(world, static_cast<double>(engine.NowNs()) / 1e9, engine.Done());
+    m_tables.WriteTime(world, static_cast<double>(engine.NowNs()) / 1e9, engine.Done());
 }
 
 } // namespace bbrgym

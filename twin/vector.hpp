@@ -71,7 +71,7 @@ class TwinVector
     };
 
     void AdvanceOne(std::size_t world, double duration_s, StopCheck& stop);
-    void ShowTime(std::size_t world);
+    void WriteTime(std::size_t world);
 
     std::shared_ptr<const Policy> m_policy; ///< null: the caller sets the tunables
     VectorTables m_tables;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// The gate through which everything leaves the receivers on its way back. Open, it holds nothing. In slots it lets all
+// The gate through which everything leaves the receivers on the return path. Open, it holds nothing. In slots it lets all
 // it holds go at each multiple of a time; in bursts as soon as it holds so many, or when the first has waited too long.
 // The host puts packets in and calls Release at DeadlineNs, or when Put says so.
 #ifndef BBRGYM_WORLD_ACK_GATE_HPP

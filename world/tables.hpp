@@ -61,7 +61,7 @@ struct VectorTables
         return Of(world, flows);
     }
 
-    void ShowTime(std::size_t world, double world_now_s, bool world_done) const
+    void WriteTime(std::size_t world, double world_now_s, bool world_done) const
     {
         now_s[world] = world_now_s;
         done[world] = world_done;

@@ -10,7 +10,7 @@ namespace bbrgym
 {
 
 void
-TunableTable::Show(std::span<double> table)
+TunableTable::WriteTo(std::span<double> table)
 {
     m_shown.assign(m_flows.size() * Tunables().size(), std::numeric_limits<double>::quiet_NaN());
     for (std::size_t flow = 0; flow < m_flows.size(); ++flow)

@@ -29,7 +29,7 @@ class TunableTable
     void SetParams(std::size_t flow, const cc_params& params) { m_flows[flow].params = params; }
 
     /** Writes the current tunables. */
-    void Show(std::span<double> table);
+    void WriteTo(std::span<double> table);
 
     /**
      * Returns the flows whose rows the caller changed, with their new parameters. std::invalid_argument if any value

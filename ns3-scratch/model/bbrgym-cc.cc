@@ -234,9 +234,9 @@ TcpBbrgym::OnIdle(uint64_t idle_us, uint64_t rto_us)
 }
 
 void
-TcpBbrgym::OnUnused(uint32_t used_pkts)
+TcpBbrgym::OnCwndUnderused(uint32_t used_pkts)
 {
-    cc_on_unused(&m_state, &m_params, used_pkts);
+    cc_on_cwnd_underused(&m_state, &m_params, used_pkts);
 }
 
 void

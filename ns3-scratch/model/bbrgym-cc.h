@@ -49,7 +49,7 @@ class TcpBbrgym : public TcpCongestionOps
     void OnLossState(cc_ca_state state, uint32_t in_flight_pkts);
     void OnRto(bool is_new_episode, uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts);
     void OnIdle(uint64_t idle_us, uint64_t rto_us);
-    void OnUnused(uint32_t used_pkts);
+    void OnCwndUnderused(uint32_t used_pkts);
     void OnRestart(uint64_t now_us, bool app_limited);
     void OnUndo();
     /** Shows window, pacing rate and threshold in the socket's state, where ns-3 looks for them. */

@@ -241,7 +241,7 @@ FlowApplication::Write(uint64_t segments)
 {
     if (m_linux_socket)
     {
-        segments = m_send_buffer.Take(segments, BufferLoad());
+        segments = m_send_buffer.Accept(segments, BufferLoad());
         m_linux_socket->SetWriterWaits(m_send_buffer.HasWaitingWriter());
     }
     else

@@ -31,7 +31,7 @@ class FlowSenders
     ns3::LinuxSender& OursOf(std::size_t flow) const;
 
     /** Writes the current tunables: [flows, tunables], NaN where a flow does not have a tunable. */
-    void ShowTunables(std::span<double> table) { m_tunables.Show(table); }
+    void WriteTunables(std::span<double> table) { m_tunables.WriteTo(table); }
     /** Applies what the caller changed in that table: all of it, or std::invalid_argument if any of it is wrong. */
     void ApplyTunables(std::span<const double> table);
 

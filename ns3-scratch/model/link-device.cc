@@ -54,7 +54,7 @@ LinkDevice::GetTypeId()
 void
 LinkDevice::Receive(Ptr<Packet> packet)
 {
-    ShowTap(Way::IN, packet);
+    CopyToTap(Way::IN, packet);
     m_receive(this, packet, Ipv4L3Protocol::PROT_NUMBER, m_address);
 }
 
@@ -99,7 +99,7 @@ DelayDevice::Send(Ptr<Packet> packet, const Address&, uint16_t)
     {
         return false;
     }
-    ShowTap(Way::OUT, packet);
+    CopyToTap(Way::OUT, packet);
     if (m_observer)
     {
         m_observer(segment);
@@ -155,7 +155,7 @@ StationDevice::ReceiveFromRadio(Ptr<Packet> packet)
 bool
 StationDevice::Send(Ptr<Packet> packet, const Address&, uint16_t)
 {
-    ShowTap(Way::OUT, packet);
+    CopyToTap(Way::OUT, packet);
     m_uplink(packet);
     return true;
 }

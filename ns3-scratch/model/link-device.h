@@ -83,7 +83,7 @@ class LinkDevice : public NetDevice
 
   protected:
     void DoDispose() override;
-    void ShowTap(Way way, Ptr<const Packet> packet) const
+    void CopyToTap(Way way, Ptr<const Packet> packet) const
     {
         if (m_tap)
         {

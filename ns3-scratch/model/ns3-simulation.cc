@@ -142,7 +142,7 @@ Ns3Simulation::Network::Network(std::shared_ptr<const Scenario> scenario, uint64
         AddFlow(flow);
     }
     ScheduleChanges();
-    m_senders.ShowTunables(m_tables.tunables);
+    m_senders.WriteTunables(m_tables.tunables);
     m_measurement.TakeInterval(*this, m_tables.flow_stats, m_tables.link_stats);
 }
 

@@ -59,7 +59,7 @@ SmoothedRttUs(const State& tcb)
 /** Where the socket shows it, the smoothed RTT; it is only to look at. */
 template <typename State>
 void
-ShowSmoothedRtt(State& tcb, ns3::Time rtt)
+TellSmoothedRtt(State& tcb, ns3::Time rtt)
 {
     if constexpr (requires { tcb.m_srtt; })
     {

@@ -209,7 +209,7 @@ SocketWorld::Network::Network(std::shared_ptr<const Scenario> scenario, uint64_t
       m_tables(m_flows.size())
 {
     ScheduleMoments();
-    m_senders.ShowTunables(m_tables.Get().tunables);
+    m_senders.WriteTunables(m_tables.Get().tunables);
 }
 
 SocketWorld::Bottleneck

@@ -162,7 +162,7 @@ TcpLinuxSocket::SetLossObserver(std::function<void(const std::vector<uint64_t>& 
 }
 
 void
-TcpLinuxSocket::ShowLosses()
+TcpLinuxSocket::LogLosses()
 {
     if (m_loss_observer)
     {
@@ -198,7 +198,7 @@ TcpLinuxSocket::ReceivedAck(Ptr<Packet> packet, const TcpHeader& header)
         return;
     }
     StartSender();
-    TakeAck(header, TimestampTag::Of(packet));
+    OnAckArrived(header, TimestampTag::Of(packet));
     if (packet->GetSize() > 0)
     {
         ReceivedData(packet, header);
@@ -237,25 +237,25 @@ TcpLinuxSocket::StartSender()
 // ---- one ACK --------------------------------------------------------------------------------------------
 
 void
-TcpLinuxSocket::TakeAck(const TcpHeader& header, int64_t echo_ms)
+TcpLinuxSocket::OnAckArrived(const TcpHeader& header, int64_t echo_ms)
 {
     const SequenceNumber32 ack = std::max(m_una, header.GetAckNumber());
     const uint64_t una = SerialOfAck(ack);
     const uint64_t removed = una - m_sender.Board().Una();
     std::array<bbrgym::SerialRange, bbrgym::MAX_SACK_BLOCKS> blocks;
     const std::size_t count = ReadSack(header, blocks);
-    const bool has_echo = (header.GetFlags() & TcpHeader::ECE) != 0;
+    const bool ece = (header.GetFlags() & TcpHeader::ECE) != 0;
     if (m_facts.timestamps)
     {
-        m_sender.TakeTimestamp(echo_ms);
+        m_sender.OnTimestampEcho(echo_ms);
     }
-    const cc_sample& sample = m_sender.OnAck(una, std::span(blocks.data(), count), NowNs(), has_echo);
+    const cc_sample& sample = m_sender.OnAck(una, std::span(blocks.data(), count), NowNs(), ece);
 
     m_payloads.erase(m_payloads.begin(), m_payloads.begin() + static_cast<std::ptrdiff_t>(removed));
     m_una = ack;
     m_tcb->m_lastAckedSeq = ack;
     PublishRtt();
-    ShowLosses();
+    LogLosses();
     if (m_ack_observer)
     {
         m_ack_observer({sample, GetController()->GetState(), GetController()->GetParams()});
@@ -313,7 +313,7 @@ TcpLinuxSocket::PublishRtt()
     if (m_sender.SrttNs() >= 0)
     {
         m_tcb->m_lastRtt = NanoSeconds(m_sender.LastRttNs());
-        bbrgym::ShowSmoothedRtt(*m_tcb, NanoSeconds(m_sender.SrttNs()));
+        bbrgym::TellSmoothedRtt(*m_tcb, NanoSeconds(m_sender.SrttNs()));
         m_tcb->m_minRtt = NanoSeconds(m_sender.Board().MinRttNs());
     }
 }
@@ -365,7 +365,7 @@ TcpLinuxSocket::TrySend()
         m_tcb->m_bytesInFlight = BytesInFlight();
     }
     const bool has_unsent = m_una <= m_next_seq && m_txBuffer->SizeFromSequence(m_next_seq) > 0; // not after a FIN
-    m_sender.NoteQuiet(has_unsent, m_sender.Totals().sent_pkts > sent_before, m_writer_waits, NowNs());
+    m_sender.ValidateCwnd(has_unsent, m_sender.Totals().sent_pkts > sent_before, m_writer_waits, NowNs());
     // The time is earlier than before only after a timeout, which restarts pacing.
     Arm(m_send_event, m_send_event_ns, m_sender.PacingDeadlineNs(), [this] { TrySend(); });
     ArmTimers();
@@ -404,10 +404,10 @@ TcpLinuxSocket::SendNewSegment(uint32_t bytes)
     m_next_seq += bytes;
     m_payloads.push_back({seq, m_next_seq, m_txBuffer->CopyFromSequence(bytes, seq)->GetPacketCopy()});
     m_tcb->m_nextTxSequence = m_next_seq;
-    Emit(m_payloads.back().packet->Copy(), seq, false, m_sender.TakeEcnBits());
+    Emit(m_payloads.back().packet->Copy(), seq, false, m_sender.EcnBitsToSend());
     m_tcb->m_highTxMark = std::max(m_next_seq, m_tcb->m_highTxMark.Get());
     Simulator::ScheduleNow(&TcpLinuxSocket::NotifyDataSent, this, bytes);
-    m_sender.NoteNew(bytes, bytes < m_tcb->m_segmentSize, NowNs());
+    m_sender.OnNewSent(bytes, bytes < m_tcb->m_segmentSize, NowNs());
 }
 
 void
@@ -415,10 +415,10 @@ TcpLinuxSocket::SendAgain(uint64_t serial)
 {
     const Payload& payload = m_payloads[serial - m_sender.Board().Una()];
     Emit(payload.packet->Copy(), payload.begin, true);
-    m_sender.NoteAgain(serial, payload.packet->GetSize(), NowNs());
+    m_sender.OnRetransmitted(serial, payload.packet->GetSize(), NowNs());
 }
 
-/** The tail loss probe: new data, or the last segment again. */
+/** The tail loss probe: new data, or the last segment retransmitted. */
 void
 TcpLinuxSocket::SendProbe()
 {
@@ -431,7 +431,7 @@ TcpLinuxSocket::SendProbe()
     {
         Emit(m_payloads.back().packet->Copy(), m_payloads.back().begin, true);
     }
-    m_sender.NoteProbe(new_bytes == 0, m_payloads.back().packet->GetSize(), NowNs());
+    m_sender.OnProbeSent(new_bytes == 0, m_payloads.back().packet->GetSize(), NowNs());
 }
 
 // Two things that ns-3's releases differ in (see ns3-versions.h), and that only a socket itself may touch.
@@ -464,7 +464,7 @@ TcpLinuxSocket::TraceRetransmission(Self* self, const Segment&... segment)
 void
 TcpLinuxSocket::Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransmission, bbrgym::EcnBits ecn)
 {
-    uint8_t flags = TcpHeader::ACK | (ecn.has_reduced ? TcpHeader::CWR : 0);
+    uint8_t flags = TcpHeader::ACK | (ecn.cwr ? TcpHeader::CWR : 0);
     const bool is_last = m_txBuffer->SizeFromSequence(seq + SequenceNumber32(payload->GetSize())) == 0;
     if (m_closeOnEmpty && is_last)
     {
@@ -486,7 +486,7 @@ TcpLinuxSocket::Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransm
     {
         TimestampTag::Put(payload, bbrgym::TimestampMs(NowNs()));
     }
-    Dispatch(payload, header, is_retransmission, ecn.is_capable);
+    Dispatch(payload, header, is_retransmission, ecn.ect);
 }
 
 /** Completes the TCP header and hands the segment to IP. */
@@ -560,7 +560,7 @@ TcpLinuxSocket::CompleteFork(Ptr<Packet> packet, const TcpHeader& header, const 
     }
 }
 
-/** A SYN-ACK is not repeated by a timer: the way back loses nothing, and data completes the handshake as well. */
+/** A SYN-ACK is not repeated by a timer: the return path loses nothing, and data completes the handshake as well. */
 void
 TcpLinuxSocket::SendEmptyPacket(uint8_t flags)
 {
@@ -586,9 +586,9 @@ TcpLinuxSocket::TakePacket(Ptr<Packet> packet, Ipv4Header ip, uint16_t port, Ptr
             m_tcb->m_rxBuffer->SetMaxBufferSize(window.MaxBufferBytes()); // until then it was what decides the window scale
         }
     }
-    m_end.ecn = {.is_capable = ip.GetEcn() != Ipv4Header::ECN_NotECT,
-                 .is_marked = ip.GetEcn() == Ipv4Header::ECN_CE,
-                 .has_reduced = (header.GetFlags() & TcpHeader::CWR) != 0};
+    m_end.ecn = {.ect = ip.GetEcn() != Ipv4Header::ECN_NotECT,
+                 .ce = ip.GetEcn() == Ipv4Header::ECN_CE,
+                 .cwr = (header.GetFlags() & TcpHeader::CWR) != 0};
     const int64_t sent_ms = TimestampTag::Of(packet);
     if (sent_ms != bbrgym::NO_TIMESTAMP && payload_bytes > 0 &&
         m_end.receiver.RefusesOld(ReceiverSerial(header.GetSequenceNumber()), sent_ms, NowNs()))
@@ -643,7 +643,7 @@ TcpLinuxSocket::TakeData(SequenceNumber32 seq)
     {
         SendAck();
     }
-    return m_end.receiver.Take(ReceiverSerial(seq), NowNs(), m_end.ecn);
+    return m_end.receiver.OnSegment(ReceiverSerial(seq), NowNs(), m_end.ecn);
 }
 
 /** The serial number of a segment that arrives. */
@@ -758,7 +758,7 @@ TcpLinuxSocket::OnTimer()
     }
     m_dataRetrCount -= is_timeout;
     const bool is_probe_due = m_sender.OnTimer(now_ns);
-    ShowLosses();
+    LogLosses();
     if (is_probe_due)
     {
         SendProbe();
@@ -780,7 +780,7 @@ TcpLinuxSocket::EstimateRtt(const TcpHeader& header)
     {
         m_handshake_rtt_ns = NowNs() - m_syn_sent_ns;
         m_tcb->m_lastRtt = NanoSeconds(m_handshake_rtt_ns);
-        bbrgym::ShowSmoothedRtt(*m_tcb, NanoSeconds(m_handshake_rtt_ns));
+        bbrgym::TellSmoothedRtt(*m_tcb, NanoSeconds(m_handshake_rtt_ns));
         m_rtt->Measurement(NanoSeconds(m_handshake_rtt_ns));
     }
     if (m_state == SYN_SENT && !bbrgym::IsPending(m_send_event))

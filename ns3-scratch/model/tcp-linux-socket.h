@@ -46,11 +46,11 @@ class SocketController
     void OnLossState(cc_ca_state state, uint32_t in_flight_pkts);
     void OnRto(bool is_new_episode, uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts);
     void OnIdle(uint64_t idle_us, uint64_t rto_us) { m_controller->OnIdle(idle_us, rto_us); }
-    void OnUnused(uint32_t used_pkts) { m_controller->OnUnused(used_pkts); }
+    void OnCwndUnderused(uint32_t used_pkts) { m_controller->OnCwndUnderused(used_pkts); }
     void OnRestart(uint64_t now_us, bool app_limited) { m_controller->OnRestart(now_us, app_limited); }
     void OnUndo();
     bool IsLossBased() const { return !cc_is_bbr(&m_controller->GetParams()); }
-    bool WantsFlights() const { return cc_wants_flights(&m_controller->GetParams()); }
+    bool WantsTxStates() const { return cc_wants_tx_states(&m_controller->GetParams()); }
 
   private:
     Ptr<TcpBbrgym> m_controller;
@@ -122,8 +122,8 @@ class TcpLinuxSocket : public TcpSocketBase
     bool IsLinuxSender() const;
     void StartSender();
 
-    void TakeAck(const TcpHeader& header, int64_t echo_ms);
-    void ShowLosses();
+    void OnAckArrived(const TcpHeader& header, int64_t echo_ms);
+    void LogLosses();
     uint64_t SerialOfAck(SequenceNumber32 ack) const;
     std::size_t ReadSack(const TcpHeader& header, SackBlocks blocks) const;
     void PublishRtt();

@@ -305,7 +305,7 @@ class Controller
     }
 
     void OnIdle(uint64_t idle_us, uint64_t rto_us) { cc_on_idle(&m_state, &m_params, idle_us, rto_us); }
-    void OnUnused(uint32_t used_pkts) { cc_on_unused(&m_state, &m_params, used_pkts); }
+    void OnCwndUnderused(uint32_t used_pkts) { cc_on_cwnd_underused(&m_state, &m_params, used_pkts); }
     void OnRestart(uint64_t now_us, bool app_limited) { cc_on_restart(&m_state, &m_params, now_us, app_limited); }
     void OnUndo() { cc_on_undo(&m_state, &m_params); }
 
@@ -501,7 +501,7 @@ DeclareController(py::module_& m)
              py::arg("total_lost_pkts"),
              py::arg("is_new_episode") = true)
         .def("on_idle", &Controller::OnIdle, py::arg("idle_us"), py::arg("rto_us"))
-        .def("on_unused", &Controller::OnUnused, py::arg("used_pkts"))
+        .def("on_cwnd_underused", &Controller::OnCwndUnderused, py::arg("used_pkts"))
         .def("on_restart", &Controller::OnRestart, py::arg("now_us"), py::arg("app_limited"))
         .def("on_undo", &Controller::OnUndo)
         .def_property_readonly("cwnd_pkts", &Controller::CwndPkts, "Of the state, for loops over many ACKs.")

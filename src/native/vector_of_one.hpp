@@ -41,7 +41,7 @@ class VectorOfOne
         m_run.reset(); // one at a time
         m_scenario = std::move(scenario);
         m_run = Begin(m_scenario, seed, rows);
-        ShowTime();
+        WriteTime();
     }
 
     void Reset(std::size_t world, uint64_t seed)
@@ -67,11 +67,11 @@ class VectorOfOne
         }
         catch (...)
         {
-            ShowTime();
+            WriteTime();
             m_run.reset();
             throw;
         }
-        ShowTime();
+        WriteTime();
     }
 
     Run& World(std::size_t)
@@ -99,7 +99,7 @@ class VectorOfOne
     /** The caller has other arrays from now on. */
     virtual void TakeTables(Run&, const WorldTables&) {}
 
-    void ShowTime() { m_tables.ShowTime(0, m_run->NowS(), m_run->Done()); }
+    void WriteTime() { m_tables.WriteTime(0, m_run->NowS(), m_run->Done()); }
 
     VectorTables m_tables;
     std::shared_ptr<const Scenario> m_scenario;

@@ -29,7 +29,7 @@ void use(struct cc_state *s, struct cc_params *p, const struct cc_start *start, 
     cc_on_loss_state(s, p, CC_CA_RECOVERY, 1);
     cc_on_rto(s, p, true, 1, 0, 1);
     cc_on_idle(s, p, 1, 1);
-    cc_on_unused(s, p, 1);
+    cc_on_cwnd_underused(s, p, 1);
     cc_on_restart(s, p, 1, true);
     cc_on_undo(s, p);
 }

@@ -141,7 +141,7 @@ def test_an_unused_window_falls_halfway_to_what_was_used(used_pkts: int, cwnd_pk
     while path.state["cwnd_pkts"] < 100:
         path.ack()
     ssthresh_pkts = path.state["ssthresh_pkts"]
-    path.controller.on_unused(used_pkts)
+    path.controller.on_cwnd_underused(used_pkts)
     assert path.state["cwnd_pkts"] == cwnd_pkts
     assert path.state["ssthresh_pkts"] == (max(75, ssthresh_pkts) if used_pkts < 100 else ssthresh_pkts)
 

@@ -11,7 +11,7 @@
 //   next NOW PACKETS                 what may leave           -> nothing | new | again SERIAL
 //   new NOW BYTES RUNT               a new segment leaves     -> CAPABLE REDUCED JOINED
 //   again NOW SERIAL BYTES           a segment leaves again   -> JOINED
-//   probe NOW AGAIN BYTES            a probe left
+//   probe NOW IS_RETRANSMISSION BYTES            a probe left
 //   quiet NOW UNSENT SENT WAITS      nothing more to send
 //   write UNSENT                     the application writes
 //   state NOW                        the sender's state       -> NAME VALUE ...
@@ -75,29 +75,29 @@ class Connection
         {
             const auto now_ns = Take<int64_t>(words);
             const auto bytes = Take<uint32_t>(words);
-            const EcnBits ecn = m_sender.TakeEcnBits();
-            m_sender.NoteNew(bytes, Take<bool>(words), now_ns);
-            std::cout << ecn.is_capable << ' ' << ecn.has_reduced << ' ' << m_sender.IsInBurst();
+            const EcnBits ecn = m_sender.EcnBitsToSend();
+            m_sender.OnNewSent(bytes, Take<bool>(words), now_ns);
+            std::cout << ecn.ect << ' ' << ecn.cwr << ' ' << m_sender.IsInBurst();
         }
         else if (command == "again")
         {
             const auto now_ns = Take<int64_t>(words);
             const auto serial = Take<uint64_t>(words);
-            m_sender.NoteAgain(serial, Take<uint32_t>(words), now_ns);
+            m_sender.OnRetransmitted(serial, Take<uint32_t>(words), now_ns);
             std::cout << m_sender.IsInBurst();
         }
         else if (command == "probe")
         {
             const auto now_ns = Take<int64_t>(words);
             const auto is_again = Take<bool>(words);
-            m_sender.NoteProbe(is_again, Take<uint32_t>(words), now_ns);
+            m_sender.OnProbeSent(is_again, Take<uint32_t>(words), now_ns);
         }
         else if (command == "quiet")
         {
             const auto now_ns = Take<int64_t>(words);
             const auto has_unsent = Take<bool>(words);
             const auto has_sent = Take<bool>(words);
-            m_sender.NoteQuiet(has_unsent, has_sent, Take<bool>(words), now_ns);
+            m_sender.ValidateCwnd(has_unsent, has_sent, Take<bool>(words), now_ns);
         }
         else if (command == "write")
         {
@@ -215,18 +215,18 @@ class Connection
     {
         const auto now_ns = Take<int64_t>(words);
         const auto una = Take<uint64_t>(words);
-        const auto has_echo = Take<bool>(words);
+        const auto ece = Take<bool>(words);
         std::vector<SerialRange> blocks;
         for (SerialRange block; words >> block.begin >> block.end;)
         {
             blocks.push_back(block);
         }
-        m_sender.OnAck(una, blocks, now_ns, has_echo);
+        m_sender.OnAck(una, blocks, now_ns, ece);
     }
 
     static void Next(const ToSend& next)
     {
-        if (next.kind == ToSend::Kind::AGAIN)
+        if (next.kind == ToSend::Kind::RETRANSMIT)
         {
             std::cout << "again " << next.serial;
         }
@@ -265,10 +265,10 @@ class Connection
         const auto now_ns = Take<int64_t>(words);
         const auto serial = Take<uint64_t>(words);
         EcnBits ecn;
-        ecn.is_capable = Take<bool>(words);
-        ecn.is_marked = Take<bool>(words);
-        ecn.has_reduced = Take<bool>(words);
-        const bool answers = m_receiver.Take(serial, now_ns, ecn).answer_at_once;
+        ecn.ect = Take<bool>(words);
+        ecn.ce = Take<bool>(words);
+        ecn.cwr = Take<bool>(words);
+        const bool answers = m_receiver.OnSegment(serial, now_ns, ecn).answer_at_once;
         std::cout << answers << ' ' << m_receiver.Next();
     }
 

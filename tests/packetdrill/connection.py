@@ -64,8 +64,8 @@ class _Flight:
     end: int
     count: int
     is_new: bool
-    is_capable: bool
-    has_reduced: bool
+    ect: bool
+    cwr: bool
 
 
 @dataclass
@@ -609,9 +609,9 @@ class Connection:
             flags.add("F")
             if flight.end - flight.begin == 1:
                 flags.discard("P")
-        if flight.has_reduced:
+        if flight.cwr:
             flags.add("W")
-        self._emit_data(flight.begin, flight.end, flags, "ect0" if flight.is_capable else "noecn")
+        self._emit_data(flight.begin, flight.end, flags, "ect0" if flight.ect else "noecn")
 
     def _emit_data(self, begin: int, end: int, flags: set[str], ecn: str) -> None:
         ack, echo, window, options = self._acknowledge()

@@ -68,7 +68,7 @@ SendBufferLaws(Draw& draw, uint64_t steps)
         const uint64_t limit_bytes = buffer.LimitBytes();
         const bool was_empty = load.unsent_pkts + load.out_pkts == 0;
         const uint64_t wanted = 1 + draw.Below(100'000);
-        const uint64_t taken = buffer.Take(wanted, load);
+        const uint64_t taken = buffer.Accept(wanted, load);
         load.unsent_pkts += taken;
         Require(taken <= wanted, "no more is taken than wanted");
         Require(taken > 0 || !was_empty, "an empty buffer takes a segment");

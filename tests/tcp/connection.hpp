@@ -33,8 +33,8 @@ class Controller
 
     const cc_state& State() const { return m_state; }
     bool IsLossBased() const { return true; }
-    bool WantsFlights() const { return m_wants_flights; }
-    void AskForFlights() { m_wants_flights = true; }
+    bool WantsTxStates() const { return m_wants_tx_states; }
+    void AskForFlights() { m_wants_tx_states = true; }
     const std::vector<cc_lost_packet>& Lost() const { return m_lost; }
     void Start(const cc_start& start) { cc_init(&m_state, &m_params, &start); }
     void OnAck(const cc_sample& sample) { cc_on_ack(&m_state, &m_params, &sample); }
@@ -51,7 +51,7 @@ class Controller
         cc_on_rto(&m_state, &m_params, is_new_episode, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
     }
     void OnIdle(uint64_t idle_us, uint64_t rto_us) { cc_on_idle(&m_state, &m_params, idle_us, rto_us); }
-    void OnUnused(uint32_t used_pkts) { cc_on_unused(&m_state, &m_params, used_pkts); }
+    void OnCwndUnderused(uint32_t used_pkts) { cc_on_cwnd_underused(&m_state, &m_params, used_pkts); }
     void OnRestart(uint64_t now_us, bool app_limited) { cc_on_restart(&m_state, &m_params, now_us, app_limited); }
     void OnUndo()
     {
@@ -73,7 +73,7 @@ class Controller
     int m_reductions = 0;
     int m_undos = 0;
     int m_undos_in_recovery = 0;
-    bool m_wants_flights = false;
+    bool m_wants_tx_states = false;
     std::vector<cc_lost_packet> m_lost;
 };
 
@@ -83,7 +83,7 @@ struct Departure
     enum class Kind
     {
         NEW,
-        AGAIN,
+        RETRANSMIT,
         PROBE
     };
 
@@ -192,7 +192,7 @@ class Connection
             m_acks.erase(m_acks.begin());
             if (m_settings.facts.timestamps)
             {
-                sender.TakeTimestamp(ack.echo_ms);
+                sender.OnTimestampEcho(ack.echo_ms);
             }
             on_ack(sender.OnAck(ack.una, std::span(ack.blocks.data(), ack.count), now_ns));
             TrySend();
@@ -222,19 +222,19 @@ class Connection
             const bbrgym::ToSend next = sender.Next(m_written - sender.Board().Next(), now_ns);
             if (next.kind == bbrgym::ToSend::Kind::NOTHING)
             {
-                sender.NoteQuiet(HasUnsent(), sender.Totals().sent_pkts > sent_before, false, now_ns);
+                sender.ValidateCwnd(HasUnsent(), sender.Totals().sent_pkts > sent_before, false, now_ns);
                 return;
             }
             Require(sender.Board().InFlight() < sender.WindowPkts() || m_settings.facts.partial_ack_sends, "the window is kept");
             if (next.kind == bbrgym::ToSend::Kind::NEW)
             {
                 Depart(sender.Board().Next(), Departure::Kind::NEW);
-                sender.NoteNew(m_settings.mss_bytes, false, now_ns);
+                sender.OnNewSent(m_settings.mss_bytes, false, now_ns);
             }
             else
             {
-                Depart(next.serial, Departure::Kind::AGAIN);
-                sender.NoteAgain(next.serial, m_settings.mss_bytes, now_ns);
+                Depart(next.serial, Departure::Kind::RETRANSMIT);
+                sender.OnRetransmitted(next.serial, m_settings.mss_bytes, now_ns);
             }
         }
     }
@@ -245,9 +245,9 @@ class Connection
         Depart(sender.Board().Next() - !is_new, Departure::Kind::PROBE);
         if (is_new)
         {
-            sender.NoteNew(m_settings.mss_bytes, false, now_ns);
+            sender.OnNewSent(m_settings.mss_bytes, false, now_ns);
         }
-        sender.NoteProbe(!is_new, m_settings.mss_bytes, now_ns);
+        sender.OnProbeSent(!is_new, m_settings.mss_bytes, now_ns);
     }
 
     void Depart(uint64_t serial, Departure::Kind kind)
@@ -274,7 +274,7 @@ class Connection
             ++refused_pkts;
             Answer();
         }
-        else if (receiver.Take(packet.serial, now_ns).answer_at_once)
+        else if (receiver.OnSegment(packet.serial, now_ns).answer_at_once)
         {
             Answer();
         }

@@ -12,10 +12,10 @@ using namespace bbrgym;
 namespace
 {
 
-constexpr EcnBits PLAIN{.is_capable = true};
-constexpr EcnBits MARKED{.is_capable = true, .is_marked = true};
-constexpr EcnBits REDUCED{.is_capable = true, .has_reduced = true};
-constexpr EcnBits BOTH{.is_capable = true, .is_marked = true, .has_reduced = true};
+constexpr EcnBits PLAIN{.ect = true};
+constexpr EcnBits MARKED{.ect = true, .ce = true};
+constexpr EcnBits REDUCED{.ect = true, .cwr = true};
+constexpr EcnBits BOTH{.ect = true, .ce = true, .cwr = true};
 
 SocketFacts
 FactsWithEcn(bool is_linux)
@@ -36,7 +36,7 @@ class Talk
 
     std::string Take(uint64_t serial, EcnBits bits)
     {
-        if (!m_receiver.Take(serial, 0, bits).answer_at_once)
+        if (!m_receiver.OnSegment(serial, 0, bits).answer_at_once)
         {
             return ".";
         }

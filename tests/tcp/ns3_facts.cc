@@ -70,7 +70,7 @@ Counting(bool counts_sacked_retransmissions)
     }
     Take(board, 0, {{1, 3}, {5, 9}}, 200 * MS);
     Print("in_flight_with_two_sacked", board.InFlight());
-    Print("lost_again", board.DetectLosses(false, 100 * MS, 300 * MS));
+    Print("lost_retransmit", board.DetectLosses(false, 100 * MS, 300 * MS));
     Take(board, 3, {{5, 9}}, 200 * MS);
     Print("in_flight_with_two_acknowledged", board.InFlight());
     board.MarkTimedOut(300 * MS);

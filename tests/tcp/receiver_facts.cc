@@ -39,7 +39,7 @@ class Talk
         for (uint64_t serial = begin; serial < end; ++serial)
         {
             Wait(apart_ns);
-            if (m_receiver.Take(serial, m_now_ns).answer_at_once)
+            if (m_receiver.OnSegment(serial, m_now_ns).answer_at_once)
             {
                 Answer("!");
             }

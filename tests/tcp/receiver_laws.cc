@@ -126,7 +126,7 @@ Live(bbrgym::TcpReceiver& receiver, std::mt19937_64& random, Count& count)
         }
         const bool is_duplicate = truth.Has(serial);
         const bool gap_before = !truth.beyond.empty();
-        const auto arrival = receiver.Take(serial, static_cast<int64_t>(i));
+        const auto arrival = receiver.OnSegment(serial, static_cast<int64_t>(i));
         Require(arrival.readable_pkts == truth.Take(serial), "what is readable is what is in order");
         Require(receiver.Next() == truth.next, "the first gap is known");
         const bool is_gap = is_duplicate || gap_before || !truth.beyond.empty();

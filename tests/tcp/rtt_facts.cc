@@ -23,7 +23,7 @@ main(int argc, char** argv)
     {
         const bool is_as_expected = std::string_view(argv[i]) == "=";
         const auto una = static_cast<uint64_t>(i - 1);
-        rtt.Take(is_as_expected ? rtt.SmoothedNs() : static_cast<int64_t>(std::atof(argv[i]) * MS), una, una + ROUND_PKTS);
+        rtt.AddSample(is_as_expected ? rtt.SmoothedNs() : static_cast<int64_t>(std::atof(argv[i]) * MS), una, una + ROUND_PKTS);
         std::printf("%.6f\n", double(rtt.TimeoutNs() - rtt.SmoothedNs()) / MS);
     }
 }

@@ -114,11 +114,11 @@ CheckCounters(const bbrgym::Scoreboard& board, uint64_t seed, int64_t now_ns)
 }
 
 /** The flights of all segments that have left, as they were then. */
-using Flights = std::set<std::pair<uint64_t, uint32_t>>;
+using TxStates = std::set<std::pair<uint64_t, uint32_t>>;
 
 /** The losses told since the last call are those that LostTotal counted, in order, of segments that had left. */
 void
-CheckLosses(bbrgym::Scoreboard& board, const Flights& flights, uint64_t& told, uint64_t seed, int64_t now_ns)
+CheckLosses(bbrgym::Scoreboard& board, const TxStates& flights, uint64_t& told, uint64_t seed, int64_t now_ns)
 {
     for (const bbrgym::LostSegment& lost : board.NewlyLost())
     {
@@ -143,8 +143,8 @@ main(int argc, char** argv)
     std::bernoulli_distribution dropped(drop);
 
     bbrgym::Scoreboard board;
-    board.KeepFlights();
-    Flights flights;
+    board.KeepTxStates();
+    TxStates flights;
     uint64_t told = 0;
     Receiver receiver;
     std::deque<Packet> network;

@@ -220,12 +220,12 @@ RealTimeout()
 
 /** What would arrive in 600 ms is lost, and of what is sent again the tenth segment. */
 void
-LostAgainAfterTimeout(bool recovers)
+RetransmitLostAfterTimeout(bool recovers)
 {
     Connection c({.initial_cwnd_pkts = 20,
                   .facts = {.loss_recovers = recovers, .gso_max_segs = 1, .prr = bbrgym::prr_choice::none}});
     c.arrival = [again = 0](const Departure& d, int64_t arrives_ns) mutable {
-        const bool is_lost_again = d.kind == Kind::AGAIN && ++again == 10;
+        const bool is_lost_again = d.kind == Kind::RETRANSMIT && ++again == 10;
         const bool is_in_spike = SPIKE_NS <= arrives_ns && arrives_ns < SPIKE_END_NS;
         return is_lost_again || is_in_spike ? bbrgym::NEVER_NS : arrives_ns;
     };
@@ -345,7 +345,7 @@ ManyLate(const bbrgym::SocketFacts& facts)
     };
     c.Write(SEGMENTS);
     c.Drain(60 * SECOND);
-    const auto in_late_half = [](const Departure& d) { return d.kind == Kind::AGAIN && d.serial >= SEGMENTS / 2; };
+    const auto in_late_half = [](const Departure& d) { return d.kind == Kind::RETRANSMIT && d.serial >= SEGMENTS / 2; };
     Print("steps", double(c.sender.Board().Reordering().Steps()));
     Print("late_half_retransmitted", double(std::ranges::count_if(c.departures, in_late_half)));
     PrintCounts(c);
@@ -419,7 +419,7 @@ AckWhileProbeIsOut()
     c.arrival = [](const Departure& d, int64_t) { return d.serial == 0 ? 175 * MS : bbrgym::NEVER_NS; };
     c.Write(10);
     c.Run(SECOND);
-    const auto again = std::ranges::find_if(c.departures, [](const Departure& d) { return d.kind == Kind::AGAIN; });
+    const auto again = std::ranges::find_if(c.departures, [](const Departure& d) { return d.kind == Kind::RETRANSMIT; });
     Print("again_at_ms", double(again->at_ns) / MS);
     Print("probes", double(c.sender.Totals().probe_count));
 }
@@ -492,7 +492,7 @@ PacedTimeout(bool delays)
     const int64_t last_ns = 5 * GAP_NS;
     c.arrival = [](const Departure& d, int64_t arrives_ns) { return d.at_ns > last_ns ? bbrgym::NEVER_NS : arrives_ns; };
     c.Run(last_ns + SECOND);
-    const auto again = std::ranges::find_if(c.departures, [](const Departure& d) { return d.kind == Kind::AGAIN; });
+    const auto again = std::ranges::find_if(c.departures, [](const Departure& d) { return d.kind == Kind::RETRANSMIT; });
     const auto head = std::ranges::find_if(c.departures, [&](const Departure& d) { return d.serial == again->serial; });
     Print("wait_ms", double(again->at_ns - head->at_ns) / MS);
 }
@@ -689,7 +689,7 @@ BurstAgain()
     std::map<uint64_t, int64_t> again;
     for (const Departure& d : c.departures)
     {
-        if (d.kind == Kind::AGAIN)
+        if (d.kind == Kind::RETRANSMIT)
         {
             again[d.serial] = d.at_ns;
         }
@@ -840,8 +840,8 @@ constexpr Experiment EXPERIMENTS[] = {
     {"delay_spike_without_undo", DelaySpikeWithoutUndo},
     {"delay_spike_with_loss", DelaySpikeWithLoss},
     {"real_timeout", RealTimeout},
-    {"lost_again_after_timeout", [] { LostAgainAfterTimeout(true); }},
-    {"lost_again_after_timeout_of_ns3", [] { LostAgainAfterTimeout(false); }},
+    {"retransmit_lost_after_timeout", [] { RetransmitLostAfterTimeout(true); }},
+    {"retransmit_lost_after_timeout_of_ns3", [] { RetransmitLostAfterTimeout(false); }},
     {"spike_in_recovery", [] { SpikeInRecovery(bbrgym::timeout_undo_choice::frto); }},
     {"spike_in_recovery_of_linux_4_11", [] { SpikeInRecovery(bbrgym::timeout_undo_choice::any_original); }},
     {"sack_before_timeout", [] { LateSack(true, 30 * MS); }},

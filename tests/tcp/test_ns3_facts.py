@@ -31,7 +31,7 @@ def test_a_sacked_retransmission_may_count_as_in_flight_until_acknowledged(
 ) -> None:
     seen = facts(experiment)
     assert seen["in_flight_with_two_sacked"] == 2 + extra, "the first retransmission and the last segment"
-    assert seen["lost_again"] == 0
+    assert seen["lost_retransmit"] == 0
     assert seen["in_flight_with_two_acknowledged"] == 1
     assert seen["in_flight_after_a_timeout"] == 0
 

@@ -119,7 +119,7 @@ def test_a_real_timeout_is_not_undone(facts: Facts) -> None:
 
 
 @pytest.mark.parametrize(
-    ("experiment", "recoveries"), [("lost_again_after_timeout", 1), ("lost_again_after_timeout_of_ns3", 0)]
+    ("experiment", "recoveries"), [("retransmit_lost_after_timeout", 1), ("retransmit_lost_after_timeout_of_ns3", 0)]
 )
 def test_a_retransmission_lost_after_a_timeout_begins_a_recovery(
     facts: Facts, experiment: str, recoveries: int

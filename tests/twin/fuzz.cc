@@ -164,9 +164,9 @@ class Shown
         m_words.push_back(engine.EventCount());
         for (std::size_t flow = 0; flow < engine.GetScenario().flows.size(); ++flow)
         {
-            const Census census = engine.CountPackets(flow);
-            m_words.insert(m_words.end(), {census.sent_pkts, census.in_access_pkts, census.queued_pkts});
-            m_words.insert(m_words.end(), {census.on_link_pkts, census.arrived_pkts, census.dropped_pkts});
+            const PacketCounts counts = engine.CountPackets(flow);
+            m_words.insert(m_words.end(), {counts.sent_pkts, counts.in_access_pkts, counts.queued_pkts});
+            m_words.insert(m_words.end(), {counts.on_link_pkts, counts.arrived_pkts, counts.dropped_pkts});
         }
     }
     bool operator==(const Shown&) const = default;
@@ -292,17 +292,17 @@ class Laws
     }
 
     /** Packets and bytes are conserved. */
-    void Packets(std::size_t flow, const Census& census, const FlowStats& stats)
+    void Packets(std::size_t flow, const PacketCounts& counts, const FlowStats& stats)
     {
         const FlowTotal& total = m_flows[flow];
         const auto real = [](uint64_t count) { return static_cast<double>(count); };
-        const uint64_t known = census.in_access_pkts + census.queued_pkts + census.on_link_pkts + census.arrived_pkts + census.dropped_pkts;
-        Require(census.sent_pkts == known, "each packet sent is somewhere", flow, real(census.sent_pkts), real(known));
-        Require(total.sent_pkts == real(census.sent_pkts), "the table counts what is sent", flow, total.sent_pkts, real(census.sent_pkts));
-        Require(total.dropped_pkts == real(census.dropped_pkts), "the table counts drops", flow, total.dropped_pkts, real(census.dropped_pkts));
+        const uint64_t known = counts.in_access_pkts + counts.queued_pkts + counts.on_link_pkts + counts.arrived_pkts + counts.dropped_pkts;
+        Require(counts.sent_pkts == known, "each packet sent is somewhere", flow, real(counts.sent_pkts), real(known));
+        Require(total.sent_pkts == real(counts.sent_pkts), "the table counts what is sent", flow, total.sent_pkts, real(counts.sent_pkts));
+        Require(total.dropped_pkts == real(counts.dropped_pkts), "the table counts drops", flow, total.dropped_pkts, real(counts.dropped_pkts));
         Require(total.readable_pkts <= total.NewPkts(), "no more is read than was written", flow, total.readable_pkts, total.NewPkts());
-        Require(total.readable_pkts <= real(census.arrived_pkts), "what is read has arrived", flow, total.readable_pkts, real(census.arrived_pkts));
-        Require(total.delivered_pkts <= real(census.arrived_pkts), "what was delivered has arrived", flow, total.delivered_pkts, real(census.arrived_pkts));
+        Require(total.readable_pkts <= real(counts.arrived_pkts), "what is read has arrived", flow, total.readable_pkts, real(counts.arrived_pkts));
+        Require(total.delivered_pkts <= real(counts.arrived_pkts), "what was delivered has arrived", flow, total.delivered_pkts, real(counts.arrived_pkts));
         Require(total.delivered_pkts <= total.NewPkts(), "each segment is delivered once", flow, total.delivered_pkts, total.NewPkts());
         const double out = total.NewPkts() - total.delivered_pkts;
         Require(stats.in_flight_pkts <= out + total.retransmitted_pkts, "in flight is what is out", flow, stats.in_flight_pkts, out);
@@ -312,9 +312,9 @@ class Laws
             Require(total.retransmitted_pkts <= total.lost_pkts, "only what is lost is sent again", flow, total.retransmitted_pkts, total.lost_pkts);
             Require(total.lost_pkts <= total.sent_pkts, "no more is lost than was sent", flow, total.lost_pkts, total.sent_pkts);
         }
-        const double bytes = (real(census.arrived_pkts) + real(census.dropped_pkts)) * m_packet_bytes;
-        Require(real(census.arrived_pkts) * m_packet_bytes <= total.departed_bytes * (1 + 1e-9) + 1e-3, "what arrived has departed", flow, bytes, total.departed_bytes);
-        m_queued_pkts += census.queued_pkts;
+        const double bytes = (real(counts.arrived_pkts) + real(counts.dropped_pkts)) * m_packet_bytes;
+        Require(real(counts.arrived_pkts) * m_packet_bytes <= total.departed_bytes * (1 + 1e-9) + 1e-3, "what arrived has departed", flow, bytes, total.departed_bytes);
+        m_queued_pkts += counts.queued_pkts;
     }
 
     /** Who has work goes on by itself, or waits for what a column names: nobody is forgotten. */

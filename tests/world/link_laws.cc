@@ -29,14 +29,14 @@ struct TestPacket
     int64_t queued_ns = 0;
     std::size_t flow = 0;
     uint32_t bytes = FULL_BYTES;
-    bool is_capable = false;
+    bool ect = false;
     bool is_marked = false;
     uint64_t number = 0;
 
     std::size_t Flow() const { return flow; }
     uint32_t Bytes(uint32_t) const { return bytes; }
     bool IsData() const { return true; }
-    bool IsEcnCapable() const { return is_capable; }
+    bool IsEcnCapable() const { return ect; }
     bool Mark() { return !std::exchange(is_marked, true); }
     void Describe(PacketRecord&, uint32_t) const {}
 };
@@ -181,7 +181,7 @@ TestPacket
 Capable()
 {
     TestPacket packet;
-    packet.is_capable = true;
+    packet.ect = true;
     return packet;
 }
 
@@ -309,10 +309,10 @@ CheckThresholds(Random& random)
     {
         TestPacket packet = Capable();
         packet.number = i;
-        packet.is_capable = i % 3 != 0;
+        packet.ect = i % 3 != 0;
         packets.Put(packet, 0, counts);
         const bool is_marked = !counts.marked.empty() && counts.marked.back().number == i;
-        Require(is_marked == (packet.is_capable && i >= threshold), "a threshold marks what arrives at so long a queue");
+        Require(is_marked == (packet.ect && i >= threshold), "a threshold marks what arrives at so long a queue");
     }
     Queue timed;
     timed.size_packets = 100;
