@@ -44,7 +44,7 @@ class TuneProperties(FromArguments):
             >>> with gymnasium.make("bbrgym/Tune-v1", world="twin", scenario="steady", variant="bbr-plus") as env:
             ...     names = env.unwrapped.observation_names
             ...     len(names) == env.observation_space.shape[0], names[0]
-            (True, 'active')
+            (True, 'mean active@-2')
         """
         return self._batch.observation.names(self.tunables)
 

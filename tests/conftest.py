@@ -45,7 +45,7 @@ LONGEST = (
     "agents/training/test_resume.py",
     "docs/test_tutorial.py",
     "twin/test_instructions.py",
-    "agents/training/loggers/test_loggers.py",
+    "loggers/test_loggers.py",
     "sweeps/test_multirun.py",
     "cc/test_linux_rivals.py",
     "report/test_report.py",

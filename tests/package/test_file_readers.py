@@ -64,7 +64,7 @@ BY_ITSELF = {
     "papers.catalogue": {"notes_of path.read_text"},
     "report.page": {"_template (resources.files('bbrgym') / 'report' / 'templates' / name).read_text"},
     "targets": {"shipped yaml.safe_load", "shipped file.read_text"},
-    "agents.training.policy_header": {"policy_header Path(__file__).with_name('policy.h.jinja').read_text"},
+    "agents.deploy.policy_header": {"_source Path(__file__).with_name(name).read_text"},
     "runs.provenance": {"_commit (_PACKAGE / _BUILT_FROM).read_text", "_cpu Path('/proc/cpuinfo').read_text"},
     "ns3gym.guardian": {"_parent open", "_start os.open", "_prctl ctypes.CDLL"},
     "worlds.linux_machine": {"_controls _CONTROLS.read_text", "_scheduling _RT_RUNTIME.read_text"}

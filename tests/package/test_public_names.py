@@ -113,8 +113,8 @@ def test_mistaken_keywords_are_found_by_mypy(tmp_path: Path) -> None:
     [
         ({}, "FEATURE[0]"),
         ({"view": "pooled"}, "mean FEATURE"),
-        ({"stack": 3}, "FEATURE[0]@-2"),
-        ({"stack": 2, "view": "pooled"}, "mean FEATURE@-1"),
+        ({"frame_stack": 3}, "FEATURE[0]@-2"),
+        ({"frame_stack": 2, "view": "pooled"}, "mean FEATURE@-1"),
     ],
 )
 def test_numbers_of_observations_have_names(options: dict[str, Any], first: str) -> None:

@@ -29,7 +29,7 @@ CUBIC = {"name": "c", "cc": "cubic", "role": "fixed", "rtt_ms": 40.0}
         (scenario(), {"alone"}),
         (scenario([{"name": "a", "rtt_ms": 40.0}, CUBIC]), {"with CUBIC"}),
         (scenario([{"name": "a", "rtt_ms": 40.0, "count": 2}]), {"several"}),
-        (scenario([{"name": "a", "cc": "cubic", "rtt_ms": 40.0, "count": 2}]), {"several"}),  # a tuned flow has no cc
+        (scenario([{"name": "a", "cc": "cubic", "role": "tuned", "rtt_ms": 40.0, "count": 2}]), {"several"}),
         (scenario([{"name": "a", "rtt_ms": 10.0}, {**CUBIC, "rtt_ms": 30.1}]), {"with CUBIC", "uneven RTTs"}),
         (scenario([{"name": "a", "rtt_ms": 10.0}, {**CUBIC, "rtt_ms": 30.0}]), {"with CUBIC"}),
         (scenario(queue={"size_bdp": 0.9}), {"alone", "shallow"}),
