@@ -19,7 +19,7 @@ class AsymmetricPolicy(MultiInputActorCriticPolicy):
     """Actor-critic policy of Stable-Baselines3 for an observation space Dict(actor=Box, critic=Box).
 
     Raises:
-        TypeError: the observation space is no dictionary.
+        TypeError: the observation space is not a dictionary.
     """
 
     def _build_mlp_extractor(self) -> None:

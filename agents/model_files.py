@@ -151,7 +151,7 @@ class Sb3Policy:
                     self._policy = _restored(*load_from_zip_file(file, device="cpu")[:2])
         except _BROKEN as error:
             raise ConfigError(
-                f"agent: {str(path)!r} is no model of Stable-Baselines3 that can be loaded: {type(error).__name__}"
+                f"agent: {str(path)!r} is not a model of Stable-Baselines3 that can be loaded: {type(error).__name__}"
             ) from error
         self._policy.set_training_mode(False)
         self._path = path
@@ -241,7 +241,7 @@ def load_model(path: Path, *, is_trusted: bool) -> OnnxModel | Sb3Policy:
         return OnnxModel(path)
     with opened(path, MAX_MODEL_BYTES) as file:
         if not zipfile.is_zipfile(file):
-            raise ConfigError(f"agent: {str(path)!r} is no zip file of Stable-Baselines3's")
+            raise ConfigError(f"agent: {str(path)!r} is not a zip file of Stable-Baselines3's")
     if not is_trusted:
         raise ConfigError(
             f"agent: {str(path)!r} holds pickles, which run code when they are loaded; trust=true if you trust it"

@@ -121,7 +121,7 @@ class Sb3Trainer(Trainer):
         known = [*(name for name in type(self).model_fields if name != "name"), *_arguments_of(algorithm)]
         see = f"help({algorithm.__module__.partition('.')[0]}.{algorithm.__name__})"
         problems = {
-            name: f"is no hyperparameter; {nearest(name, dict.fromkeys(known), see)}"
+            name: f"is not a hyperparameter; {nearest(name, dict.fromkeys(known), see)}"
             for name in self.model_extra or {}
             if name not in known
         }

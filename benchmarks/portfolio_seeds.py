@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Trainings of a portfolio against the references of each one's own library, and all of them together.
+"""Trainings of a portfolio against the references of each your own library, and all of them together.
 
 usage: python benchmarks/portfolio_seeds.py RUN... [--scenario wan_mix] [--draws 200] [--first-draw 0] [--world twin]
     [--write docs/results.md]

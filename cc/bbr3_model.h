@@ -238,7 +238,7 @@ static inline void bbr3_check_full_bw_of_v2(struct cc_state *state)
     bbr->full_bw_reached = bbr->full_bw_count >= BBR_FULL_BW_ROUNDS;
 }
 
-/* Three rounds without growth by a quarter; any sample that has grown so much begins anew (stack.def: bbr3_plateau). */
+/* Three rounds without growth by a quarter; any sample that has grown so much begins again (stack.def: bbr3_plateau). */
 static inline void bbr3_check_full_bw(struct cc_state *state, const struct cc_sample *rs)
 {
     struct bbr_state *bbr = &state->bbr;

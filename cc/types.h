@@ -14,7 +14,7 @@
 
 /*
  * Marks for BPF; elsewhere these functions are as any other. CC_VERIFIED_ALONE: of numbers only; the verifier checks it
- * once and not anew on each path that calls it. CC_IN_LINE: has more than the five arguments that a call can pass.
+ * once and not again on each path that calls it. CC_IN_LINE: has more than the five arguments that a call can pass.
  */
 #ifdef __bpf__
 #define CC_VERIFIED_ALONE __attribute__((noinline))

@@ -5,7 +5,7 @@
  *   growth    : Reno's
  *   bandwidth : what is acknowledged in an RTT, 50 ms at least, through two low-pass filters of 7/8 in a row
  *   loss      : cwnd / 2 for the recovery; at its end cwnd = ssthresh = bandwidth * min_rtt, two packets at least
- *   timeout   : ssthresh = bandwidth * min_rtt; min_rtt begins anew with the RTT last measured
+ *   timeout   : ssthresh = bandwidth * min_rtt; min_rtt begins again with the RTT last measured
  *
  * A duplicate ACK counts as a packet, which the cumulative ACK that follows does not count again
  * (westwood_acked_count). Linux does so on its slow path alone: for ACKs that do not advance, have SACK blocks or announce

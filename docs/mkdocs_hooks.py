@@ -27,7 +27,7 @@ OUTSIDE = {
     "benchmarks.md": "benchmarks/README.md",
     "ns3-scratch.md": "ns3-scratch/README.md",
 }
-#: The package's folders of modules; the command's are no interface.
+#: The package's folders of modules; the command's are not an interface.
 FOLDERS = sorted({path.parent.name for path in PACKAGE.glob("*/__init__.py")} - {"cli"})
 LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 LANGUAGES = {".py": "python", ".def": "c", ".h": "c", ".hpp": "cpp", ".cpp": "cpp", ".yaml": "yaml"}
@@ -40,7 +40,7 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages that are no files of docs/."""
+    """Add the pages that are not files of docs/."""
     pages = {file.src_uri for file in files if file.is_documentation_page()} | set(OUTSIDE)
     for uri, name in OUTSIDE.items():
         files.append(File.generated(config, uri, content=(ROOT / name).read_text(encoding="utf-8")))

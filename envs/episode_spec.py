@@ -142,7 +142,7 @@ def check_max_tuned(max_tuned: Any) -> int:
     """Return a largest number of tuned flows, if a scenario can have as many flows.
 
     Raises:
-        ConfigError: it is no whole number in that range.
+        ConfigError: it is not a whole number in that range.
     """
     most = int(BOUNDS["flows"].high)
     is_whole = isinstance(max_tuned, int | np.integer) and not isinstance(max_tuned, bool)

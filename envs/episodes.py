@@ -382,7 +382,7 @@ class Episodes(ABC):
         self._is_running[indices] = True
 
     def _locate(self) -> None:
-        """Find the tuned flows again if the worlds' arrays have been laid out anew."""
+        """Find the tuned flows again if the worlds' arrays have been laid out again."""
         worlds = self._open_worlds()
         if self._located_in is not worlds.tunables:
             self._tuned.locate(worlds)

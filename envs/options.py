@@ -147,7 +147,7 @@ def take_plain_types(options: Any) -> None:
 
 @functools.cache
 def _declared(options: Any) -> dict[str, tuple[type | None, str, bool]]:
-    """Return of each field its kind, None if it is no plain one, what is allowed, and whether it may be None."""
+    """Return of each field its kind, None if it is not a plain one, what is allowed, and whether it may be None."""
     hints, found = get_type_hints(options), {}
     for field in dataclasses.fields(options):
         hint = hints[field.name]

@@ -130,7 +130,7 @@ Netlink::Send(Message& message, const std::string& what)
     const auto* header = reinterpret_cast<const nlmsghdr*>(answer.data());
     if (!NLMSG_OK(header, static_cast<uint32_t>(bytes)) || header->nlmsg_type != NLMSG_ERROR)
     {
-        throw std::runtime_error(what + ": the kernel's answer is no acknowledgement");
+        throw std::runtime_error(what + ": the kernel's answer is not an acknowledgement");
     }
     const int error = static_cast<const nlmsgerr*>(NLMSG_DATA(header))->error;
     if (error != 0)

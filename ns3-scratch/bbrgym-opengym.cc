@@ -2,7 +2,7 @@
 //
 // bbrgym-opengym --scenario=FILE --openGymPort=5555 --simSeed=1
 //
-// A scenario on ns-3 as a simulation of ns3-gym's: raw measurements out, raw tunables in; see gym/serve.h.
+// A scenario on ns-3 as an ns3-gym simulation: raw measurements out, raw tunables in; see gym/serve.h.
 #include "ns3-simulation.h"
 #include "serve.h"
 

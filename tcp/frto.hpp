@@ -42,7 +42,7 @@ class Frto
         bool has_sent_new; ///< since the timeout
     };
 
-    /** An ACK that is no proof. True: it asks for new data. */
+    /** An ACK that is not a proof. True: it asks for new data. */
     bool OnAck(const Ack& ack, int64_t now_ns)
     {
         if (m_is_on && ack.has_sent_new)
@@ -58,7 +58,7 @@ class Frto
     }
 
     /**
-     * The sender looks for what to send. New data that the window or pacing holds back is no test (tcp_xmit_recovery).
+     * The sender looks for what to send. New data that the window or pacing holds back is not a test (tcp_xmit_recovery).
      * And when pacing's timer is over, Linux sends what counts as lost before anything new (tcp_tsq_write).
      */
     void BeforeSending(bool is_held_back, bool has_sent_new, bool is_paced, int64_t now_ns)

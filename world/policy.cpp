@@ -92,7 +92,7 @@ class EntryCheck
         }
         if (!IsMapped(reinterpret_cast<const void*>(entry.begin), 1, PF_X) || !IsMapped(reinterpret_cast<const void*>(entry.decide), 1, PF_X))
         {
-            Refuse("begin or decide is no function of it");
+            Refuse("begin or decide is not a function of it");
         }
         return m_entry;
     }
@@ -114,7 +114,7 @@ class EntryCheck
         const auto found = FindTunable(name);
         if (!found || !VariantHasTunable(*FindVariant(m_entry->variant), *found))
         {
-            Refuse("sets '" + name + "', which is no tunable of " + m_entry->variant);
+            Refuse("sets '" + name + "', which is not a tunable of " + m_entry->variant);
         }
         return static_cast<std::size_t>(*found);
     }
@@ -168,7 +168,7 @@ class EntryCheck
 
     [[noreturn]] void RefuseFormat() const
     {
-        throw std::invalid_argument("policy: " + m_path + " is no policy of format " + std::to_string(FORMAT) +
+        throw std::invalid_argument("policy: " + m_path + " is not a policy of format " + std::to_string(FORMAT) +
                                     ", expected what `bbrgym export --format c` wrote, compiled with BBRGYM_POLICY_ENTRY");
     }
 

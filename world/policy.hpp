@@ -31,7 +31,7 @@ struct PolicyEntry;
 class Policy
 {
   public:
-    /** std::invalid_argument: the file is no shared object, or what it exports is no policy of this version. */
+    /** std::invalid_argument: the file is not a shared object, or what it exports is not a policy of this version. */
     explicit Policy(const std::string& path);
     ~Policy();
     Policy(const Policy&) = delete;
@@ -66,7 +66,7 @@ class PolicyRun
 
     /**
      * Runs for so long, with a decision at the beginning of each interval. `advance` runs a world for so many seconds,
-     * `now_ns` tells its time. std::invalid_argument: the duration is no multiple of the interval; nothing ran.
+     * `now_ns` tells its time. std::invalid_argument: the duration is not a multiple of the interval; nothing ran.
      */
     template <class Advance, class NowNs>
     void Run(double duration_s, int64_t end_ns, const WorldTables& tables, Advance&& advance, NowNs&& now_ns)

@@ -63,7 +63,7 @@ RedState::Judge(uint32_t ip_bytes, uint64_t queued_bytes, int64_t now_ns)
     }
     if (m_average_bytes >= static_cast<double>(m_red.max_bytes))
     {
-        m_was_below = m_was_below || m_red.gaps == Red::Gaps::LINUX; // draws the next gap anew (qcount = -1)
+        m_was_below = m_was_below || m_red.gaps == Red::Gaps::LINUX; // draws the next gap again (qcount = -1)
         return Verdict::HARD;
     }
     if (m_was_below)

@@ -149,7 +149,7 @@ class TrainingSettings(Model):
             raise FieldProblem("env.name", f"is {shown(self.env.get('name'))}; allowed are {', '.join(_ENVS)}")
         for name in self.action:
             if name not in _OF_ACTION:
-                raise FieldProblem(f"action.{name}", f"is no option of actions; {nearest(name, _OF_ACTION)}")
+                raise FieldProblem(f"action.{name}", f"is not an option of actions; {nearest(name, _OF_ACTION)}")
         elsewhere = (*_OWN, *_OF_ACTION.values())
         known = [field.name for field in fields(_ENVS[self.env["name"]]) if field.name not in elsewhere]
         places = {argument: f"action.{name}" for name, argument in _OF_ACTION.items()}
@@ -157,7 +157,9 @@ class TrainingSettings(Model):
             if name in places:
                 raise FieldProblem(f"env.{name}", f"is called {places[name]} here")
             if name not in ("name", *known):
-                raise FieldProblem(f"env.{name}", f"is no argument of the environments; {nearest(name, known, _SEE)}")
+                raise FieldProblem(
+                    f"env.{name}", f"is not an argument of the environments; {nearest(name, known, _SEE)}"
+                )
         if self.draws.by_cost and not is_distribution(self.scenario):
             raise FieldProblem("draws.by_cost", "is True, expected false: one scenario is not drawn")
         return self

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""An algorithm of one's own, derived from one of Stable-Baselines3: PPO whose advantages are cut at some deviations.
+"""An algorithm of your own, derived from one of Stable-Baselines3: PPO whose advantages are cut at some deviations.
 
 conf/agent/clipped_value.yaml names it by `_target_`:
 

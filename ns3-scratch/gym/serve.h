@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// A world as a simulation of ns3-gym's, for bbrgym's world `ns3gym` and for any agent that speaks ns3-gym's protocol.
+// A world as an ns3-gym simulation, for bbrgym's world `ns3gym` and for any agent that speaks ns3-gym's protocol.
 //
 //   observation  Dict of the tables of fields.def, float64, NaN where nothing was measured:
 //                flow_stats [flows, FLOW_STAT]      link_stats [LINK_STAT]       of the last interval

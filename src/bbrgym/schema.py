@@ -117,7 +117,7 @@ def argument(name: str, value: Any, kind: type, allowed: str) -> Any:
         allowed: for the error, e.g. ``are whole numbers from 1``.
 
     Raises:
-        ConfigError: it is of another kind; a bool is no number.
+        ConfigError: it is of another kind; a bool is not a number.
     """
     value = plain(value)
     if kind is list and isinstance(value, str):
@@ -237,7 +237,7 @@ def _translate(error: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
         return path, "is missing"
     if kind == "extra_forbidden":
         *parents, name = error["loc"]
-        return path, f"is no field; {nearest(shortened(name), _fields_at(model, tuple(parents)), _help(model))}"
+        return path, f"is not a field; {nearest(shortened(name), _fields_at(model, tuple(parents)), _help(model))}"
     if kind in _BOUNDS:
         key, words = _BOUNDS[kind]
         return path, f"is {shown(value)}, expected {words} {context[key]:g}"

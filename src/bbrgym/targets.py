@@ -2,7 +2,7 @@
 """Classes chosen in configurations by their import path, under Hydra's key `_target_`.
 
 Files in conf/agent, conf/logger and conf/rollouts name a class and give its fields beside it. A class of
-one's own needs a file there, or `agent._target_=my_module.MyTrainer` on the command line.
+your own needs a file there, or `agent._target_=my_module.MyTrainer` on the command line.
 
 Importing a module runs its code. So a configuration that was only found, such as the config.yaml of a run folder, may
 name classes of this package and of those that its extras train with, of modules that are imported already, and of those
@@ -118,7 +118,7 @@ def _module(where: str, group: str, options: Mapping[str, Any], name: str, extra
             raise MissingExtraError(f"{group}={options.get('name', name)}", extra, error) from error
         if name == missing or name.startswith(f"{missing}."):
             raise ConfigError(
-                f"{where}: no module {missing} is found; a module of one's own must be installed, or lie in a folder "
+                f"{where}: no module {missing} is found; a module of your own must be installed, or lie in a folder "
                 f"of PYTHONPATH"
             ) from error
         if extra is None or not _is_of(_PACKAGE, name):

@@ -66,7 +66,7 @@ def opened(path: Path, max_bytes: int, *, below: Path | None = None) -> Iterator
         below: the run folder that it belongs to; no symbolic link below that is followed. Default: any file.
 
     Raises:
-        FileError: the file cannot be read, is no regular file, or is too large.
+        FileError: the file cannot be read, is not a regular file, or is too large.
     """
     try:
         if below is not None:
@@ -80,7 +80,7 @@ def opened(path: Path, max_bytes: int, *, below: Path | None = None) -> Iterator
         os.close(descriptor)
         if stat.S_ISREG(status.st_mode):
             raise _too_large(path, max_bytes)
-        raise FileError(path, "is no regular file")
+        raise FileError(path, "is not a regular file")
     with os.fdopen(descriptor, "rb") as file:
         try:
             yield file
@@ -119,7 +119,7 @@ def read_text(path: Path, max_bytes: int, encoding: str = "utf-8", *, below: Pat
     """Return the text of a regular file; see `opened`.
 
     Raises:
-        FileError: the file cannot be read, is no regular file, is too large or is not in this encoding.
+        FileError: the file cannot be read, is not a regular file, is too large or is not in this encoding.
     """
     content = read_bytes(path, max_bytes, below=below)
     try:
@@ -211,7 +211,7 @@ class _FileLoader(_OwnLoader):
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         for key, _ in node.value:
             if key.tag not in (_STR, _MERGE):
-                raise _Problem(key, "no YAML of plain values: a key is no text, expected quotes around it")
+                raise _Problem(key, "no YAML of plain values: a key is not a text, expected quotes around it")
         return super().construct_mapping(node, deep=deep)
 
 

@@ -37,7 +37,7 @@ class OptunaSweeperConf:
         study_name: of the study, for a database that holds several.
         shared: whether other processes search in the same study, each in a folder of its own; ``n_trials`` are those
             of all.
-        pruner: `_target_` and arguments of a pruner of Optuna's. Default: no trial is pruned.
+        pruner: `_target_` and arguments of an Optuna pruner. Default: no trial is pruned.
         params: ranges by option, in Hydra's grammar: ``choice(..)``, ``range(..)``, ``interval(..)``,
             ``int(interval(..))``, ``tag(log, interval(..))``.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Trainings as models of Stable-Baselines3: their zip file, the policy's arguments, algorithms of one's own."""
+"""Trainings as models of Stable-Baselines3: their zip file, the policy's arguments, algorithms of your own."""
 
 import json
 import os
@@ -206,7 +206,7 @@ def test_a_device_that_is_not_there_is_one_clear_error(tmp_path: Path) -> None:
     assert not (tmp_path / "cuda").exists()
 
 
-# ---- algorithms of one's own --------------------------------------------------------------------------
+# ---- algorithms of your own --------------------------------------------------------------------------
 
 EXAMPLE = ROOT / "examples" / "own_algorithm"
 
@@ -267,7 +267,10 @@ def test_flows_share_a_policy_of_other_algorithms_too(target: str, tmp_path: Pat
             {"_target_": "stable_baselines3.A2C", "learning_rate_end": 0.0},
             "agent.learning_rate_end: is given without agent.learning_rate, from which it falls",
         ),
-        ({"_target_": "stable_baselines3.A2C", "n_step": 8}, "agent.n_step: is no hyperparameter; did you mean n_step"),
+        (
+            {"_target_": "stable_baselines3.A2C", "n_step": 8},
+            "agent.n_step: is not a hyperparameter; did you mean n_step",
+        ),
         (
             {"_target_": "torch.nn.Linear"},
             "agent._target_: is 'torch.nn.Linear', expected a class derived from bbrgym.* or stable_base",

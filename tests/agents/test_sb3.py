@@ -99,8 +99,8 @@ def test_the_critic_sees_more_and_the_actor_does_not(tmp_path: Path) -> None:
         ("dqn", {"action": {"levels": 3, "tunables": ["bbr_up_gain"]}}, "agent: dqn cannot be made: .*MultiDiscrete"),
         ("sac", {"action": {"levels": 3}}, "agent: sac cannot be made: .*MultiDiscrete"),
         ("sac", {"env": {"critic": True}}, "env.critic: is true, expected false with SAC: only ppo has such a critic"),
-        ({"name": "sac", "initial_std": 0.3}, {}, "agent.initial_std: is no hyperparameter"),
-        ({"name": "sac", "acts": "sample"}, {}, "agent.acts: is no hyperparameter"),
+        ({"name": "sac", "initial_std": 0.3}, {}, "agent.initial_std: is not a hyperparameter"),
+        ({"name": "sac", "acts": "sample"}, {}, "agent.acts: is not a hyperparameter"),
         (
             {"name": "dqn", "start_at_default": True},
             {"action": FLAT},

@@ -120,7 +120,7 @@ def test_nan_stops_it_and_keeps_the_last_good_checkpoint(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"agent": {"name": "torch_ppo", "gama": 1}}, "agent.gama: is no field; did you mean gamma"),
+        ({"agent": {"name": "torch_ppo", "gama": 1}}, "agent.gama: is not a field; did you mean gamma"),
         ({"agent": {"name": "torch_ppo", "gamma": 2}}, "agent.gamma: is 2.*, expected a number <= 1"),
         ({"agent": {"name": "torch_ppo", "hidden": []}}, r"agent.hidden: is \[\], expected at least 1"),
         ({"action": {"levels": 3}}, "action.levels: actions are MultiDiscrete.*, expected continuous ones"),

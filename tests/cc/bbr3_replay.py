@@ -8,7 +8,7 @@ the algorithm decided on each: phase, window, pacing rate, bounds. Its draws are
 the same phase, window and bounds, and rates within one byte per second.
 
 Explained is a difference only where the kernel took its fast path for an application-limited sample, which cc/ leaves
-out: the kernel kept the window and the pacing rate of the ACK before, though cc/ computed them anew.
+out: the kernel kept the window and the pacing rate of the ACK before, though cc/ computed them again.
 
 Exits with 1 if any difference is not explained, with 2 if the file cannot be read.
 """

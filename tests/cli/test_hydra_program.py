@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The commands as programs of Hydra: its flags, one's own files, types, and our errors."""
+"""The commands as programs of Hydra: its flags, your own files, types, and our errors."""
 
 import re
 import subprocess

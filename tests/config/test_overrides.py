@@ -33,5 +33,5 @@ def test_an_option_gets_the_text_that_it_is_given(value: str) -> None:
 
 @pytest.mark.parametrize("text", ["rate", "a=[1", "a={b"])
 def test_what_is_not_an_override_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="is no override like"):
+    with pytest.raises(ConfigError, match="is not an override like"):
         parse_override(text)

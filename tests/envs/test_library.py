@@ -65,7 +65,7 @@ def test_what_is_written_is_read_again_with_all_units_and_in_order(tmp_path: Pat
         ({**FIELDS, "variant": "bqq"}, r"library\.variant: is 'bqq'; did you mean bbq"),
         (
             with_settings(a={"bbr_cwnd_gian": 1}),
-            r"library\.settings\.a\.bbr_cwnd_gian: is no tunable of bbr-mix; did you",
+            r"library\.settings\.a\.bbr_cwnd_gian: is not a tunable of bbr-mix; did you",
         ),
         (with_settings(a={"bbr_cwnd_gain": 99}), r"library\.settings\.a\.bbr_cwnd_gain: is 99, expected .* \(ratio\)"),
         (

@@ -196,7 +196,7 @@ def test_a_network_in_words() -> None:
     [
         (["scenario=steady"], "scenario: is 'steady', a single network, expected a distribution"),
         (["reference=bbq"], "reference: is 'bbq', expected another one than the entrant"),
-        (["reference=nobody"], "reference: 'nobody' is no variant"),
+        (["reference=nobody"], "reference: 'nobody' is not a variant"),
         (["replay=moon"], "replay: is 'moon', expected a world"),
         (["budget=0"], "budget: is 0"),
         (["steps={count: 3, ratio: 1.0}"], "steps.ratio: is 1"),

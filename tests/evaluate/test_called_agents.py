@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Agents of one's own: functions, objects with predict, and their import paths."""
+"""Agents of your own: functions, objects with predict, and their import paths."""
 
 import sys
 from pathlib import Path

@@ -205,16 +205,16 @@ def test_what_a_run_depends_on_is_in_its_key() -> None:
         ({"world": [3]}, r"world: is \[3\], expected a world's name or a list of them"),
         ({"world": None}, "world: is None, expected a mapping"),
         ({"world": {"ns3": {"timeout_s": 0}}}, "world.ns3.timeout_s: is 0, expected a number > 0"),
-        ({"world": {"ns3": {"timeout": 3}}}, "world.ns3.timeout: is no field; did you mean timeout_s"),
+        ({"world": {"ns3": {"timeout": 3}}}, "world.ns3.timeout: is not a field; did you mean timeout_s"),
         ({"world": {"ns3": {"isolation": "vm"}}}, "world.ns3.isolation: is 'vm', expected one of 'process' or 'none'"),
-        ({"tunables": {"bbq_alpha": 1}}, "tunables.bbq_alpha: is no tunable; did you mean bbq_alpha_us"),
+        ({"tunables": {"bbq_alpha": 1}}, "tunables.bbq_alpha: is not a tunable; did you mean bbq_alpha_us"),
         ({"tunables": {"bbq_alpha_us": 1000}}, "none of the variants has it; bbq, bbr-mix, bbr3-mix have"),
         ({"tunables": {"bbr_up_gain": 9}}, r"flows\[0\].tunables.bbr_up_gain: is 9, expected 1.02 to 2"),
         ({"interval_s": 0}, "interval_s: is 0, expected a number >= 0.001"),
         ({"score_delta": float("nan")}, "score_delta: is nan"),
         ({"jobs": 0}, "jobs: is 0, expected a number >= 1"),
         ({"jobs": 2, "world": {"ns3": {"isolation": "none"}}}, "jobs: is 2, expected 1 with world.ns3.isolation none"),
-        ({"sedes": [1]}, "sedes: is no field; did you mean seeds"),
+        ({"sedes": [1]}, "sedes: is not a field; did you mean seeds"),
     ],
 )
 def test_a_wrong_question_is_one_clear_error(settings: dict[str, Any], says: str) -> None:
@@ -274,7 +274,10 @@ def test_a_new_world_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     ("settings", "says"),
     [
         ({"variants": ["bbr", "ns3-bbr"]}, r"variants\[1\]: is 'ns3-bbr', which world twin does not have"),
-        ({"variants": ["bbr"], "world": {"twin": {"options": {"speed": 2}}}}, "'speed' is no option of world 'twin'"),
+        (
+            {"variants": ["bbr"], "world": {"twin": {"options": {"speed": 2}}}},
+            "'speed' is not an option of world 'twin'",
+        ),
     ],
 )
 def test_what_a_world_does_not_have_is_refused_before_anything_is_made(

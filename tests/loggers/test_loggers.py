@@ -337,7 +337,7 @@ def test_an_evaluation_in_python_is_logged(tmp_path: Path) -> None:
             ["logger=[csv,csv]"],
             "logger: is ['csv', 'csv'], expected at least one of csv, none, ",
         ),
-        (["logger=[wandb,csv]", "logger.wandb.tag=[x]"], "logger.wandb.tag: is no field; did you mean tags"),
+        (["logger=[wandb,csv]", "logger.wandb.tag=[x]"], "logger.wandb.tag: is not a field; did you mean tags"),
         (["logger=wandb", "logger.mode=on"], "logger.mode: is 'on', expected one of"),
     ],
 )
@@ -364,8 +364,8 @@ def test_a_logger_changes_nothing_in_the_training(tmp_path: Path) -> None:
     [
         ({"name": "wnb"}, "logger: is 'wnb'; "),
         ({"name": "wandb", "mode": "on"}, "logger.mode: is 'on', expected one of 'online', 'offline' or 'disabled'"),
-        ({"name": "wandb", "tag": ["x"]}, "logger.tag: is no field; did you mean tags"),
-        ({"name": "none", "project": "x"}, "logger.project: is no field"),
+        ({"name": "wandb", "tag": ["x"]}, "logger.tag: is not a field; did you mean tags"),
+        ({"name": "none", "project": "x"}, "logger.project: is not a field"),
         ({"csv": None}, "logger.csv: is None, expected a mapping of what differs from its file"),
     ],
 )

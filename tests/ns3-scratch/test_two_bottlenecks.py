@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A network of one's own as a world: examples/two-bottlenecks.cc, which no scenario can describe."""
+"""A network of your own as a world: examples/two-bottlenecks.cc, which no scenario can describe."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""bbrgym-opengym, the ns-3 world as a simulation of ns3-gym's, driven by an agent over the protocol."""
+"""bbrgym-opengym, the ns-3 world as an ns3-gym simulation, driven by an agent over the protocol."""
 
 import json
 import re

@@ -93,12 +93,12 @@ def test_an_agent_that_goes_is_one_line_and_exit_code_1() -> None:
         ("episodes=0", "episodes: is 0, expected a number >= 1"),
         ("timeout_s=0", "timeout_s: is 0.0, expected a number > 0"),
         ("host=[3]", "host: "),
-        ("hots=localhost", "hots: is no option; did you mean host?"),
-        ("--simulationTime=3", "simulationTime: is no option"),
-        ("env.frame_stakc=3", "env.frame_stakc: is no argument of the environments; did you mean frame_stack?"),
+        ("hots=localhost", "hots: is not an option; did you mean host?"),
+        ("--simulationTime=3", "simulationTime: is not an option"),
+        ("env.frame_stakc=3", "env.frame_stakc: is not an argument of the environments; did you mean frame_stack?"),
         ("world=[ns3,twin]", "world: "),
         ("env=multi", "env: is 'multi', expected tune: the protocol has one agent"),
-        ("--help-me", "'--help-me' is no override"),
+        ("--help-me", "'--help-me' is not an override"),
     ],
 )
 def test_what_cannot_be_is_one_line_and_exit_code_2(argument: str, message: str, capsys: pytest.CaptureFixture) -> None:

@@ -159,7 +159,7 @@ class Reader:
         read: reads it, given the folder.
         is_of_run_folder: whether the file belongs to a run folder, so that no link is followed.
         takes_text: whether any text will do.
-        may_be_missing: whether it is no error that there is no such file.
+        may_be_missing: whether it is not an error that there is no such file.
         takes: kinds of files whose content is checked later.
         prepare: writes other files into the folder.
     """

@@ -49,7 +49,7 @@ def test_a_class_is_made_of_the_other_options(own: Path) -> None:
         ({"_target_": "own_targets.number"}, "module own_targets has no class number"),
         ({"_target_": "pathlib.Path"}, f"agent._target_: is 'pathlib.Path', expected a class derived from {BASE}"),
         ({"_target_": "own_targets.Mine", "size": "big"}, "agent.size: is 'big', expected a whole number"),
-        ({"_target_": "own_targets.Mine", "siz": 4}, "agent.siz: is no field; did you mean size"),
+        ({"_target_": "own_targets.Mine", "siz": 4}, "agent.siz: is not a field; did you mean size"),
     ],
 )
 def test_a_wrong_target_is_one_clear_error(own: Path, options: dict[str, Any], says: str) -> None:

@@ -130,5 +130,5 @@ def test_all_errors_are_shown_at_most_ten() -> None:
     with pytest.raises(bbrgym.ScenarioError) as caught:
         bbrgym.load_scenario(fields)
     text = str(caught.value)
-    assert [f"field_{index}: is no field" in text for index in range(12)] == [True] * 10 + [False] * 2
+    assert [f"field_{index}: is not a field" in text for index in range(12)] == [True] * 10 + [False] * 2
     assert text.endswith("; and 5 more")

@@ -186,7 +186,7 @@ class Connection
                 return static_cast<cc_variant>(i);
             }
         }
-        throw std::invalid_argument("algorithm: '" + name + "' is no variant of cc/variants.def");
+        throw std::invalid_argument("algorithm: '" + name + "' is not a variant of cc/variants.def");
     }
 
     void SetFact(const std::string& name, const std::string& value)

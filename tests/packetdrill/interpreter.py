@@ -457,7 +457,7 @@ class _Interpreter:
     def _fd(self, call: Syscall) -> int:
         fd = _number(call.arguments[0])
         if fd not in self._fds:
-            raise WrongError(f"{call.name}(): {fd} is no open descriptor")
+            raise WrongError(f"{call.name}(): {fd} is not an open descriptor")
         return fd
 
     def _write(self, call: Syscall) -> int:

@@ -172,7 +172,7 @@ def test_a_true_script_passes(verdict) -> None:
             "+0 %{ assert tcpi_snd_cwnd == 11, tcpi_snd_cwnd }%",
             "wrong at 13: 'assert tcpi_snd_cwnd == 11, tcpi_snd_cwnd' does not hold (10)",
         ),
-        ("+0 write(9, ..., 1) = 1", "wrong at 13: write(): 9 is no open descriptor"),
+        ("+0 write(9, ..., 1) = 1", "wrong at 13: write(): 9 is not an open descriptor"),
         ("+0 write(4, ..., 1) = 2", "wrong at 13: write() returns 1, expected 2"),
     ],
 )

@@ -139,7 +139,7 @@ def published(**fields: Any) -> dict[str, Any]:
             {"behind_radio": {**RADIO, "sweep": {"link.last_hop.queue_packets": [20]}}},
             "behind_radio.sweep.link.last_hop.queue_packets: has 1 values, expected one for each of 2",
         ),
-        ({"variant": {}}, "variant: is no field; did you mean variants?"),
+        ({"variant": {}}, "variant: is not a field; did you mean variants?"),
         ({"variants": {}}, "variants: is missing, expected it, or no_run with the reason"),
         ({"sweep": {"title": "x", "at": [2, 1], "set": {}}}, "sweep.at: is [2.0, 1.0], expected ascending"),
         ({"sweep": {"title": "x", "at": [1], "set": {"a": [1, 2]}}}, "sweep.set.a: has 2 values, expected one for"),
@@ -154,7 +154,7 @@ def test_an_error_names_the_field(tmp_path: Path, fields: dict[str, Any], proble
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"variants": {"bbr": {}, "small": {"cc": "bbx"}}}, "variants.small: is no variant"),
+        ({"variants": {"bbr": {}, "small": {"cc": "bbx"}}}, "variants.small: is not a variant"),
         (
             {"variants": {"bbr": {"tunables": {"bbq_beta": 1}}, "small": {"cc": "bbr"}}},
             "variants.bbr.tunables.bbq_beta",

@@ -76,7 +76,7 @@ def test_a_part_measured_anew_leaves_the_other_rows_of_the_docs(
         assert here(f"experiment={experiment_file}", f"seeds={seeds}", f"output_dir={seeds}", "docs=docs")[0] == 0
     lines = (folder / "papers.csv").read_text().splitlines()
     assert lines[:3] == head
-    assert lines[3].startswith("# anew=")
+    assert lines[3].startswith("# again=")
     assert "seeds=3" in lines[4]
     assert [line for line in lines if line.startswith(("bbq/", "rebbr/"))] == kept
     assert sum(line.startswith("mine/fig1,") for line in lines) == 3
@@ -148,7 +148,7 @@ def test_an_interrupted_run_goes_on(experiment_file: Path, tmp_path: Path, here:
 
 
 def launched() -> list[str]:
-    """Options for a launcher of Hydra's."""
+    """Options for a Hydra launcher."""
     if importlib.util.find_spec("hydra_plugins.hydra_joblib_launcher") is None:
         pytest.skip("NO HYDRA-JOBLIB-LAUNCHER: experiments as jobs are not tested here")
     return ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
@@ -283,7 +283,7 @@ def test_other_stacks_stand_beside_the_experiments_own(here: Here, experiment_fi
         (["resume=3"], "resume: is 3, expected true, false or a run folder"),
         (["experiment=nowhere.yaml"], "nowhere.yaml"),
         (["experiment=rebbr/fig8", "reference=nowhere"], "reference: "),
-        (["experimnt=bbq/fig13"], "experimnt: is no option; did you mean experiment"),
+        (["experimnt=bbq/fig13"], "experimnt: is not an option; did you mean experiment"),
     ],
 )
 def test_bad_input_is_one_clear_error(here: Here, tmp_path: Path, arguments: list[str], problem: str) -> None:

@@ -59,7 +59,7 @@ def test_the_order_of_variants_is_a_shape() -> None:
 
 def test_the_order_of_flows_is_a_shape() -> None:
     assert verdicts((number(10, flow="a"), 15), (number(20, flow="b"), 20)) == ["shape", "agrees"]
-    # Another flow of another variant is no companion.
+    # Another flow of another variant is not a companion.
     assert verdicts((number(10, flow="a"), 15), (number(20, "bbq", flow="b"), 20)) == ["no", "agrees"]
 
 

@@ -84,7 +84,7 @@ def test_a_distribution_may_draw_the_bounds() -> None:
         ({"metric": "jain", "across": "sum", "at_least": 1}, r"checks\[0\].across: is 'sum', expected none"),
         ({"metric": "share", "flow": "wbe", "at_least": 1}, r"checks\[0\].flow: is 'wbe'; .*web"),
         ({"metric": "share", "across": "p96", "at_least": 1}, r"checks\[0\].across: is 'p96', expected one of"),
-        ({"metric": "share", "at_lest": 1}, r"checks\[0\].at_lest: is no field; .*at_least"),
+        ({"metric": "share", "at_lest": 1}, r"checks\[0\].at_lest: is not a field; .*at_least"),
     ],
 )
 def test_a_wrong_check_is_named(check: dict[str, Any], error: str) -> None:

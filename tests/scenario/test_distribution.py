@@ -165,7 +165,7 @@ def test_split_seeds():
         ({"flows": 3}, "flows", "3, expected a list"),
         ({"flows": [{"name": "f", "number": "many", "rtt_ms": 9}]}, r"flows\[0\].number", "'many', expected a whole"),
         ({"duration_s": {"uniform": [-2, -1]}}, "duration_s", "expected a number >="),
-        ({"speed": 3}, "speed", "is no field"),
+        ({"speed": 3}, "speed", "is not a field"),
     ],
 )
 def test_what_is_wrong_is_named(changes, path, problem):

@@ -62,7 +62,7 @@ def test_the_resolved_form_of_a_resolved_stack_is_itself() -> None:
     [
         ("linux-7", f"stack.preset: is 'linux-7', expected one of {', '.join(STACK_PRESETS)}"),
         (3, "stack: is 3, expected a preset's name or a mapping of facts"),
-        ({"tail_loss_prob": True}, "stack.tail_loss_prob: is no fact of a stack; did you mean tail_loss_probe"),
+        ({"tail_loss_prob": True}, "stack.tail_loss_prob: is not a fact of a stack; did you mean tail_loss_probe"),
         ({"undo": "yes"}, "stack.undo: is 'yes', expected true or false"),
         ({"undo": 1}, "stack.undo: is 1, expected true or false"),
     ],

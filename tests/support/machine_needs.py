@@ -15,7 +15,7 @@ import pytest
 
 @dataclass(frozen=True)
 class Need:
-    """Of a package of Debian's.
+    """Of a Debian package.
 
     Attributes:
         purpose: what is tested with it.

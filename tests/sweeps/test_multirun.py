@@ -98,7 +98,7 @@ def test_report_makes_the_same_anew(ran, capsys: pytest.CaptureFixture[str]) -> 
     assert summary(out).equals(before)
     assert "report.html" in capsys.readouterr().out
     assert main(["report", str(out / "agent.levels-5_seed-1")]) == 2
-    assert "is no folder of a multirun" in capsys.readouterr().err
+    assert "is not a folder of a multirun" in capsys.readouterr().err
 
 
 def test_a_folder_holds_one_job_of_a_name(ran) -> None:
@@ -220,11 +220,11 @@ def test_a_job_gets_its_group_of_wandb_and_its_threads(tmp_path: Path, monkeypat
     [
         (["seed=1,1"], "seed: is 1, 1, expected each value once"),
         (["seed=1", "seed=1,2"], "seed: is given twice, expected once"),
-        (["seed"], "'seed' is no override"),
+        (["seed"], "'seed' is not an override"),
         (["agent=glob(*)"], "agent"),
         (["output_dir=x"], "output_dir: -m gives each job its own, expected hydra.sweep.dir=DIR"),
         (["agent=ppo,pppo"], "job agent-pppo: agent: is 'pppo'; did you mean ppo"),
-        (["total_step=3", "seed=1,2"], "total_step: is no option; did you mean total_steps"),
+        (["total_step=3", "seed=1,2"], "total_step: is not an option; did you mean total_steps"),
         (["agent.learning_rate=interval(1e-4,1e-3)"], "BasicSweeper does not support sweep type : INTERVAL_SWEEP"),
         (["hydra/sweeper=bbrgym_optuna"], "hydra.sweeper: nothing is left to search"),
         (
@@ -237,7 +237,7 @@ def test_a_job_gets_its_group_of_wandb_and_its_threads(tmp_path: Path, monkeypat
         (["hydra/sweeper=bbrgym_optuna", "hydra.sweeper.n_trial=3"], "n_trial"),
         (
             ["hydra/sweeper=bbrgym_optuna", "total_step=interval(2,9)"],
-            "total_step: is no option; did you mean total_steps",
+            "total_step: is not an option; did you mean total_steps",
         ),
         (["hydra/launcher=jobllib"], "hydra/launcher"),
         (["hydra/sweeper=optuna"], "hydra/sweeper"),  # that of the published plugin

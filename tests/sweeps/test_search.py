@@ -147,7 +147,7 @@ def test_processes_share_the_trials_of_a_study(tmp_path: Path) -> None:
         batches = {"a": one.batches(), "b": two.batches()}
         lost = next(batches["a"])
         taken = [next(batches["b"])]
-        batches["a"] = one.batches()  # a process that begins anew
+        batches["a"] = one.batches()  # a process that begins again
         assert next(batches["a"]) == lost
         taken += [lost, *batches["b"], *batches["a"]]
         for trial in (trial for batch in taken for trial in batch):
@@ -207,7 +207,7 @@ def test_the_command_line_counts_more_than_a_search_s_file() -> None:
     [
         ({"a": "3"}, "a is '3', expected choice, range or interval"),
         ({"a": "interval(2, 1)"}, "a is interval"),
-        ({"a": "interval("}, "is no override"),
+        ({"a": "interval("}, "is not an override"),
     ],
 )
 def test_a_range_that_cannot_be_is_named(params: dict[str, str], says: str) -> None:

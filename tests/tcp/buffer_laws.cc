@@ -140,7 +140,7 @@ ReceiveWindowLaws(Draw& draw, uint64_t steps)
         Require(announced >= edge, "the right edge never moves back");
         Require(window.AnnouncedBytes(next) <= std::max<uint64_t>(window.BufferBytes(), mss_bytes) + 16384 ||
                     announced == edge,
-                "a window is no larger than the buffer");
+                "a window is not a larger than the buffer");
         Require(window.AnnouncedBytes(next) <= most_bytes, "the header can say it");
         Require(window.BufferBytes() >= buffer_bytes && window.BufferBytes() <= window.MaxBufferBytes(),
                 "a buffer grows up to its largest size");

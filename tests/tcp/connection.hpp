@@ -208,7 +208,7 @@ class Connection
             {
                 Probe();
             }
-            Require(sender.TimerDeadlineNs() > now_ns, "a timer that went off is set anew");
+            Require(sender.TimerDeadlineNs() > now_ns, "a timer that went off is set again");
             TrySend();
         }
         return true;

@@ -377,7 +377,7 @@ LaterOriginal(bool timestamps)
     PrintCounts(c);
 }
 
-/** The first of four is lost; the probe repeats the last, which had arrived. Its D-SACK is no word about the first. */
+/** The first of four is lost; the probe repeats the last, which had arrived. Its D-SACK is not a word about the first. */
 void
 DuplicateOfTheProbe()
 {

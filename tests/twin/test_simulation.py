@@ -90,7 +90,7 @@ def test_the_size_of_the_steps_does_not_matter(make, step_s):
 
 
 #: name: (scenario, seed, [sent, sent again, lost, RTOs of each flow], [dropped by the queue, lost at random])
-#: Taken from a run; to be taken anew when what Linux's TCP does is modelled better, never else: every machine
+#: Taken from a run; to be taken again when what Linux's TCP does is modelled better, never else: every machine
 #: has to give the same. `python -m pytest tests/twin -k whole_numbers` shows what came out.
 GOLDEN = {
     "two": (

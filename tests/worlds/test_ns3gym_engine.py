@@ -179,7 +179,7 @@ def test_another_run_than_asked_for_is_refused(start: Any) -> None:
     ("options", "says"),
     [
         ({}, r"^command: None and port: 0, expected the program's command, or the port it connects to$"),
-        ({"comand": ["true"]}, r"^options: 'comand' is no option of world 'ns3gym'; did you mean command\?"),
+        ({"comand": ["true"]}, r"^options: 'comand' is not an option of world 'ns3gym'; did you mean command\?"),
         ({"command": "true", "cwd": "/no/such/folder"}, r"^cwd: '/no/such/folder' is not a folder$"),
         ({"port": 5555, "log": "file"}, r"^log: 'file' is for a command, and there is none$"),
         ({"command": ["true", "{port}"]}, r"^arguments: --scenario=.* has no place in the command"),

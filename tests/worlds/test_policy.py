@@ -177,7 +177,7 @@ def test_what_is_no_policy_is_refused(name: str, tmp_path: Path) -> None:
     empty = tmp_path / "empty.so"
     command = [compilers.compiler(compilers.C), "-shared", "-x", "c", "-", "-o", str(empty)]
     subprocess.run(command, input=b"int nothing;", check=True, timeout=compilers.PATIENCE_S)
-    with pytest.raises((bbrgym.ConfigError, bbrgym.WorldError), match=r"empty\.so is no policy of format 2"):
+    with pytest.raises((bbrgym.ConfigError, bbrgym.WorldError), match=r"empty\.so is not a policy of format 2"):
         open_world(name, empty)
 
 
@@ -265,19 +265,19 @@ SMALL = "const int bbrgym_policy = 2; const struct bbrgym_policy other = {"
         (".variant = POLICY_VARIANT", ".variant = 0", r"variant is missing"),
         (".variant = POLICY_VARIANT", '.variant = "bbr9"', r"variant is 'bbr9', which is none"),
         (".variant = POLICY_VARIANT", ".variant = (const char *)-1", r"variant is missing"),
-        (".variant = POLICY_VARIANT", '.variant = "cubic"', r"which is no tunable of cubic"),
+        (".variant = POLICY_VARIANT", '.variant = "cubic"', r"which is not a tunable of cubic"),
         (".fields = policy_field_columns", ".fields = 0", r"fields are not in it"),
         (
             ".tunables = policy_tunable_columns",
             ".tunables = (const void *)8",
             r"tunables are not in it",
         ),
-        (".begin = policy_entry_begin", ".begin = 0", r"begin or decide is no function of it"),
-        (".decide = policy_entry_decide", ".decide = 0", r"begin or decide is no function of it"),
+        (".begin = policy_entry_begin", ".begin = 0", r"begin or decide is not a function of it"),
+        (".decide = policy_entry_decide", ".decide = 0", r"begin or decide is not a function of it"),
         ("{source, per_unit},", "{source, 0},", r"per_unit is 0, allowed are 1 to"),
         ("{ #name, per_unit},", "{ 0, per_unit},", r"the name of a tunable is missing"),
         ("{source, per_unit},", '{"weather", per_unit},', r"observes 'weather', which no world measures"),
-        ("const struct bbrgym_policy bbrgym_policy = {", SMALL, r"is no policy of format 2"),
+        ("const struct bbrgym_policy bbrgym_policy = {", SMALL, r"is not a policy of format 2"),
     ],
 )
 def test_a_table_that_cannot_be_is_refused_before_any_call(

@@ -92,7 +92,9 @@ def test_an_engine_that_is_not_there():
 @pytest.mark.parametrize("isolation", ["none", "process"])
 def test_a_class_that_is_no_engine_is_named(isolation):
     bbrgym.worlds.register_world(isolation, "builtins.Exception", "a mistake", isolation=isolation)
-    text = "builtins.Exception is no engine: it has no lay_out, reset, advance, summary, close, expected a class like"
+    text = (
+        "builtins.Exception is not an engine: it has no lay_out, reset, advance, summary, close, expected a class like"
+    )
     with pytest.raises((bbrgym.ConfigError, bbrgym.WorldError), match=text):
         bbrgym.make_world(isolation, "steady")
 

@@ -167,12 +167,12 @@ def test_tunables_start_at_the_preset_and_act(world):
     ("flow", "values", "text"),
     [
         ("tuned", {"bbq_alfa_us": 1.0}, r"flow 'tuned': tunables\.bbq_alfa_us .*did you mean bbq_alpha_us"),
-        ("tuned", {"plus_alpha": 1.0}, r"plus_alpha is no tunable of bbq"),
+        ("tuned", {"plus_alpha": 1.0}, r"plus_alpha is not a tunable of bbq"),
         ("tuned", {"bbq_alpha_us": 1e6}, r"tunables\.bbq_alpha_us is 1e\+06, expected 500 to 50000 \(us\)"),
         ("tuned", {"bbq_alpha_us": float("nan")}, r"bbq_alpha_us is nan, expected 500 to 50000"),
         ("tuned", {"bbq_latch": 0.5}, r"bbq_latch is 0\.5, expected a whole number"),
         ("tuned", {"bbr_up_gain": 1.5, "bbq_alpha_us": 0.0}, r"bbq_alpha_us is 0, "),
-        ("other", {"bbr_up_gain": 1.5}, r"flow 'other': tunables\.bbr_up_gain is no tunable of cubic"),
+        ("other", {"bbr_up_gain": 1.5}, r"flow 'other': tunables\.bbr_up_gain is not a tunable of cubic"),
         ("tunde", {"bbr_up_gain": 1.5}, r"flow 'tunde': did you mean tuned\?"),
         (2, {"bbr_up_gain": 1.5}, r"flow 2: allowed are 0 to 1"),
         (-1, {"bbr_up_gain": 1.5}, r"flow -1: allowed are 0 to 1"),
@@ -294,8 +294,8 @@ def test_a_world_may_have_options_of_its_own(make_odd):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("odd", "options: 'dead' is no option of world 'odd'; did you mean deed"),
-        ("twin", "options: 'dead' is no option of world 'twin'; allowed are policy"),
+        ("odd", "options: 'dead' is not an option of world 'odd'; did you mean deed"),
+        ("twin", "options: 'dead' is not an option of world 'twin'; allowed are policy"),
         ("plain", "'plain'; it has none"),
     ],
 )

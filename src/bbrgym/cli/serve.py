@@ -16,7 +16,7 @@ from bbrgym.errors import ConfigError, MissingExtraError
 from bbrgym.schema import Count, Float, Model, Whole, validated
 
 DESCRIPTION = """\
-Lets an agent of ns3-gym's, or bbrgym/Ns3Gym-v0, drive a world: connects to the agent's port as ns3-gym's simulations
+Lets an ns3-gym agent, or bbrgym/Ns3Gym-v0, drive a world: connects to the agent's port as ns3-gym's simulations
 do, and serves one episode after the other. Options may also be written --option=value, as ns3-gym's scripts do.
 
 examples:

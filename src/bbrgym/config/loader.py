@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Compose a command's configuration from conf/ and the overrides of its command line, as a loader of Hydra's.
+"""Compose a command's configuration from conf/ and the overrides of its command line, as a Hydra loader.
 
 Additions to Hydra: ``scenario=``, ``agent=``, ``logger=`` and ``rollouts=`` also take a file, and fields
 under ``scenario.``, ``tunables.``, ``env.``, ``action.``, ``reward.``, ``agent.`` and ``logger.`` need no ``+`` if the
@@ -249,8 +249,8 @@ def search_path_of(config_dir: str | None = None, config_path: str | None = None
     """Return Hydra's search path: its own files, the shipped ones, those of plugins, and the user's.
 
     Args:
-        config_dir: a folder of one's own, searched last. Default: none.
-        config_path: a folder of one's own, searched before the shipped files. Default: none.
+        config_dir: a folder of your own, searched last. Default: none.
+        config_path: a folder of your own, searched before the shipped files. Default: none.
 
     Raises:
         ConfigError: a folder is none.
@@ -382,7 +382,7 @@ def _choices(repository: IConfigRepository, group: str) -> list[str]:
 
 
 def _group_override(group: str, choice: Any, repository: IConfigRepository, default: Any, products: Products) -> str:
-    """Return the override of a group; a file is first stored as a configuration of Hydra's."""
+    """Return the override of a group; a file is first stored as a Hydra configuration."""
     options = _choices(repository, group)
     if group == "scenario" and isinstance(choice, list):
         ConfigStore.instance().store(group=group, name=_FILE_CONFIG, node=products.read_scenario(choice))
@@ -428,7 +428,7 @@ def _plain_file(repository: IConfigRepository, group: str, name: str) -> dict[st
 def _read_options(group: str, path: str) -> dict[str, Any]:
     options = read_yaml(Path(path))
     if not isinstance(options, dict) or not all(isinstance(name, str) for name in options):
-        raise ConfigError(f"{group}: {path!r} is no mapping of options")
+        raise ConfigError(f"{group}: {path!r} is not a mapping of options")
     return options
 
 
@@ -449,4 +449,4 @@ def _refuse_unknown(override: Override, known: list[str]) -> None:
     key = override.key_or_group
     if key not in known:
         options = [name for name in known if not name.startswith("scenario.")]
-        raise ConfigError(f"{key}: is no option; {nearest(key, options, '--help')}")
+        raise ConfigError(f"{key}: is not an option; {nearest(key, options, '--help')}")

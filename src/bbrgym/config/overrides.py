@@ -28,12 +28,14 @@ def parse_override(text: str) -> Override:
     """Parse an override of a command line.
 
     Raises:
-        ConfigError: it is no override.
+        ConfigError: it is not an override.
     """
     try:
         return _parser().parse_override(text)
     except HydraException as error:
-        raise ConfigError(f"{text!r} is no override like scenario.link.rate_mbps=50: {hydra_reason(error)}") from error
+        raise ConfigError(
+            f"{text!r} is not an override like scenario.link.rate_mbps=50: {hydra_reason(error)}"
+        ) from error
 
 
 @cache

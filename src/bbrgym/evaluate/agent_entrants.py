@@ -120,7 +120,7 @@ class Searched(Learned):
 
 @dataclass(frozen=True, eq=False)
 class Random(Tuned):
-    """A variant whose tunables are drawn anew every interval, anywhere in their ranges."""
+    """A variant whose tunables are drawn again every interval, anywhere in their ranges."""
 
     kind = "random"
 

@@ -4,7 +4,7 @@
     fixed                     no agent beside the presets of the variants
     oracle                    the best fixed tunables of each draw, found by searches in the fast world: on other runs
                               of the draw and, as another entrant (`oracle-in-run`), on the run itself
-    random                    tunables drawn anew every interval
+    random                    tunables drawn again every interval
     RUN_DIR                   run folder of `bbrgym train`: a trained agent, or the fixed tunables that a search found
     MODULE:NAME               a function from an observation to an action, or an object with ``predict``; in Python also
                               the function or object itself. It sets the tunables of ``variant`` every 0.5 s
@@ -73,7 +73,7 @@ def _named(agent: Any) -> list[tuple[str | None, Any]]:
     for name in agent:
         if not isinstance(name, str) or not _NAME.fullmatch(name) or name == FIXED:
             raise ConfigError(
-                f"agent: {shown(name)} is no name of an agent, expected letters, digits, '_.-', not {FIXED!r}"
+                f"agent: {shown(name)} is not a name of an agent, expected letters, digits, '_.-', not {FIXED!r}"
             )
     return list(agent.items())
 
@@ -108,7 +108,7 @@ def _entrants(entry: Any, settings: Evaluation) -> list[Entrant]:
 
 
 def refuse_found_code(agent: Any) -> None:
-    """Check that agents which were only found, such as those in a run folder, are no code of one's own.
+    """Check that agents which were only found, such as those in a run folder, are not a code of your own.
 
     Raises:
         ConfigError: names the one whose module would be imported.
@@ -124,14 +124,14 @@ def _imported(path: str) -> Any:
     """Return the object that a path such as ``my_module:act`` names; importing the module runs its code.
 
     Raises:
-        ConfigError: there is no such module or object, or it is no agent.
+        ConfigError: there is no such module or object, or it is not an agent.
     """
     module_name, _, name = path.partition(":")
     try:
         found = getattr(importlib.import_module(module_name), name)
     except (ModuleNotFoundError, AttributeError) as error:
         raise ConfigError(
-            f"agent: is {path!r}: {error}; a module of one's own lies in a folder of PYTHONPATH"
+            f"agent: is {path!r}: {error}; a module of your own lies in a folder of PYTHONPATH"
         ) from error
     if isinstance(found, type) or not (hasattr(found, "predict") or callable(found)):
         raise ConfigError(f"agent: is {path!r}, expected a function, or an object with predict")

@@ -77,7 +77,7 @@ class Evaluation(Model):
                 raise FieldProblem(name, f"is {shown(list(values))}, expected each once")
         for name in self.tunables:
             if name not in TUNABLES:
-                raise FieldProblem(f"tunables.{name}", f"is no tunable; {nearest(name, TUNABLES)}")
+                raise FieldProblem(f"tunables.{name}", f"is not a tunable; {nearest(name, TUNABLES)}")
             if not any(name in VARIANTS[variant].preset for variant in self.variants):
                 having = [variant.name for variant in VARIANTS.values() if name in variant.preset]
                 raise FieldProblem(

@@ -98,7 +98,7 @@ def _refuse_found(resumed: Mapping[str, Any], given: Collection[str], folder: Ev
 def _refuse_unknown(stored: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
     for name in stored:
         if name not in config:
-            raise ConfigError(f"{shortened(name)}: is no field of an evaluation")
+            raise ConfigError(f"{shortened(name)}: is not a field of an evaluation")
     if "scenario" not in stored:
         raise ConfigError("scenario: is missing")
     return stored

@@ -224,7 +224,7 @@ def has_login() -> bool:
 
 
 def _from_environment(name: str) -> str | None:
-    """Return the value of a variable of W&B's; None if it is not set, or empty."""
+    """Return the value of a W&B variable; None if it is not set, or empty."""
     return os.environ.get(f"WANDB_{name}") or None
 
 

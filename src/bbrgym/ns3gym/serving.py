@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Serve any Gymnasium environment as a simulation of ns3-gym's.
+"""Serve any Gymnasium environment as an ns3-gym simulation.
 
 The protocol carries the reward as float32, and the info as text, here JSON.
 """

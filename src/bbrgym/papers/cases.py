@@ -81,7 +81,7 @@ def _cases(
 ) -> list[Case]:
     """Return the runs of a variant at a point: in every world asked for, with every seed."""
     if (variant.cc or name) not in VARIANTS:
-        problem = f"variants.{name}: is no variant, expected cc with one of bbrgym list"
+        problem = f"variants.{name}: is not a variant, expected cc with one of bbrgym list"
         raise ConfigError(f"experiment {experiment.name}: {problem}")
     cases = []
     for world, settings in _worlds_of(variant, asked).items():

@@ -175,10 +175,10 @@ _INTRODUCTION = (
 )
 #: What the figures of the page depend on.
 _INPUTS = "cc tcp twin world conf/experiment"
-_MARK = "# "  # begins a line that is no row
+_MARK = "# "  # begins a line that is not a row
 _STACK = f"{_MARK}stack="
 _EFFORT = f"{_MARK}effort="
-_ANEW = f"{_MARK}anew="
+_ANEW = f"{_MARK}again="
 _COMMIT = f"{_MARK}commit="
 _OWN = "null"
 
@@ -226,7 +226,7 @@ def write_papers_docs(
     own_stacks = folder / _csv_name("")
     if own_stacks.exists():
         experiments = [result.experiment for result in results]
-        if stack or written.anew:
+        if stack or written.again:
             papers = {name.split("/")[0] for name in _read_numbers(own_stacks).numbers["experiment"]}
             shipped = [one for one in select_experiments(None, ()) if one.paper in papers]
             experiments = shipped + [one for one in experiments if one.paper not in PAPERS]
@@ -248,7 +248,7 @@ class _WrittenNumbers:
         stack: of every sender; empty: the experiments' own.
         effort: of the command, see `effort_text`; empty: not known.
         numbers: the rows.
-        anew: commands that measured a part of them again, each with its date.
+        again: commands that measured a part of them again, each with its date.
         commit: of the code that measured them, with a plus where files differed from it.
     """
 
@@ -257,7 +257,7 @@ class _WrittenNumbers:
     stack: str
     effort: str
     numbers: pl.DataFrame
-    anew: Sequence[str] = ()
+    again: Sequence[str] = ()
     commit: str = "unknown"
 
     def beside(self, old: _WrittenNumbers) -> _WrittenNumbers:
@@ -270,22 +270,22 @@ class _WrittenNumbers:
         rank = {name: place for place, name in enumerate(order)}
         place = pl.col("experiment").replace_strict(rank, default=len(rank))
         numbers = pl.concat([kept, self.numbers]).sort(pl.col("claim").is_not_null(), place, maintain_order=True)
-        anew = (*(one for one in old.anew if self.command not in one), f"{self.date} {self.command}")
-        return _WrittenNumbers(old.command, old.date, self.stack, old.effort, numbers, anew, old.commit)
+        again = (*(one for one in old.again if self.command not in one), f"{self.date} {self.command}")
+        return _WrittenNumbers(old.command, old.date, self.stack, old.effort, numbers, again, old.commit)
 
     @property
     def text(self) -> str:
         """Content of the file."""
         head = [f"{_MARK}{self.command}", f"{_MARK}{self.date}", f"{_STACK}{self.stack or _OWN}"]
         head += [f"{_EFFORT}{self.effort}"] if self.effort else []
-        head += [f"{_ANEW}{one}" for one in self.anew]
+        head += [f"{_ANEW}{one}" for one in self.again]
         head.append(f"{_COMMIT}{self.commit}")
         return "\n".join(head) + "\n" + self.numbers.write_csv()
 
     @property
     def origin(self) -> str:
         """The commands with their dates, in Markdown."""
-        parts = [one.partition(" ") for one in self.anew]
+        parts = [one.partition(" ") for one in self.again]
         effort = f": {self.effort}" if self.effort else ""
         return f"`{self.command}`, {self.date}{effort}." + "".join(
             f" A part of it again: `{command}`, {date}." for date, _, command in parts
@@ -311,7 +311,7 @@ def _read_numbers(csv: Path) -> _WrittenNumbers:
         stack=stack.removeprefix(_STACK).replace(_OWN, ""),
         effort="".join(line.removeprefix(_EFFORT) for line in lines[3:] if line.startswith(_EFFORT)),
         numbers=numbers,
-        anew=[line.removeprefix(_ANEW) for line in lines[3:] if line.startswith(_ANEW)],
+        again=[line.removeprefix(_ANEW) for line in lines[3:] if line.startswith(_ANEW)],
         commit="".join(line.removeprefix(_COMMIT) for line in lines[3:] if line.startswith(_COMMIT)) or "unknown",
     )
 

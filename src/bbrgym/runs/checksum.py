@@ -29,7 +29,7 @@ def add_checksum(file: BinaryIO) -> None:
     """Add the checksum to a zip file without a comment, open to read and write.
 
     Raises:
-        ValueError: it is no zip file without a comment.
+        ValueError: it is not a zip file without a comment.
     """
     file.seek(-_END_BYTES, 2)
     record = file.read()

@@ -195,7 +195,7 @@ class RunFolder:
     def _lock_file(self, path: Path, lock: int) -> None:
         content = os.read(lock, _LOCK_BYTES) if stat.S_ISREG(os.fstat(lock).st_mode) else b"no file"
         if content.strip() and not content.startswith(_MARK):  # another's file, which would be truncated
-            raise ConfigError(f"{self.option}: {str(path)!r} is no lock of bbrgym; expected none, or an empty file")
+            raise ConfigError(f"{self.option}: {str(path)!r} is not a lock of bbrgym; expected none, or an empty file")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -135,7 +135,7 @@ class Distribution:
         """Draw the scenario of a seed.
 
         Raises:
-            ScenarioError: a range is wrong, or the drawn fields are no scenario.
+            ScenarioError: a range is wrong, or the drawn fields are not a scenario.
         """
         if self._parts:
             part = self._parts[_index(_uniform_of(seed, MIX), self._weights)]
@@ -151,7 +151,7 @@ class Distribution:
                 the numbers before leave.
 
         Raises:
-            ScenarioError: a range is wrong, the drawn fields are no scenario, or this is a mix.
+            ScenarioError: a range is wrong, the drawn fields are not a scenario, or this is a mix.
         """
         if self._parts:
             raise self._problem(MIX, "is given, expected one distribution")
@@ -267,7 +267,7 @@ def load_distribution(source: Source | Distribution) -> Distribution:
     """Load a distribution by its shipped name, from a file or from a mapping.
 
     Raises:
-        ScenarioError: it cannot be read, or is no distribution.
+        ScenarioError: it cannot be read, or is not a distribution.
 
     Example:
         >>> import bbrgym
@@ -281,7 +281,7 @@ def load_distribution(source: Source | Distribution) -> Distribution:
     fields = read_scenario(source)
     if not is_drawn(fields):
         raise ScenarioError(
-            "", f"has no {VARIABLES} and is no {MIX}, so it is no distribution", str(fields.get("name", ""))
+            "", f"has no {VARIABLES} and is no {MIX}, so it is not a distribution", str(fields.get("name", ""))
         )
     within = _Mixes()
     within.begin(source)

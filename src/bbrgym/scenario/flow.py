@@ -153,7 +153,7 @@ def check_tunables(cc: str, tunables: Mapping[str, float]) -> None:
         path = f"tunables.{name}"
         if name not in VARIANTS[cc].preset:
             has = nearest(name, VARIANTS[cc].preset) if VARIANTS[cc].preset else "it has none"
-            raise FieldProblem(path, f"is no tunable of {cc}; {has}")
+            raise FieldProblem(path, f"is not a tunable of {cc}; {has}")
         tunable = TUNABLES[name]
         if not is_number(value):
             raise FieldProblem(path, f"is {shown(value)}, expected a number")

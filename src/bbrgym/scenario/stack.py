@@ -110,7 +110,7 @@ class SenderStack(Model):
         for name, value in self.overrides.items():
             if name not in STACK_FACTS:
                 raise FieldProblem(
-                    name, f"is no fact of a stack; {nearest(name, ['preset', *STACK_FACTS], 'docs/stacks.md')}"
+                    name, f"is not a fact of a stack; {nearest(name, ['preset', *STACK_FACTS], 'docs/stacks.md')}"
                 )
             self.overrides[name] = STACK_FACTS[name].check(value)
         return self
@@ -127,7 +127,7 @@ class SenderStack(Model):
             base: a stack with every fact given. Default: ``linux-6``.
         """
         whole = _preset(self.preset or STACK_PRESETS[0]) if self.preset is not None or base is None else base
-        if not self.overrides and whole.preset is not None:  # to check all facts anew is a third of a draw's time
+        if not self.overrides and whole.preset is not None:  # to check all facts again is a third of a draw's time
             return whole
         preset = whole.preset or STACK_PRESETS[0]
         return SenderStack.model_validate({"preset": preset, **whole.overrides, **self.overrides})

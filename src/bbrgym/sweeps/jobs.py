@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The jobs of a multirun of Hydra's: each is a command in a process and a folder of its own.
+"""The jobs of a Hydra multirun: each is a command in a process and a folder of its own.
 
     DIR/NAME/            run folder of a job, as its own command writes it
     DIR/NAME/job.json    its end: status, exit code, wall time, overrides
@@ -219,7 +219,7 @@ def job_limit_s() -> float:
     """Return the wall time after which a job is ended.
 
     Raises:
-        ConfigError: the environment variable is no number above 0.
+        ConfigError: the environment variable is not a number above 0.
     """
     text = os.environ.get(TIMEOUT, str(_TIMEOUT_S))
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The folder of a multirun of Hydra's, and the results of its jobs.
+"""The folder of a Hydra multirun, and the results of its jobs.
 
 DIR/NAME/           run folder of a job, see `bbrgym.sweeps.jobs`
 DIR/multirun.yaml   the request, as Hydra writes it
@@ -57,7 +57,7 @@ class MultirunFolder(RunFolder):
         if state and not isinstance(state.get("command"), str):
             raise self._damaged(f"{name}/{STATE}", "it names no command")
         if not isinstance(overrides, list) or not all(isinstance(one, str) for one in overrides):
-            raise self._damaged(f"{name}/{STATE}", "its overrides are no list of texts")
+            raise self._damaged(f"{name}/{STATE}", "its overrides are not a list of texts")
         return state
 
     def names(self) -> list[str]:
@@ -117,7 +117,7 @@ def collect(folder: MultirunFolder) -> MultirunResults:
     values = {name: _parameters(state.get("overrides", [])) for name, state in states.items()}
     known = [one for name, one in values.items() if states[name]]
     if not known:
-        raise ConfigError(f"{str(folder.path)!r} is no folder of a multirun: it holds no finished job")
+        raise ConfigError(f"{str(folder.path)!r} is not a folder of a multirun: it holds no finished job")
     keys = dict.fromkeys(key for one in known for key in one)
     parameters = tuple(key for key in keys if len({one.get(key) for one in known}) > 1)
     commands = {state["command"] for state in states.values() if state}

@@ -114,8 +114,8 @@ def engine_class(path: str) -> Any:
     methods = [method for method in vars(Engine) if not method.startswith("_")]
     missing = [method for method in methods if not callable(getattr(found, method, None))]
     if missing or not isinstance(found, type):
-        lacks = f"it has no {', '.join(missing)}" if missing else "it is no class"
-        raise ConfigError(f"{path} is no engine: {lacks}, expected a class like bbrgym.worlds.engine.Engine")
+        lacks = f"it has no {', '.join(missing)}" if missing else "it is not a class"
+        raise ConfigError(f"{path} is not an engine: {lacks}, expected a class like bbrgym.worlds.engine.Engine")
     return found
 
 

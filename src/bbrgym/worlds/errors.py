@@ -46,7 +46,7 @@ class LateRunError(WorldError):
 
 
 class EngineFailure(Exception):
-    """The failure of an engine, which must be made anew. The text is a `WorldError`'s whole reason.
+    """The failure of an engine, which must be made again. The text is a `WorldError`'s whole reason.
 
     Args:
         reason: cause of the failure.

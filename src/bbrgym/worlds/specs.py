@@ -79,7 +79,7 @@ class WorldSpec:
         for option in options:
             if option not in self.options:
                 allowed = nearest(option, self.options) if self.options else "it has none"
-                raise ConfigError(f"options: {option!r} is no option of world {self.name!r}; {allowed}")
+                raise ConfigError(f"options: {option!r} is not an option of world {self.name!r}; {allowed}")
         return {name: value for name, value in options.items() if value is not None}
 
     def default_settings(self) -> dict[str, Any]:

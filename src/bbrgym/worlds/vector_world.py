@@ -449,7 +449,7 @@ class VectorWorld:
             engine.close()
 
     def _break(self, number: int, worlds: Iterable[int]) -> None:
-        """Give worlds up until they are reset; an engine of one is made anew then."""
+        """Give worlds up until they are reset; an engine of one is made again then."""
         for index in worlds:
             self._stopped.add(index)
             self._loaded[index] = None

@@ -91,7 +91,7 @@ def test_the_draws_are_what_the_training_learns_from(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"draws": {"by_cots": True}}, "draws.by_cots: is no field; did you mean by_cost"),
+        ({"draws": {"by_cots": True}}, "draws.by_cots: is not a field; did you mean by_cost"),
         ({"draws": {"by_cost": True}, "scenario": "steady"}, "draws.by_cost: is True, expected false: one scenario"),
         (
             {"draws": {"by_cost": True}, "agent": {"name": "grid", "levels": 2}, "action": {"tunables": ["bbq_beta"]}},

@@ -110,7 +110,7 @@ def test_a_finished_training_with_a_broken_checkpoint_is_not_resumed(
     run: Path, name: str, kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if (name, kind) == ("last", "missing"):
-        pytest.skip("it begins anew")
+        pytest.skip("it begins again")
     path = checkpoint(run, name)
     path.rename(run.parent / "kept")
     if kind == "empty":

@@ -120,7 +120,7 @@ def test_agents_that_cannot_share_a_policy_are_refused(name: str, tmp_path: Path
     [
         ({"env": {**ENV, "critic": True}}, "critic: True, allowed is False"),
         ({"env": {"name": "mutli"}}, "env: is 'mutli'; did you mean multi"),
-        ({"env": {"reward_scope": "own"}}, "env.reward_scope: is no argument of the environments"),
+        ({"env": {"reward_scope": "own"}}, "env.reward_scope: is not an argument of the environments"),
         ({"rollouts": "ray"}, "rollouts.name: is 'ray', expected local with env=multi"),
     ],
 )

@@ -101,7 +101,10 @@ def test_a_folder_runs_no_program_that_is_not_given(world: str, option: str, own
 def test_a_file_that_is_no_agent_is_one_clear_line(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (own / "list.yaml").write_text("- 1\n")
     (own / "typo.yaml").write_text(FILE.replace("level: 0.25", "levle: 0.25"))
-    for name, says in (("list", "is no mapping of options"), ("typo", "agent.levle: is no field; did you mean level")):
+    for name, says in (
+        ("list", "is not a mapping of options"),
+        ("typo", "agent.levle: is not a field; did you mean level"),
+    ):
         assert main(["train", *SHORT, f"agent={own / name}.yaml", f"output_dir={own / 'run'}"]) == 2
         assert says in capsys.readouterr().err
         assert not (own / "run").exists()

@@ -35,7 +35,7 @@ def entrant_named(option: str, name: str) -> Entrant:
         (entrant,) = entrants_of(name, parse_settings({"variants": []}))
     except (ConfigError, ValueError) as error:
         allowed = ", ".join(VARIANTS)
-        raise ConfigError(f"{option}: {name!r} is no variant ({allowed}) and no agent: {error}") from error
+        raise ConfigError(f"{option}: {name!r} is not a variant ({allowed}) and no agent: {error}") from error
     return entrant
 
 
