@@ -68,15 +68,7 @@ def launch(
     folder: Path,
     jobs: Mapping[str, Sequence[str]],
 ) -> None:
-    """Run jobs of a command by Hydra's launcher that its command line chooses.
-
-    Args:
-        command: of the jobs.
-        name: of the primary configuration.
-        hydra: ready.
-        options: of the command line, whose settings of Hydra hold.
-        folder: for the jobs' run folders.
-        jobs: overrides of each job, by the name of its run folder.
+    """Run jobs of a command, given as overrides by run folder's name, by the launcher that its command line chooses.
 
     Raises:
         ConfigError: a job's options, or the launcher's, are wrong.

@@ -64,17 +64,11 @@ class ConformanceFolder(RunFolder):
 
 @dataclass(frozen=True)
 class ConformanceProgress:
-    """Progress of the runs.
+    """Progress of the runs."""
 
-    Attributes:
-        ended: runs that have ended, of ``total``.
-        failed: those of them that did not pass, without a reason.
-        total: number of all runs.
-    """
-
-    ended: int
-    failed: int
-    total: int
+    ended: int  # runs that have ended, of ``total``
+    failed: int  # those of them that did not pass, without a reason
+    total: int  # number of all runs
 
 
 def parse_conformance(fields: Mapping[str, Any]) -> Conformance:
@@ -119,11 +113,6 @@ def run_conformance(
     asked: Conformance, folder: ConformanceFolder, on_progress: Callable[[ConformanceProgress], None]
 ) -> pl.DataFrame:
     """Run the cases, write the folder and return the table of findings.
-
-    Args:
-        asked: request.
-        folder: open.
-        on_progress: called a few times a second, in the caller's thread.
 
     Raises:
         OSError: a file cannot be written.

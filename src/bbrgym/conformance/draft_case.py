@@ -25,21 +25,14 @@ V1_CYCLES = {"bbr": "BBR v1 has no such phase: it cycles through eight gains"}
 
 @dataclass(frozen=True)
 class Known:
-    """Why a statement cannot hold as the draft has it.
+    """Why a statement cannot hold as the draft has it."""
 
-    Attributes:
-        text: of the statement.
-        reason: in a sentence or two.
-        readings: of the sender that it holds for.
-        applies: returns whether it is so under a condition. Default: under all.
-        controls: congestion controls that it holds for. Default: all.
-    """
-
-    text: str
-    reason: str
-    readings: Sequence[str] = ("code", "draft")
+    text: str  # of the statement
+    reason: str  # in a sentence or two
+    readings: Sequence[str] = ("code", "draft")  # of the sender that it holds for
+    # returns whether it is so under a condition. Default: under all
     applies: Callable[[Condition], bool] = lambda _: True
-    controls: Sequence[str] = ("bbr3", "bbr2", "bbr")
+    controls: Sequence[str] = ("bbr3", "bbr2", "bbr")  # congestion controls that it holds for. Default: all
 
     def explains(self, failed: DraftStatement, sender: Sender, condition: Condition) -> bool:
         """Return whether it is why a statement failed."""

@@ -27,17 +27,11 @@ Stay: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True)
 class DraftStatement:
-    """A condition that has to hold, and what was measured.
+    """A condition that has to hold, and what was measured."""
 
-    Attributes:
-        text: that has to hold.
-        measured: in a few words.
-        failed_s: first moment at which it does not hold. Default: it holds.
-    """
-
-    text: str
-    measured: str
-    failed_s: float | None = None
+    text: str  # that has to hold
+    measured: str  # in a few words
+    failed_s: float | None = None  # first moment at which it does not hold. Default: it holds
 
 
 def never(text: str, history: AckHistory) -> DraftStatement:

@@ -24,27 +24,17 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class RankingRow:
-    """Scores of one entrant on some draws.
+    """Scores of one entrant on some draws."""
 
-    Attributes:
-        entrant: its label; the group's name where several training runs are pooled.
-        runs: number of training runs pooled, 1 for an entrant by itself.
-        draws: number of draws.
-        mean: score.
-        iqm: interquartile mean of the score.
-        difference: score minus the reference's, on the same draw.
-        improvement: probability of being better than the reference on a draw.
-        gap_closed: part of the way from the best fixed tunables to the oracle; NaN without an oracle, and where the
-            interval of the oracle's lead over the best fixed tunables holds 0.
-    """
-
-    entrant: str
-    runs: int
-    draws: int
-    mean: Estimate
-    iqm: Estimate
-    difference: Estimate
-    improvement: Estimate
+    entrant: str  # its label; the group's name where several training runs are pooled
+    runs: int  # number of training runs pooled, 1 for an entrant by itself
+    draws: int  # number of draws
+    mean: Estimate  # score
+    iqm: Estimate  # interquartile mean of the score
+    difference: Estimate  # score minus the reference's, on the same draw
+    improvement: Estimate  # probability of being better than the reference on a draw
+    # part of the way from the best fixed tunables to the oracle; NaN without an oracle, and where the interval of
+    # the oracle's lead over the best fixed tunables holds 0
     gap_closed: Estimate
 
 

@@ -35,17 +35,11 @@ _POLL_S = 0.2  # between two looks at progress and Ctrl-C
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationJob(Conditions):
-    """A run of an entrant: all that its records depend on, save the isolation and the timeout of `world_settings`.
+    """A run of an entrant: all that its records depend on, save the isolation and the timeout of `world_settings`."""
 
-    Attributes:
-        entrant: that takes part; the scenario is prepared for it.
-        score_delta: weight of the RTT in the score.
-        keeps_series: whether it leaves rows in the time series.
-    """
-
-    entrant: Entrant
-    score_delta: float
-    keeps_series: bool
+    entrant: Entrant  # that takes part; the scenario is prepared for it
+    score_delta: float  # weight of the RTT in the score
+    keeps_series: bool  # whether it leaves rows in the time series
 
     @property
     def key(self) -> str:
@@ -70,19 +64,12 @@ class EvaluationJob(Conditions):
 
 @dataclass(frozen=True)
 class EvaluationProgress:
-    """Progress of an evaluation.
+    """Progress of an evaluation."""
 
-    Attributes:
-        done_s: simulated time so far, of ``total_s``.
-        total_s: simulated time of all runs.
-        done_runs: finished runs, of ``total_runs``.
-        total_runs: number of all runs.
-    """
-
-    done_s: float
-    total_s: float
-    done_runs: int
-    total_runs: int
+    done_s: float  # simulated time so far, of ``total_s``
+    total_s: float  # simulated time of all runs
+    done_runs: int  # finished runs, of ``total_runs``
+    total_runs: int  # number of all runs
 
 
 def run_all(

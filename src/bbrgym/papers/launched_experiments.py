@@ -23,11 +23,6 @@ Launch = Callable[[Path, Mapping[str, Sequence[str]]], None]
 def launch_experiments(prepared: PreparedReproduction, folder: ReproductionFolder, launch: Launch) -> dict[str, str]:
     """Run what the folder does not hold yet; `PreparedReproduction.run` then finds the runs that are finished.
 
-    Args:
-        prepared: reproduction.
-        folder: open.
-        launch: runs the jobs.
-
     Returns:
         Why the other runs are not finished, by their keys.
 

@@ -71,12 +71,7 @@ _PAPER: dict[str, Any] = {
 
 
 def write_figures(folder: Path, specs: Iterable[FigureSpec], settings: FigureSettings | None = None) -> None:
-    """Write each figure as ``<name>.png``, or another ending by its format, whole or not at all.
-
-    Args:
-        folder: of the files.
-        specs: of the figures.
-        settings: format and style. Default: PNG, for a screen.
+    """Write each figure as ``<name>.png``, or in the format and style of settings, whole or not at all.
 
     Raises:
         OSError: a file cannot be written.

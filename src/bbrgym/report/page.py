@@ -55,19 +55,12 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """Contents of a page.
-
-    Attributes:
-        title: heading.
-        sections: from top to bottom.
-        facts: short texts below the title.
-        command: command line that made the page. Default: none is shown.
-    """
+    """Contents of a page."""
 
     title: str
-    sections: Sequence[Section]
-    facts: Sequence[str] = ()
-    command: str | None = None
+    sections: Sequence[Section]  # from top to bottom
+    facts: Sequence[str] = ()  # short texts below the title
+    command: str | None = None  # command line that made the page. Default: none is shown
 
     @property
     def figures(self) -> list[FigureSpec]:

@@ -48,19 +48,12 @@ _DIVERGING = [[0, "#D55E00"], [0.5, "#FFFFFF"], [1, "#0072B2"]]
 
 @dataclass(frozen=True)
 class PlotlyFigure:
-    """A figure for Plotly.
+    """A figure for Plotly."""
 
-    Attributes:
-        data: the traces.
-        layout: axes, margins, legend and texts.
-        height_px: height of the figure.
-        legend_px: width of all names in the legend in one line.
-    """
-
-    data: list[Trace]
-    layout: dict[str, Any]
-    height_px: int
-    legend_px: int
+    data: list[Trace]  # the traces
+    layout: dict[str, Any]  # axes, margins, legend and texts
+    height_px: int  # height of the figure
+    legend_px: int  # width of all names in the legend in one line
 
 
 def render_figure(spec: FigureSpec) -> PlotlyFigure:

@@ -19,12 +19,6 @@ from bbrgym.runs.run_folder import RunFolder
 def write_report_files(folder: Path, tables: Iterable[Table], page: Page, output: OutputSettings | None = None) -> None:
     """Write summary.txt, with Matplotlib figures/, and report.html, each file whole or not at all.
 
-    Args:
-        folder: run folder.
-        tables: of summary.txt.
-        page: content of report.html, whose figures figures/ holds too.
-        output: format and style of figures/, and whether the records are copied. Default: PNG, and no copies.
-
     Raises:
         OSError: a file cannot be written.
     """

@@ -52,13 +52,7 @@ def scenario_spreads(results: Results) -> Iterator[FigureSpec]:
 
 
 def draw_spreads(results: Results, ranking: Ranking, suffix: str) -> Iterator[FigureSpec]:
-    """Specify the figures of draws on a ranking's world.
-
-    Args:
-        results: of draws of a distribution.
-        ranking: of the world shown.
-        suffix: part of the files' names that tells worlds apart.
-    """
+    """Specify the figures of draws on a ranking's world."""
     summary = with_entrants(results.summary.filter(pl.col("world") == ranking.world))
     tuned = summary.filter(pl.col("role") == "tuned") if "tuned" in summary["role"] else summary
     flows = tuned.with_columns(

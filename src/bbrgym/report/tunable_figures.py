@@ -26,13 +26,7 @@ _LEAST_VARIATION = 1e-9  # part of a tunable's range below which it is constant 
 
 
 def draw_figures(results: Results, ranking: Ranking, suffix: str) -> Iterator[FigureSpec]:
-    """Specify a figure for each draw that has rows in the time series.
-
-    Args:
-        results: of draws of a distribution.
-        ranking: of the world shown.
-        suffix: part of the files' names that tells worlds apart.
-    """
+    """Specify a figure for each draw that has rows in the time series."""
     rows = with_entrants(results.timeseries.filter(pl.col("world") == ranking.world))
     summary = results.summary.filter(pl.col("world") == ranking.world)
     for number, seed in enumerate(rows["seed"].unique(maintain_order=True), start=1):
@@ -138,12 +132,7 @@ def _described(results: Results, seed: int) -> str:
 
 
 def policy_figure(label: str, cells: pl.DataFrame) -> FigureSpec | None:
-    """Specify heat maps of the tunables that an agent varies most over RTT and bandwidth; None if it varies none.
-
-    Args:
-        label: of the agent.
-        cells: rows of policy_maps.parquet.
-    """
+    """Specify heat maps of the tunables that an agent varies most over RTT and bandwidth; None if it varies none."""
     by_tunable = {str(name): rows for (name,), rows in cells.group_by("tunable", maintain_order=True)}
     names = _most_varied({name: [rows["mean"]] for name, rows in by_tunable.items()})
     if not names:

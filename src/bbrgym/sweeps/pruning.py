@@ -32,10 +32,6 @@ class Watch(Protocol):
 def watched(hydra: DictConfig, folder: Path) -> Iterator[Watch]:
     """Return a context in which the study of a job's search is open for its pruner; without one no trial is hopeless.
 
-    Args:
-        hydra: Hydra's configuration of the job.
-        folder: of the job, whose summary has its latest score and the step of that.
-
     Raises:
         SweepError: the study's database cannot be used.
     """

@@ -27,13 +27,6 @@ def write_multirun_report(
 ) -> None:
     """Write tables, figures and the page.
 
-    Args:
-        folder: of the multirun.
-        results: of its jobs.
-        logs: files with the output of failed jobs, by name.
-        request: text of the configuration, shown on the page. Default: none.
-        command: shown on the page. Default: none.
-
     Raises:
         OSError: a file cannot be read or written.
     """

@@ -21,26 +21,17 @@ CURVE_SCHEMA = pl.Schema({"job": pl.String, "step": pl.Int64, "score": pl.Float6
 
 @dataclass(frozen=True)
 class MultirunResults:
-    """Results of a multirun.
+    """Results of a multirun."""
 
-    Attributes:
-        title: name of its folder.
-        command: of the jobs.
-        parameters: options that differ between jobs.
-        metric: the column by which jobs are compared.
-        is_higher_better: whether more of the metric is better.
-        summary: a row per job, and of evaluations per world and entrant; ``job``, ``status``, ``wall_s``, the
-            parameters, and the fields of the job's own summary.
-        curves: of trainings, the validation score by job and step.
-    """
-
-    title: str
-    command: str
-    parameters: tuple[str, ...]
-    metric: str
-    is_higher_better: bool
+    title: str  # name of its folder
+    command: str  # of the jobs
+    parameters: tuple[str, ...]  # options that differ between jobs
+    metric: str  # the column by which jobs are compared
+    is_higher_better: bool  # whether more of the metric is better
+    # a row per job, and of evaluations per world and entrant; ``job``, ``status``, ``wall_s``, the parameters, and
+    # the fields of the job's own summary
     summary: pl.DataFrame
-    curves: pl.DataFrame
+    curves: pl.DataFrame  # of trainings, the validation score by job and step
 
     @property
     def failed(self) -> list[str]:

@@ -40,24 +40,13 @@ def entrant_named(option: str, name: str) -> Entrant:
 
 
 class NetworkScores:
-    """Scores of entrants in a world.
-
-    Args:
-        world: its name.
-        delta: weight of the RTT in the score.
-        threads: of the world. Default: one per core.
-    """
+    """Scores of entrants in a world, where the RTT weighs ``delta``. Default of ``threads``: one per core."""
 
     def __init__(self, world: str, delta: float, threads: int | None) -> None:
         self._world, self._delta, self._threads = world, delta, threads
 
     def scores(self, entrant: Entrant, networks: Sequence[Scenario], seeds: Sequence[int]) -> Table:
         """Return the scores, [networks, seeds]; NaN where nothing was measured.
-
-        Args:
-            entrant: that runs.
-            networks: to run.
-            seeds: of the runs of each network.
 
         Raises:
             ConfigError: the entrant cannot run a network.

@@ -44,40 +44,24 @@ class AdversaryFolder(RunFolder):
 
 @dataclass(frozen=True)
 class FoundNetwork:
-    """Network that is kept.
-
-    Attributes:
-        network: the network.
-        loss_a: mean loss on the seeds that the search saw.
-        losses: on seeds B, [seeds].
-        entrant: mean score on seeds B.
-        reference: mean score on seeds B.
-        replayed: losses in the other world, [seeds]; empty if there is none.
-    """
+    """Network that is kept."""
 
     network: Scenario
-    loss_a: float
-    losses: Table
-    entrant: float
-    reference: float
-    replayed: Table
+    loss_a: float  # mean loss on the seeds that the search saw
+    losses: Table  # on seeds B, [seeds]
+    entrant: float  # mean score on seeds B
+    reference: float  # mean score on seeds B
+    replayed: Table  # losses in the other world, [seeds]; empty if there is none
 
 
 @dataclass(frozen=True)
 class SearchProgress:
-    """Progress of a search.
+    """Progress of a search."""
 
-    Attributes:
-        done: trials so far.
-        total: of all.
-        loss: largest so far, on seeds A.
-        stage: under way.
-    """
-
-    done: int
+    done: int  # trials so far
     total: int
-    loss: float
-    stage: str
+    loss: float  # largest so far, on seeds A
+    stage: str  # under way
 
 
 def search_adversary(
