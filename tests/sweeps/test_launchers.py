@@ -32,11 +32,7 @@ from bbrgym.cli.main import main
 pytestmark = pytest.mark.usefixtures("undrawn_file")
 
 ROOT = Path(__file__).resolve().parents[2]
-LAUNCHERS = {
-    "joblib": ["hydra.launcher.n_jobs=2"],
-    "submitit_local": ["hydra.launcher.cpus_per_task=1"],
-    "ray": [],
-}
+LAUNCHERS = {"joblib": ["hydra.launcher.n_jobs=2"], "submitit_local": ["hydra.launcher.cpus_per_task=1"], "ray": []}
 
 
 def launched_by(name: str) -> list[str]:

@@ -61,12 +61,7 @@ def multirun(command: str, name: str, hydra: Hydra, options: argparse.Namespace)
 
 
 def launch(
-    command: str,
-    name: str,
-    hydra: Hydra,
-    options: argparse.Namespace,
-    folder: Path,
-    jobs: Mapping[str, Sequence[str]],
+    command: str, name: str, hydra: Hydra, options: argparse.Namespace, folder: Path, jobs: Mapping[str, Sequence[str]]
 ) -> None:
     """Run jobs of a command, given as overrides by run folder's name, by the launcher that its command line chooses.
 

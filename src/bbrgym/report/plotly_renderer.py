@@ -12,18 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bbrgym.evaluate.statistics import Estimate
-from bbrgym.report.figure_spec import (
-    TICK_HEIGHT,
-    Axis,
-    Bands,
-    Bars,
-    FigureSpec,
-    HeatMap,
-    Line,
-    Panel,
-    Points,
-    Ticks,
-)
+from bbrgym.report.figure_spec import TICK_HEIGHT, Axis, Bands, Bars, FigureSpec, HeatMap, Line, Panel, Points, Ticks
 
 Trace: TypeAlias = dict[str, Any]
 

@@ -55,10 +55,7 @@ def draw_spreads(results: Results, ranking: Ranking, suffix: str) -> Iterator[Fi
     """Specify the figures of draws on a ranking's world."""
     summary = with_entrants(results.summary.filter(pl.col("world") == ranking.world))
     tuned = summary.filter(pl.col("role") == "tuned") if "tuned" in summary["role"] else summary
-    flows = tuned.with_columns(
-        stretch=pl.col("rtt_mean_ms") / pl.col("rtt_ms"),
-        weight=pl.lit(1.0),
-    )
+    flows = tuned.with_columns(stretch=pl.col("rtt_mean_ms") / pl.col("rtt_ms"), weight=pl.lit(1.0))
     yield _distribution_figure(
         f"distributions{suffix}",
         f"{results.title} on {ranking.world}: RTT and goodput share of the tuned flows",
@@ -96,12 +93,7 @@ def _measured_rows(results: Results) -> pl.DataFrame:
 
 
 def _distribution_figure(
-    name: str,
-    title: str,
-    rows: pl.DataFrame,
-    left: tuple[str, str, str],
-    right: tuple[str, str, str],
-    note: str,
+    name: str, title: str, rows: pl.DataFrame, left: tuple[str, str, str], right: tuple[str, str, str], note: str
 ) -> FigureSpec:
     """Specify two panels of distribution functions, each of a column with the column that weighs it."""
     entrants = rows["entrant"].unique(maintain_order=True).to_list()
@@ -116,14 +108,7 @@ def _distribution_figure(
         across = Axis(about, limits=(0, 1.02)) if column == "share" else Axis(about, scale=_scale(lines))
         panels.append(Panel(across, Axis("part at most this", limits=(0, 1.01)), lines))
     return FigureSpec(
-        name=name,
-        title=title,
-        panels=panels,
-        columns=2,
-        shares_y=True,
-        width_in=11,
-        height_in=4.4,
-        note=note,
+        name=name, title=title, panels=panels, columns=2, shares_y=True, width_in=11, height_in=4.4, note=note
     )
 
 

@@ -79,13 +79,7 @@ def _over_time(name: str, title: str, rows: pl.DataFrame, entrants: Sequence[str
         )
         for column, panel_title in titles.items()
     ]
-    return FigureSpec(
-        name=name,
-        title=title,
-        panels=panels,
-        shares_x=True,
-        height_in=1.2 + 1.35 * len(panels),
-    )
+    return FigureSpec(name=name, title=title, panels=panels, shares_x=True, height_in=1.2 + 1.35 * len(panels))
 
 
 def _lines(rows: pl.DataFrame, column: str, entrants: Sequence[str], bin_s: float) -> Iterator[Line]:

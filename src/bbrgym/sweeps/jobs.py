@@ -194,10 +194,7 @@ def _end_of(pid: int | None) -> Iterator[Callable[[], bool]]:
 
 
 def _wait(
-    process: subprocess.Popen[bytes],
-    timeout_s: float,
-    is_abandoned: Callable[[], bool],
-    is_hopeless: Watch,
+    process: subprocess.Popen[bytes], timeout_s: float, is_abandoned: Callable[[], bool], is_hopeless: Watch
 ) -> str:
     """Wait for the end of a process, or until it has to be ended, and return the job's status."""
     until_s = time.monotonic() + timeout_s

@@ -19,11 +19,7 @@ _LOG_BYTES = 2**16  # that hold them
 
 
 def write_multirun_report(
-    folder: RunFolder,
-    results: MultirunResults,
-    logs: Mapping[str, Path],
-    request: str = "",
-    command: str | None = None,
+    folder: RunFolder, results: MultirunResults, logs: Mapping[str, Path], request: str = "", command: str | None = None
 ) -> None:
     """Write tables, figures and the page.
 

@@ -175,9 +175,7 @@ class Study:
         stream = int.from_bytes(hashlib.sha256(f"hparams_search{self._worker or ''}".encode()).digest()[:8], "little")
         seed = np.random.SeedSequence([self._settings["seed"], stream, number]).generate_state(1)[0]
         return self._optuna.samplers.TPESampler(
-            n_startup_trials=self._settings["n_startup_trials"],
-            seed=int(seed),
-            constant_liar=self._worker is not None,
+            n_startup_trials=self._settings["n_startup_trials"], seed=int(seed), constant_liar=self._worker is not None
         )
 
 
