@@ -136,18 +136,17 @@ def transfers_table(summary: pl.DataFrame, what: str | None = None) -> Table:
     is_of_draws = summary["scenario"].n_unique() > 1
     mean = bootstrap_mean if is_of_draws else student_mean
     group = pl.col("flow").str.replace(r"-\d+$", "").alias("group")
-    complete = pl.col("completed") == 1
+    times, slowdowns = (pl.col(name).filter(pl.col("completed") == 1) for name in ("completion_s", "slowdown"))
     runs = (
         with_entrants(summary)
         .filter(pl.col("completed").is_not_nan())
         .group_by("entrant", "world", group, "seed", maintain_order=True)
         .agg(
             pl.col("completed").mean(),
-            pl.col("completion_s").filter(complete).mean().alias("mean_s"),
-            pl.col("completion_s").filter(complete).quantile(0.95, "linear").alias("p95_s"),
-            pl.col("slowdown").filter(complete).mean().alias("slowdown_mean"),
-            pl.col("slowdown").filter(complete).quantile(0.95, "linear").alias("slowdown_p95"),
-            pl.col("slowdown").filter(complete).quantile(0.99, "linear").alias("slowdown_p99"),
+            times.mean().alias("mean_s"),
+            times.quantile(0.95, "linear").alias("p95_s"),
+            slowdowns.mean().alias("slowdown_mean"),
+            *(slowdowns.quantile(part / 100, "linear").alias(f"slowdown_p{part}") for part in (95, 99)),
         )
     )
     columns = (
@@ -188,20 +187,12 @@ def checks_table(checks: pl.DataFrame, what: str) -> Table:
     table.add_column(f"{runs} that pass", justify="right")
     table.add_column("")
     for index, one in enumerate(verdicts):
-        is_last = index + 1 == len(verdicts) or (verdicts[index + 1].check, verdicts[index + 1].bounds) != (
-            one.check,
-            one.bounds,
-        )
-        table.add_row(
-            one.check,
-            one.bounds,
-            one.entrant,
-            *([] if is_one_world else [one.world]),
-            one.measured.short(_digits(one.measured.value)),
-            f"{one.passing} of {one.runs}",
-            "passed" if one.passed else "FAILED",
-            end_section=is_last,
-        )
+        following = verdicts[index + 1 : index + 2]
+        is_last = [(other.check, other.bounds) for other in following] != [(one.check, one.bounds)]
+        about = (one.check, one.bounds, one.entrant, *([] if is_one_world else [one.world]))
+        measured = one.measured.short(_digits(one.measured.value))
+        outcome = "passed" if one.passed else "FAILED"
+        table.add_row(*about, measured, f"{one.passing} of {one.runs}", outcome, end_section=is_last)
     return table
 
 
