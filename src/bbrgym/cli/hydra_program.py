@@ -65,7 +65,7 @@ class _Hydra(Hydra):
 
 @dataclass(frozen=True)
 class Command:
-    """A command of Hydra's.
+    """A Hydra command.
 
     Attributes:
         name: of the command and of its file in conf/.
@@ -83,7 +83,7 @@ class Command:
 
 
 def add_program(commands: Any, name: str, purpose: str, module: ModuleType) -> None:
-    """Add a command that is a program of Hydra's, with the options of ``conf/<name>.yaml``.
+    """Add a command that is a Hydra program, with the options of ``conf/<name>.yaml``.
 
     Args:
         commands: of the parser.

@@ -113,7 +113,7 @@ def _names(returned: Any, folder: Path) -> set[str] | None:
 
 @contextmanager
 def _kept_logging() -> Iterator[None]:
-    """Restore the logging, which Hydra's launchers set up anew; a job that they ran here has opened files for it."""
+    """Restore the logging, which Hydra's launchers set up again; a job that they ran here has opened files for it."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     try:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 
@@ -71,7 +71,8 @@ class Ranking:
     ) -> None:
         self.world = world
         self.entrants = list(entrants)
-        by_label = _by_label(per_run(summary.filter(pl.col("world") == world)), entrants, list(draws))
+        runs = per_run(summary.filter(pl.col("world") == world))
+        by_label = {one.label: _scores_of(runs.filter(pl.col("entrant") == one.label), draws) for one in entrants}
         has_score = np.all([np.isfinite(scores) for scores in by_label.values()], axis=0)
         self.scores = Scores(_with_groups({label: row[has_score] for label, row in by_label.items()}, entrants))
         fixed = [one.label for one in entrants if one.kind == "fixed"]
@@ -117,6 +118,7 @@ class Ranking:
         return [self._row(scores, name) for name in scores.names]
 
     def _row(self, scores: Scores, name: str) -> RankingRow:
+        ends = (self.best_fixed, self.oracle) if self.best_fixed is not None and self.oracle is not None else None
         return RankingRow(
             entrant=name,
             runs=len(scores[name]),
@@ -125,13 +127,8 @@ class Ranking:
             iqm=scores.iqm(name),
             difference=scores.difference(name, self.reference),
             improvement=scores.improvement(name, self.reference),
-            gap_closed=self._gap_closed(scores, name),
+            gap_closed=scores.gap_closed(name, *ends) if ends else Estimate(math.nan),
         )
-
-    def _gap_closed(self, scores: Scores, name: str) -> Estimate:
-        if self.best_fixed is None or self.oracle is None:
-            return Estimate(math.nan)
-        return scores.gap_closed(name, self.best_fixed, self.oracle)
 
 
 def find_reference(reference: str | None, entrants: Sequence[Entrant]) -> str | None:
@@ -151,14 +148,10 @@ def find_reference(reference: str | None, entrants: Sequence[Entrant]) -> str | 
     return names[reference]
 
 
-def _by_label(runs: pl.DataFrame, entrants: Sequence[Entrant], seeds: Sequence[int]) -> dict[str, Array]:
-    """Return the scores of each entrant: [draws], in the order of ``seeds``."""
-    by_label = {}
-    for one in entrants:
-        own = runs.filter(pl.col("entrant") == one.label)
-        scores = dict(zip(own["seed"].to_list(), own["score"].to_list(), strict=True))
-        by_label[one.label] = np.array([scores[seed] for seed in seeds], np.float64)
-    return by_label
+def _scores_of(runs: pl.DataFrame, seeds: Iterable[int]) -> Array:
+    """Return the scores of an entrant's runs: [draws], in the order of ``seeds``."""
+    scores = dict(zip(runs["seed"].to_list(), runs["score"].to_list(), strict=True))
+    return np.array([scores[seed] for seed in seeds], np.float64)
 
 
 def _with_groups(by_label: Mapping[str, Array], entrants: Sequence[Entrant]) -> dict[str, Array]:

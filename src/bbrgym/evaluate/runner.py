@@ -107,7 +107,8 @@ def run_each(
     Args, Raises:
         See `run_all`.
     """
-    now_s = {index: job.scenario.duration_s if _is_kept(job, folder) else 0.0 for index, job in enumerate(jobs)}
+    is_kept = [folder is not None and folder.has_job(job.key) for job in jobs]
+    now_s = {index: job.scenario.duration_s if is_kept[index] else 0.0 for index, job in enumerate(jobs)}
     total_s = sum(job.scenario.duration_s for job in jobs)
     stop = threading.Event()
 
@@ -138,10 +139,6 @@ def run_each(
             pool.shutdown(wait=True, cancel_futures=True)
             raise
     return [future.result() for future in futures]
-
-
-def _is_kept(job: EvaluationJob, folder: EvaluationFolder | None) -> bool:
-    return folder is not None and folder.has_job(job.key)
 
 
 class _Stopped(Exception):
@@ -202,10 +199,11 @@ def run_job(
                 rows.add(run)
             if report is not None:
                 report(float(run.worlds.now_s[0]))
+        times = {"simulated_s": [float(run.worlds.now_s[0])], "wall_s": [clock.elapsed_s]}
         return RunRecord(
             _summary(job, run, late_repeats),
             rows.table(job, run),
-            _timing(job, float(run.worlds.now_s[0]), clock.elapsed_s),
+            pl.DataFrame({**_run_columns(job, 1), **times}, schema=TIMING_SCHEMA),
         )
 
 
@@ -283,11 +281,6 @@ def _summary(job: EvaluationJob, run: Run, late_repeats: int) -> pl.DataFrame:
     columns |= {name: [value if is_real_time else None] * len(flows) for name, value in lateness.items()}
     columns |= {name: flow_column[name] for name in SUMMARY_SCHEMA if name not in columns}
     return pl.DataFrame(columns, schema_overrides=SUMMARY_SCHEMA).select(SUMMARY_SCHEMA.names())
-
-
-def _timing(job: EvaluationJob, simulated_s: float, wall_s: float) -> pl.DataFrame:
-    values = (job.scenario.name, job.world, job.entrant.variant, job.entrant.agent, job.seed, simulated_s, wall_s)
-    return pl.DataFrame([values], schema=TIMING_SCHEMA, orient="row")
 
 
 def _run_columns(job: EvaluationJob, rows: int) -> dict[str, list[Any]]:

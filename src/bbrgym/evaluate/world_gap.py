@@ -81,16 +81,10 @@ def differences(summary: pl.DataFrame, reference: str, other: str) -> Iterator[t
     """Yield each entrant's label with its differences between two worlds, in the order of `METRICS`."""
     runs, flows = per_run(summary), with_entrants(summary)
     for entrant in flows["entrant"].unique(maintain_order=True).to_list():
-        of_entrant = pl.col("entrant") == entrant
-        yield (
-            entrant,
-            [
-                _largest_of_flows(flows.filter(of_entrant), metric, reference, other)
-                if metric is SHARE
-                else _difference(runs.filter(of_entrant), metric, None, reference, other)
-                for metric in METRICS
-            ],
-        )
+        own, of_flows = (table.filter(pl.col("entrant") == entrant) for table in (runs, flows))
+        share = _largest_of_flows(of_flows, SHARE, reference, other)
+        others = [_difference(own, metric, None, reference, other) for metric in METRICS if metric is not SHARE]
+        yield entrant, [share, *others]
 
 
 def _largest_of_flows(rows: pl.DataFrame, metric: Metric, reference: str, other: str) -> Difference:

@@ -5,7 +5,7 @@
 
 `bbrgym.report.matplotlib_renderer` makes a PNG of a specification, `bbrgym.report.plotly_renderer` the interactive
 figure of a page. Positions on an axis with names are 0, 1, 2, ...; an offset of less than 0.5 sets series apart there.
-NaN is no value: a line has a gap, an estimate no interval.
+NaN is a missing value: a line has a gap, an estimate no interval.
 """
 
 from __future__ import annotations

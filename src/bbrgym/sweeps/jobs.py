@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The jobs of a multirun of Hydra's: each is a command in a process and a folder of its own.
+"""The jobs of a Hydra multirun: each is a command in a process and a folder of its own.
 
     DIR/NAME/            run folder of a job, as its own command writes it
     DIR/NAME/job.json    its end: status, exit code, wall time, overrides
@@ -52,7 +52,7 @@ class Job:
 
     Attributes:
         command: of the jobs.
-        flags: of Hydra's for the jobs, such as ``--config-dir``.
+        flags: Hydra's, for the jobs, such as ``--config-dir``.
         cwd: working directory.
         owner_pid: process of this machine with which jobs end. Default: none, they go on without it.
     """
@@ -81,8 +81,11 @@ class Job:
         if state.get("status") not in ("done", "pruned"):
             given = [*_about(hydra, texts["hydra"]), *self._given(hydra, folder, overrides)]
             arguments = [self.command, *self.flags, *overrides, *given]
+            environment = dict(os.environ)
+            if "WANDB_RUN_ID" not in hydra.job.env_set:  # a run of W&B named for all jobs would be one for all
+                environment.pop("WANDB_RUN_ID", None)
             with watched(hydra, folder) as is_hopeless:
-                state = self._run(arguments, folder, _environment(hydra), is_hopeless)
+                state = self._run(arguments, folder, environment, is_hopeless)
             state["overrides"] = list(overrides)
             write_text(folder / STATE, json.dumps(state, indent=2) + "\n")
         elif tuple(state["overrides"]) != overrides:
@@ -155,11 +158,6 @@ def _about(hydra: DictConfig, given: Sequence[str]) -> Iterator[str]:
         if value is not None:
             yield f"hydra.{key}={value}" if key == "job.num" else override_of(f"hydra.{key}", str(value))
     yield override_of("hydra.run.dir", str(hydra.runtime.output_dir))
-
-
-def _environment(hydra: DictConfig) -> dict[str, str]:
-    """Return the environment of a job's process; a run of W&B named for all jobs would be one for all."""
-    return {name: one for name, one in os.environ.items() if name != "WANDB_RUN_ID" or name in hydra.job.env_set}
 
 
 def _cores_of(launcher: DictConfig) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The folder of a multirun of Hydra's, and the results of its jobs.
+"""The folder of a Hydra multirun, and the results of its jobs.
 
 DIR/NAME/           run folder of a job, see `bbrgym.sweeps.jobs`
 DIR/multirun.yaml   the request, as Hydra writes it
