@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bbrgym.config.overrides import override_of
 from bbrgym.errors import ConfigError
-from bbrgym.papers.reproduction import PreparedReproduction, ReproductionFolder
+from bbrgym.papers.reproduction import FAILURES, PreparedReproduction, ReproductionFolder
 from bbrgym.papers.request import Reproduction
 
 #: Runs jobs of `bbrgym reproduce`, given as overrides by name, in folders of these names below a folder.
@@ -75,7 +75,7 @@ def _end_of(job: Path) -> str:
 def _failures(job: Path) -> dict[str, str]:
     """Return why runs of a job broke; empty where the job wrote no file, or what it wrote is damaged."""
     try:
-        return ReproductionFolder(job).read_failures()
+        return ReproductionFolder(job).read_json(FAILURES)
     except (ConfigError, OSError):
         return {}
 
