@@ -63,9 +63,8 @@ class Judgement:
 
     def moment(self, text: str, row: int | None) -> None:
         """State that a row was found."""
-        is_there = row is not None
-        found = DraftStatement(text, f"at {self.history.time_s(row):.6g} s") if is_there else never(text, self.history)
-        self.statements.append(found)
+        at = "" if row is None else f"at {self.history.time_s(row):.6g} s"
+        self.statements.append(never(text, self.history) if row is None else DraftStatement(text, at))
 
     def needs(self, text: str, row: int | None) -> int:
         """State that a row was found, and return it; without it the judgement ends."""

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bbrgym.evaluate.records import RUN_COLUMNS, SUMMARY_SCHEMA, with_entrants
+from bbrgym.evaluate.records import RUN_COLUMNS, RUN_SCHEMA, with_entrants
 from bbrgym.evaluate.statistics import Estimate, bootstrap_mean, student_mean
 from bbrgym.scenario.model import Scenario
 
 #: Columns of checks.parquet, in this order: a row per run and check. A check without a bound has null there.
 CHECKS_SCHEMA = pl.Schema(
     {
-        **{name: SUMMARY_SCHEMA[name] for name in RUN_COLUMNS},
+        **RUN_SCHEMA,
         "check": pl.String,
         **dict.fromkeys(("at_least", "at_most", "measured"), pl.Float64),
         "passed": pl.Boolean,

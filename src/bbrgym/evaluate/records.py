@@ -26,16 +26,16 @@ import polars as pl
 from bbrgym.errors import ConfigError
 from bbrgym.runs.run_folder import RunFolder
 
-_RUN = {**dict.fromkeys(("scenario", "world", "variant", "agent"), pl.String), "seed": pl.Int64}
+RUN_SCHEMA = {**dict.fromkeys(("scenario", "world", "variant", "agent"), pl.String), "seed": pl.Int64}
 #: Columns that tell runs apart.
-RUN_COLUMNS = tuple(_RUN)
+RUN_COLUMNS = tuple(RUN_SCHEMA)
 
 #: Columns of a run's summary, in this order. Rates are means over the flow's measured window, start_s to stop_s. Of
 #: scenarios with checks, summary.parquet has ``checks_passed`` behind them. The lateness of a run in real time, and how
 #: many late runs of it were refused before, are null in simulated worlds.
 SUMMARY_SCHEMA = pl.Schema(
     {
-        **_RUN,
+        **RUN_SCHEMA,
         **dict.fromkeys(("flow", "cc", "role"), pl.String),
         **dict.fromkeys(("rtt_ms", "start_s", "stop_s", "goodput_mbps", "throughput_mbps", "share"), pl.Float64),
         **dict.fromkeys(
@@ -55,7 +55,7 @@ TUNABLE_PREFIX = "tunable_"
 
 #: Columns of timing.csv. ``wall_s`` is the time within the world's reset and advances, without the start of a worker
 #: process and the records.
-TIMING_SCHEMA = pl.Schema({**_RUN, "simulated_s": pl.Float64, "wall_s": pl.Float64})
+TIMING_SCHEMA = pl.Schema({**RUN_SCHEMA, "simulated_s": pl.Float64, "wall_s": pl.Float64})
 
 
 @dataclass(frozen=True)
