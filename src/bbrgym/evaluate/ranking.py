@@ -39,23 +39,9 @@ class RankingRow:
 
 
 class Ranking:
-    """The scores of all entrants in one world.
+    """The scores of all entrants in one world, by rows of summary.parquet, and scenarios by seed.
 
-    Args:
-        summary: rows of summary.parquet.
-        world: name of the world whose rows count.
-        entrants: all entrants of the evaluation.
-        draws: scenarios by seed.
-        reference: name of the entrant that the others are compared with. Default: the best fixed one.
-
-    Attributes:
-        world: name of the world.
-        entrants: all entrants of the evaluation.
-        scores: of entrants, and of groups of training runs, on the draws on which every entrant has a score.
-        best_fixed: label of the entrant with fixed tunables and the best mean; None without any.
-        oracle: label of the oracle; None without one.
-        reference: label of the entrant that the others are compared with.
-        families: indices of each family's draws among those of the scores.
+    ``reference`` is the entrant that the others are compared with. Default: the best fixed one.
 
     Raises:
         ConfigError: there is no entrant named ``reference``.
@@ -73,17 +59,18 @@ class Ranking:
         self.entrants = list(entrants)
         runs = per_run(summary.filter(pl.col("world") == world))
         by_label = {one.label: _scores_of(runs.filter(pl.col("entrant") == one.label), draws) for one in entrants}
+        # scores of entrants, and of groups of training runs, on the draws on which every entrant has one
         has_score = np.all([np.isfinite(scores) for scores in by_label.values()], axis=0)
         self.scores = Scores(_with_groups({label: row[has_score] for label, row in by_label.items()}, entrants))
         fixed = [one.label for one in entrants if one.kind == "fixed"]
+        # label of the entrant with fixed tunables and the best mean, and of the oracle; None without one
         self.best_fixed = max(fixed, key=lambda name: self.scores[name].mean()) if fixed else None
         self.oracle = next((one.label for one in entrants if one.kind == "oracle"), None)
         self.reference = find_reference(reference, entrants) or self.best_fixed or self.scores.names[0]
         scenarios = [scenario for scenario, counts in zip(draws.values(), has_score, strict=True) if counts]
         members = [families_of(scenario) for scenario in scenarios]
-        self.families = {
-            family: [index for index, names in enumerate(members) if family in names] for family in FAMILIES
-        }
+        # indices of each family's draws among those of the scores
+        self.families = {name: [at for at, names in enumerate(members) if name in names] for name in FAMILIES}
 
     @cached_property
     def rows(self) -> list[RankingRow]:

@@ -111,6 +111,12 @@ def worlds_of(summary: pl.DataFrame) -> list[str]:
     return names
 
 
+def tuned_flows(summary: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of the tuned flows; of all flows where there are none."""
+    tuned = summary.filter(pl.col("role") == "tuned")
+    return tuned if len(tuned) else summary
+
+
 def flow_groups(names: list[str]) -> dict[str, list[str]]:
     """Group flows that a scenario declares as one with a count (name-0, name-1, ...) by their common name."""
     groups: dict[str, list[str]] = {}

@@ -43,23 +43,14 @@ _PHASE_COLOURS = {
 
 @dataclass(frozen=True)
 class _Quantity:
-    """A line of a panel.
+    """A line of a panel."""
 
-    Attributes:
-        column: of the rows.
-        label: name in the legend.
-        colour: as ``#rrggbb``.
-        dash: pattern of the line.
-        no_value: value that stands for none.
-        low, high: columns of the band of a single run. Default: none.
-    """
-
-    column: str
+    column: str  # of the rows
     label: str
     colour: str
     dash: Dash = "solid"
-    no_value: float | None = None
-    low: str | None = None
+    no_value: float | None = None  # value that stands for none
+    low: str | None = None  # columns of the band of a single run
     high: str | None = None
 
 

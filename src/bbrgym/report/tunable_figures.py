@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from bbrgym.evaluate.ranking import Ranking
-from bbrgym.evaluate.records import FIXED, TUNABLE_PREFIX, with_entrants, worlds_of
+from bbrgym.evaluate.records import FIXED, TUNABLE_PREFIX, tuned_flows, with_entrants, worlds_of
 from bbrgym.evaluate.results import Results
 from bbrgym.report.figure_spec import Axis, FigureSpec, HeatMap, Line, Panel, colour
 from bbrgym.scenario.families import buffer_bdp
@@ -107,9 +107,8 @@ def _bin_s(rows: pl.DataFrame) -> float:
 
 
 def _tuned(summary: pl.DataFrame) -> list[str]:
-    """Return the names of the tuned flows; of all flows where there are none."""
-    tuned = summary.filter(pl.col("role") == "tuned")
-    names: list[str] = (tuned if len(tuned) else summary)["flow"].unique(maintain_order=True).to_list()
+    """Return the names of the tuned flows."""
+    names: list[str] = tuned_flows(summary)["flow"].unique(maintain_order=True).to_list()
     return names
 
 

@@ -48,19 +48,12 @@ _WATCH_S = 1.0  # between two looks at whether a job is to be pruned or its mult
 
 @dataclass(frozen=True)
 class Job:
-    """Function that Hydra's launchers call for each job, here or on another machine.
-
-    Attributes:
-        command: of the jobs.
-        flags: Hydra's, for the jobs, such as ``--config-dir``.
-        cwd: working directory.
-        owner_pid: process of this machine with which jobs end. Default: none, they go on without it.
-    """
+    """Function that Hydra's launchers call for each job, here or on another machine."""
 
     command: str
-    flags: tuple[str, ...]
-    cwd: str
-    owner_pid: int | None = None
+    flags: tuple[str, ...]  # Hydra's, for the jobs, such as ``--config-dir``
+    cwd: str  # working directory
+    owner_pid: int | None = None  # process of this machine with which jobs end. Default: none, they go on without it
 
     def __call__(self, config: DictConfig) -> float | None:  # noqa: ARG002 - the job composes its own
         """Run the job of Hydra's current configuration, and return its metric; None if it failed.
