@@ -41,13 +41,7 @@ def entrant_named(option: str, name: str) -> Entrant:
 
 
 def scores_on(
-    world: str,
-    entrant: Entrant,
-    networks: Sequence[Scenario],
-    seeds: Sequence[int],
-    *,
-    delta: float,
-    threads: int | None,
+    world: str, entrant: Entrant, networks: Sequence[Scenario], seeds: Sequence[int], delta: float, threads: int | None
 ) -> Table:
     """Return an entrant's scores in a world, [networks, seeds]; NaN where nothing was measured.
 
