@@ -87,10 +87,7 @@ def test_a_number_read_off_a_figure_says_so_and_how_exactly(tmp_path: Path) -> N
 
 
 RADIO: dict[str, Any] = {
-    "set": {
-        "link.rate_mbps": 200.0,
-        "link.last_hop": {"kind": "wifi"},
-    },
+    "set": {"link.rate_mbps": 200.0, "link.last_hop": {"kind": "wifi"}},
     "sweep": {"link.last_hop.queue_packets": [20, 40]},
 }
 

@@ -3,31 +3,14 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
+from short_scenarios import MIX, SHORT
 
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.report.output_settings import FigureSettings, OutputSettings, RecordSettings
 from bbrgym.report.report import write_report
-
-SHORT: dict[str, Any] = {
-    "name": "short",
-    "duration_s": 3.0,
-    "link": {"rate_mbps": 10.0, "queue": {"size_bdp": 1.0}},
-    "flows": [{"name": "near", "rtt_ms": 20.0}, {"name": "far", "rtt_ms": 60.0, "start_s": 0.5}],
-}
-MIX: dict[str, Any] = {
-    "name": "mix",
-    "variables": {"rate_mbps": {"log_uniform": [2, 20]}},
-    "duration_s": 1.5,
-    "link": {"rate_mbps": {"value": "rate_mbps"}, "queue": {"size_packets": {"integer": [10, 80]}}},
-    "flows": [
-        {"name": "flow", "number": {"integer": [1, 3]}, "rtt_ms": {"uniform": [10, 50]}},
-        {"name": "cubic", "number": {"choice": [0, 1]}, "cc": "cubic", "role": "fixed", "rtt_ms": 30.0},
-    ],
-}
 
 
 def test_a_scenario_in_two_worlds(browse, tmp_path: Path) -> None:

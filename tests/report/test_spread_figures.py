@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Figures of spread, and what is left out of a line with too many points."""
 
-from typing import Any
-
 import numpy as np
 import polars as pl
 import pytest
+from short_scenarios import MIX, SHORT
 
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.evaluate.statistics import Scores
@@ -13,20 +12,6 @@ from bbrgym.report.figure_spec import Axis, FigureSpec, Line, Panel, Points, col
 from bbrgym.report.plotly_renderer import render_figure
 from bbrgym.report.ranking_figures import ranking_figure
 from bbrgym.report.spread_figures import MIN_ELLIPSE, distribution, draw_spreads, ellipse, scenario_spreads
-
-SHORT: dict[str, Any] = {
-    "name": "short",
-    "duration_s": 3.0,
-    "link": {"rate_mbps": 10.0, "queue": {"size_bdp": 1.0}},
-    "flows": [{"name": "near", "rtt_ms": 20.0}, {"name": "far", "rtt_ms": 60.0, "start_s": 0.5}],
-}
-MIX: dict[str, Any] = {
-    "name": "mix",
-    "variables": {"rate_mbps": {"log_uniform": [2, 20]}},
-    "duration_s": 1.5,
-    "link": {"rate_mbps": {"value": "rate_mbps"}, "queue": {"size_packets": {"integer": [10, 80]}}},
-    "flows": [{"name": "flow", "number": {"integer": [1, 3]}, "rtt_ms": {"uniform": [10, 50]}}],
-}
 
 
 def spec_of(line: Line) -> FigureSpec:

@@ -32,11 +32,7 @@ from bbrgym.cli.main import main
 pytestmark = pytest.mark.usefixtures("undrawn_file")
 
 ROOT = Path(__file__).resolve().parents[2]
-LAUNCHERS = {
-    "joblib": ["hydra.launcher.n_jobs=2"],
-    "submitit_local": ["hydra.launcher.cpus_per_task=1"],
-    "ray": [],
-}
+LAUNCHERS = {"joblib": ["hydra.launcher.n_jobs=2"], "submitit_local": ["hydra.launcher.cpus_per_task=1"], "ray": []}
 
 
 def launched_by(name: str) -> list[str]:
@@ -74,16 +70,6 @@ def test_each_launcher_runs_the_same_jobs(name: str, tmp_path: Path) -> None:
         "agent.levels-5": "done",
     }
     assert summary(out)["step"].to_list() == [None, 48]
-
-
-def test_submitit_s_debug_executor_runs_a_job_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    needs_launcher("submitit")
-    launchers = pytest.importorskip("hydra_plugins.hydra_submitit_launcher.submitit_launcher")
-    monkeypatch.setattr(launchers.LocalLauncher, "_EXECUTOR", "debug")
-    out = tmp_path / "out"
-    options = [scenario(tmp_path), *GRID, "seed=1", "hydra/launcher=submitit_local", f"hydra.sweep.dir={out}"]
-    assert main(["train", "-m", *options]) == 0
-    assert [state["status"] for state in states(out).values()] == ["done"]
 
 
 @pytest.mark.parametrize("name", ["basic", *LAUNCHERS])

@@ -183,11 +183,8 @@ def test_the_name_of_a_job_is_as_hydra_s_options_say() -> None:
     assert names("seed=1", "hydra.job.name=${variant}") == ["bbr-mix"]
 
 
-def test_without_several_values_there_is_one_job() -> None:
-    assert names("seed=1") == ["train"]
-
-
 def test_a_list_is_one_value_and_choices_are_several() -> None:
+    assert names("seed=1") == ["train"]
     assert len(set(names("variant=bbq", "action.tunables=[bbq_beta],[bbq_alpha_us,bbq_beta]"))) == 2
     assert names("variant=bbq", "action.tunables=[bbq_alpha_us,bbq_beta]") == ["train"]
     assert names("agent.learning_rate=choice(1e-3,0.0001)") == [

@@ -13,8 +13,6 @@ import pytest
 from small import ENDLESS, GRID, LONG, multirun, running_below, scenario, start, states, step_of, summary
 from waiting import wait_until
 
-from bbrgym.cli.main import main
-
 pytestmark = pytest.mark.usefixtures("undrawn_file")
 
 OPTIONS = [*LONG, "seed=1,2"]
@@ -80,19 +78,6 @@ def test_a_job_that_takes_too_long_is_ended_and_can_go_on(tmp_path: Path) -> Non
     assert "train timed out: after 0.05 s" in done.stderr
     assert multirun(*options).returncode == 0
     assert states(tmp_path / "out")["train"]["status"] == "done"
-
-
-@pytest.mark.parametrize("name", ["train/job.json", "train/summary.json", "train/metrics.parquet", "search.json"])
-def test_a_damaged_file_is_one_clear_error(
-    name: str, swept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = shutil.copytree(swept, tmp_path / "out")
-    for damage in (b"[", b"{"):
-        (out / name).write_bytes(damage)
-        assert main(["report", str(out)]) == 2
-        errors = capsys.readouterr().err
-        assert f"cannot read '{out / name}', it is damaged" in errors
-        assert errors.count("\n") == 1
 
 
 def test_a_damaged_end_of_a_job_is_not_run_over(swept: Path, tmp_path: Path) -> None:

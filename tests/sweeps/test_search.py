@@ -6,7 +6,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from hydra.types import RunMode
 from omegaconf import OmegaConf
@@ -188,10 +187,6 @@ def test_the_shipped_searches_are_of_options_that_there_are(path: Path) -> None:
             assert asked["agent"][name.removeprefix("agent.")] == parse_override(f"{name}={one}").value()
 
 
-def test_all_searches_of_before_are_there() -> None:
-    assert [path.stem for path in PRESETS] == ["search_ppo", "search_sac", "search_tqc"]
-
-
 def test_the_command_line_counts_more_than_a_search_s_file() -> None:
     given = ["agent=recurrent_ppo", "agent.gamma=0.9", "agent.clip_range=interval(0.2,0.3)", "seed=1,2"]
     found, options = settings("experiment=search_ppo", *given)
@@ -343,12 +338,3 @@ def test_a_trial_whose_job_fails_has_failed_and_the_search_goes_on(tmp_path: Pat
     assert set(expected) == {"FAIL", "COMPLETE"}
     assert done.returncode == 1
     assert f"{expected.count('FAIL')} of 3 jobs are not done" in done.stderr
-
-
-def test_a_search_space_is_a_shipped_experiment(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    few = ["total_steps=4", "num_envs=2", "hydra.sweeper.n_trials=1", "validation.draws=1", "threads=1"]
-    done = multirun("experiment=search_sac", *few, scenario(tmp_path), "variant=bbq", f"hydra.sweep.dir={out}")
-    assert done.returncode == 0, done.stderr
-    table = pl.read_parquet(out / "summary.parquet")
-    assert table["agent"].to_list() == ["sac"]

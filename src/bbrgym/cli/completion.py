@@ -19,7 +19,7 @@ def complete(
     Args:
         arguments: ``install=SHELL``, ``uninstall=SHELL`` or ``query=SHELL``, which reads the line from COMP_LINE.
         commands: names of all commands.
-        programs: those that are programs of Hydra's.
+        programs: those that are Hydra programs.
         parse: returns the parsed options of arguments.
     """
     if not any(one.startswith("query=") for one in arguments):

@@ -65,7 +65,7 @@ class _Hydra(Hydra):
 
 @dataclass(frozen=True)
 class Command:
-    """A command of Hydra's.
+    """A Hydra command.
 
     Attributes:
         name: of the command and of its file in conf/.

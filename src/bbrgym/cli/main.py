@@ -40,7 +40,7 @@ _COMMANDS = {
     "doctor": "tell what a world misses on this machine",
 }
 _MODULES = {"list": "listing", "report": "report_multirun"}  # of another name than the command
-_PROGRAMS = ("evaluate", "reproduce", "trace", "conformance", "train", "serve", "adversary")  # of Hydra's
+_PROGRAMS = ("evaluate", "reproduce", "trace", "conformance", "train", "serve", "adversary")  # Hydra programs
 _KEEPING = ("evaluate", "reproduce", "train", "adversary")
 _INTERRUPTED = 130
 _NO_THREAD = "can't start new thread"  # Python's RuntimeError

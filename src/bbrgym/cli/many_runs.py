@@ -61,22 +61,9 @@ def multirun(command: str, name: str, hydra: Hydra, options: argparse.Namespace)
 
 
 def launch(
-    command: str,
-    name: str,
-    hydra: Hydra,
-    options: argparse.Namespace,
-    folder: Path,
-    jobs: Mapping[str, Sequence[str]],
+    command: str, name: str, hydra: Hydra, options: argparse.Namespace, folder: Path, jobs: Mapping[str, Sequence[str]]
 ) -> None:
-    """Run jobs of a command by Hydra's launcher that its command line chooses.
-
-    Args:
-        command: of the jobs.
-        name: of the primary configuration.
-        hydra: ready.
-        options: of the command line, whose settings of Hydra hold.
-        folder: for the jobs' run folders.
-        jobs: overrides of each job, by the name of its run folder.
+    """Run jobs of a command, given as overrides by run folder's name, by the launcher that its command line chooses.
 
     Raises:
         ConfigError: a job's options, or the launcher's, are wrong.

@@ -65,11 +65,6 @@ def scenario_of(fields: Any) -> Scenario | Distribution:
 def draw_of(source: Scenario | Distribution, number: Any, split: str) -> Scenario:
     """Return a scenario as it is, or a draw of a distribution.
 
-    Args:
-        source: the scenario or the distribution.
-        number: of the draw, from 0 on; None for a scenario.
-        split: of the distribution.
-
     Raises:
         ConfigError: the number fits neither.
     """

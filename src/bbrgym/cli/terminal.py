@@ -26,12 +26,7 @@ _WIDTH = 240  # columns of output that goes to a file or pipe: enough for any ta
 
 @contextmanager
 def advice_on_interrupt(folder: RunFolder, *command: str) -> Iterator[None]:
-    """Add the command that resumes to a KeyboardInterrupt out of a block, if the run folder can be resumed.
-
-    Args:
-        folder: that the block writes.
-        command: arguments of the command bbrgym that goes on.
-    """
+    """Add the command that resumes to a KeyboardInterrupt out of a block, if the run folder can be resumed."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -153,13 +148,7 @@ def print_results(*results: Table | str) -> None:
 
 
 def print_run_folder(path: Path, what: str = "run folder", *, has_page: bool = True) -> None:
-    """Print where the files of a command are, and why its figures are not if they cannot be drawn here.
-
-    Args:
-        path: of the folder.
-        what: it is.
-        has_page: whether it has a report.html.
-    """
+    """Print where the files of a command and its page are, and why figures are not if they cannot be drawn here."""
     missing = reason_not_to_draw()
     offline = sorted(str(run) for run in path.glob("wandb/offline-run-*"))
     print_results(

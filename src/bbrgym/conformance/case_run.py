@@ -35,25 +35,15 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class CaseRun:
-    """A case under a condition with a sender in a world.
-
-    Attributes:
-        case: name.
-        condition: index among the case's.
-        sender: under test.
-        world: name.
-        options: of the world.
-        timeout_s: of the world's, see `bbrgym.make_world`.
-        seed: of all random numbers.
-    """
+    """A case under a condition with a sender in a world."""
 
     case: str
-    condition: int
+    condition: int  # index among the case's
     sender: Sender
     world: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    timeout_s: float = 600.0
-    seed: int = 1
+    timeout_s: float = 600.0  # of the world's, see `bbrgym.make_world`
+    seed: int = 1  # of all random numbers
 
     @property
     def key(self) -> str:

@@ -7,7 +7,7 @@ import itertools
 import multiprocessing
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import polars as pl
 from pydantic import Field
 
-from bbrgym.conformance.case_run import CaseRun, not_applicable, run_case
+from bbrgym.conformance.case_run import CaseRun, run_case
 from bbrgym.conformance.draft_cases import select_cases
 from bbrgym.conformance.findings import SCHEMA, Finding
 from bbrgym.conformance.setup import Sender
@@ -28,8 +28,6 @@ from bbrgym.worlds import FAST_WORLD, WorldSettings, registered_worlds, world_sp
 
 CONTROLS = ("bbr3", "bbr2", "bbr")
 READINGS = ("code", "draft")
-
-_POLL_S = 0.2
 
 
 class Conformance(Model):
@@ -64,17 +62,11 @@ class ConformanceFolder(RunFolder):
 
 @dataclass(frozen=True)
 class ConformanceProgress:
-    """Progress of the runs.
+    """Progress of the runs."""
 
-    Attributes:
-        ended: runs that have ended, of ``total``.
-        failed: those of them that did not pass, without a reason.
-        total: number of all runs.
-    """
-
-    ended: int
-    failed: int
-    total: int
+    ended: int  # runs that have ended, of ``total``
+    failed: int  # those of them that did not pass, without a reason
+    total: int  # number of all runs
 
 
 def parse_conformance(fields: Mapping[str, Any]) -> Conformance:
@@ -120,11 +112,6 @@ def run_conformance(
 ) -> pl.DataFrame:
     """Run the cases, write the folder and return the table of findings.
 
-    Args:
-        asked: request.
-        folder: open.
-        on_progress: called a few times a second, in the caller's thread.
-
     Raises:
         OSError: a file cannot be written.
     """
@@ -139,17 +126,10 @@ def run_conformance(
         failed = sum(one.outcome in ("failed", "broken") for one in found.values())
         on_progress(ConformanceProgress(len(found), failed, len(runs)))
 
-    pending = []
-    for index, run in enumerate(runs):
-        reason = not_applicable(run)
-        if reason:
-            keep(index, Finding("not applicable", reason=reason))
-        else:
-            pending.append(index)
     is_real_time = any(world_spec(name).is_real_time for name in asked.world)
-    at_once = 1 if is_real_time else min(asked.jobs or len(os.sched_getaffinity(0)), max(1, len(pending)))
+    at_once = 1 if is_real_time else min(asked.jobs or len(os.sched_getaffinity(0)), len(runs))
     # A process that ends by itself takes its pool with it: what it left undone is tried alone.
-    for index in _side_by_side(runs, pending, at_once, keep):
+    for index in _side_by_side(runs, range(len(runs)), at_once, keep):
         for left in _side_by_side(runs, [index], 1, keep):
             keep(left, Finding("broken", reason="the process that ran it has ended"))
     rows = [run.row(found[index]) for index, run in enumerate(runs)]
@@ -166,16 +146,13 @@ def _side_by_side(
     left: list[int] = []
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(at_once, context, initializer=end_with_parent, initargs=(os.getpid(),)) as pool:
-        futures: dict[Future[Finding], int] = {pool.submit(run_case, runs[index]): index for index in indices}
-        pending = set(futures)
+        futures = {pool.submit(run_case, runs[index]): index for index in indices}
         try:
-            while pending:
-                done, pending = wait(pending, timeout=_POLL_S, return_when=FIRST_COMPLETED)
-                for future in done:
-                    try:
-                        keep(futures[future], future.result())
-                    except BrokenProcessPool:
-                        left.append(futures[future])
+            for future in as_completed(futures):
+                try:
+                    keep(futures[future], future.result())
+                except BrokenProcessPool:
+                    left.append(futures[future])
         except BaseException:
             for process in pool._processes.values():  # the pool ends none that is at work
                 process.terminate()

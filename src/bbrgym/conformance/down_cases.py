@@ -9,15 +9,7 @@ import numpy as np
 
 from bbrgym.conformance.ack_history import CRUISE, DOWN, REFILL, UP, AckHistory
 from bbrgym.conformance.draft_case import SHORT_PATH, V1_CYCLES, DraftCase, Known, interrupted
-from bbrgym.conformance.judgement import (
-    FLOOR_PKTS,
-    GAIN_TOLERANCE,
-    INTERRUPTS,
-    MARGIN,
-    Judgement,
-    Stay,
-    whole_stay,
-)
+from bbrgym.conformance.judgement import FLOOR_PKTS, GAIN_TOLERANCE, INTERRUPTS, MARGIN, Judgement, Stay, whole_stay
 from bbrgym.conformance.setup import MSS_BYTES, PATHS, CaseSetup, Stage, rate_becomes, varied
 
 DOWN_BEGINS = "DOWN begins"

@@ -25,21 +25,13 @@ V1_CYCLES = {"bbr": "BBR v1 has no such phase: it cycles through eight gains"}
 
 @dataclass(frozen=True)
 class Known:
-    """Why a statement cannot hold as the draft has it.
+    """Why a statement cannot hold as the draft has it."""
 
-    Attributes:
-        text: of the statement.
-        reason: in a sentence or two.
-        readings: of the sender that it holds for.
-        applies: returns whether it is so under a condition. Default: under all.
-        controls: congestion controls that it holds for. Default: all.
-    """
-
-    text: str
-    reason: str
-    readings: Sequence[str] = ("code", "draft")
-    applies: Callable[[Condition], bool] = lambda _: True
-    controls: Sequence[str] = ("bbr3", "bbr2", "bbr")
+    text: str  # of the statement
+    reason: str  # in a sentence or two
+    readings: Sequence[str] = ("code", "draft")  # of the sender that it holds for
+    applies: Callable[[Condition], bool] = lambda _: True  # whether it is so under a condition
+    controls: Sequence[str] = ("bbr3", "bbr2", "bbr")  # congestion controls that it holds for. Default: all
 
     def explains(self, failed: DraftStatement, sender: Sender, condition: Condition) -> bool:
         """Return whether it is why a statement failed."""
@@ -55,41 +47,23 @@ def interrupted(*texts: str, applies: Callable[[Condition], bool] = is_long) -> 
 
 @dataclass(frozen=True)
 class DraftCase:
-    """A test case of the draft.
+    """A test case of the draft."""
 
-    Attributes:
-        number: in the order of the draft's appendix.
-        name: that selects it.
-        title: the draft's.
-        how: how it is staged and what is checked, in a sentence or two.
-        conditions: that it is run in.
-        stages: changes at moments of the run.
-        end: the row after which nothing is checked; None while it has not come.
-        check: states what has to hold.
-        begin: prepares the scenario. Default: a bulk flow and a queue that holds all.
-        lasts: returns the longest simulated time of a run. Default: as long as a few probes take.
-        queue_bdp: capacity of the queue in BDP; it holds `least_queue_pkts` at least.
-        least_queue_pkts: see there.
-        bursts_of_acks: whether half a BDP of ACKs arrives at one moment. Default: no.
-        not_for: why the case is not applicable to a congestion control, by its name.
-        known: statements that cannot hold.
-    """
-
-    number: int
-    name: str
-    title: str
-    how: str
-    conditions: Sequence[Condition]
-    end: Find
-    check: Check
-    stages: Sequence[Stage] = ()
-    begin: Callable[[CaseSetup], None] = lambda _: None
-    lasts: Callable[[Condition], float] = lambda condition: 12.0 + 150 * condition.turn_s
-    queue_bdp: float = 4.0
+    number: int  # in the order of the draft's appendix
+    name: str  # that selects it
+    title: str  # the draft's
+    how: str  # how it is staged and what is checked, in a sentence or two
+    conditions: Sequence[Condition]  # that it is run in
+    end: Find  # the row after which nothing is checked; None while it has not come
+    check: Check  # states what has to hold
+    stages: Sequence[Stage] = ()  # changes at moments of the run
+    begin: Callable[[CaseSetup], None] = lambda _: None  # prepares the scenario: a bulk flow, a queue that holds all
+    lasts: Callable[[Condition], float] = lambda condition: 12.0 + 150 * condition.turn_s  # simulated s at most
+    queue_bdp: float = 4.0  # capacity of the queue in BDP; it holds `least_queue_pkts` at least
     least_queue_pkts: int = 100
-    bursts_of_acks: bool = False
-    not_for: Mapping[str, str] = field(default_factory=dict)
-    known: Sequence[Known] = ()
+    bursts_of_acks: bool = False  # whether half a BDP of ACKs arrives at one moment
+    not_for: Mapping[str, str] = field(default_factory=dict)  # by congestion control, why it is not applicable
+    known: Sequence[Known] = ()  # statements that cannot hold
 
     def setup(self, sender: Sender, condition: Condition) -> CaseSetup:
         """Return the scenario before any stage."""

@@ -30,23 +30,14 @@ SCHEMA = pl.Schema(
 
 @dataclass(frozen=True)
 class Finding:
-    """A row of the table.
+    """A row of the table."""
 
-    Attributes:
-        outcome: see `OUTCOMES`.
-        failed_s: first moment at which a statement failed. Default: none did.
-        statement: that failed. Default: none did.
-        measured: what was measured: of the statement that failed, else of all.
-        reason: why the case is not applicable, cannot hold as written, or broke.
-        trace: CSV of the ACKs. Default: there was no run.
-    """
-
-    outcome: Outcome
-    failed_s: float | None = None
-    statement: str = ""
-    measured: str = ""
-    reason: str = ""
-    trace: str = ""
+    outcome: Outcome  # see `OUTCOMES`
+    failed_s: float | None = None  # first moment at which a statement failed. Default: none did
+    statement: str = ""  # that failed. Default: none did
+    measured: str = ""  # what was measured: of the statement that failed, else of all
+    reason: str = ""  # why the case is not applicable, cannot hold as written, or broke
+    trace: str = ""  # CSV of the ACKs. Default: there was no run
 
 
 def failures(findings: pl.DataFrame) -> pl.DataFrame:

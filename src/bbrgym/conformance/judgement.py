@@ -27,17 +27,11 @@ Stay: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True)
 class DraftStatement:
-    """A condition that has to hold, and what was measured.
+    """A condition that has to hold, and what was measured."""
 
-    Attributes:
-        text: that has to hold.
-        measured: in a few words.
-        failed_s: first moment at which it does not hold. Default: it holds.
-    """
-
-    text: str
-    measured: str
-    failed_s: float | None = None
+    text: str  # that has to hold
+    measured: str  # in a few words
+    failed_s: float | None = None  # first moment at which it does not hold. Default: it holds
 
 
 def never(text: str, history: AckHistory) -> DraftStatement:
@@ -69,9 +63,8 @@ class Judgement:
 
     def moment(self, text: str, row: int | None) -> None:
         """State that a row was found."""
-        is_there = row is not None
-        found = DraftStatement(text, f"at {self.history.time_s(row):.6g} s") if is_there else never(text, self.history)
-        self.statements.append(found)
+        at = "" if row is None else f"at {self.history.time_s(row):.6g} s"
+        self.statements.append(never(text, self.history) if row is None else DraftStatement(text, at))
 
     def needs(self, text: str, row: int | None) -> int:
         """State that a row was found, and return it; without it the judgement ends."""

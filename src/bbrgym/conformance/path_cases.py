@@ -9,14 +9,7 @@ import numpy as np
 
 from bbrgym.conformance.ack_history import CRUISE, NO_RATE, AckHistory
 from bbrgym.conformance.draft_case import DraftCase, Known, interrupted
-from bbrgym.conformance.judgement import (
-    BANDWIDTH_TOLERANCE,
-    CRUISE_SHARE,
-    FLOOR_PKTS,
-    MARGIN,
-    Judgement,
-    Stay,
-)
+from bbrgym.conformance.judgement import BANDWIDTH_TOLERANCE, CRUISE_SHARE, FLOOR_PKTS, MARGIN, Judgement, Stay
 from bbrgym.conformance.setup import HEADER_BYTES, MSS_BYTES, CaseSetup, Condition, paths
 
 # ---- ACKs that arrive in bursts -----------------------------------------------------------------------

@@ -47,15 +47,10 @@ _V1_PROBE_RTT_INTERVAL_S = 10.0
 
 @dataclass(frozen=True)
 class Sender:
-    """A congestion control under test.
+    """A congestion control under test."""
 
-    Attributes:
-        cc: name of the variant.
-        reading: ``code``, as google/bbr; ``draft``, as the draft where the two differ.
-    """
-
-    cc: str
-    reading: str = "code"
+    cc: str  # name of the variant
+    reading: str = "code"  # ``code``, as google/bbr; ``draft``, as the draft where the two differ
 
     @property
     def is_draft(self) -> bool:
@@ -85,19 +80,12 @@ class Sender:
 
 @dataclass(frozen=True)
 class Condition:
-    """A path.
+    """A path."""
 
-    Attributes:
-        rtt_ms: its round trip without a queue.
-        rate_mbps: of the bottleneck, in IP bytes.
-        variation: what the case does differently here, in words. Default: nothing.
-        amount: of that variation. Default: none.
-    """
-
-    rtt_ms: float
-    rate_mbps: float
-    variation: str = ""
-    amount: float = 0.0
+    rtt_ms: float  # its round trip without a queue
+    rate_mbps: float  # of the bottleneck, in IP bytes
+    variation: str = ""  # what the case does differently here, in words. Default: nothing
+    amount: float = 0.0  # of that variation. Default: none
 
     @property
     def name(self) -> str:
@@ -158,27 +146,16 @@ def is_long(condition: Condition) -> bool:
 
 @dataclass
 class CaseSetup:
-    """A scenario of one flow that stages add to.
-
-    Attributes:
-        sender: under test.
-        condition: path.
-        queue_pkts: capacity of the queue.
-        link: other fields of the link.
-        changes: of the link, by their time.
-        app: of the flow. Default: bulk.
-        moments_s: of the stages so far.
-        resumed_s: time at which an application that has stopped goes on. Default: none has.
-    """
+    """A scenario of one flow that stages add to."""
 
     sender: Sender
     condition: Condition
-    queue_pkts: int
-    link: dict[str, Any] = field(default_factory=dict)
-    changes: list[dict[str, Any]] = field(default_factory=list)
-    app: dict[str, Any] | None = None
-    moments_s: list[float] = field(default_factory=list)
-    resumed_s: float | None = None
+    queue_pkts: int  # capacity of the queue
+    link: dict[str, Any] = field(default_factory=dict)  # other fields of the link
+    changes: list[dict[str, Any]] = field(default_factory=list)  # of the link, by their time
+    app: dict[str, Any] | None = None  # of the flow. Default: bulk
+    moments_s: list[float] = field(default_factory=list)  # of the stages so far
+    resumed_s: float | None = None  # time at which an application that has stopped goes on. Default: none has
 
     def copy(self) -> CaseSetup:
         """Return one to add to."""
@@ -224,17 +201,11 @@ Apply = Callable[[CaseSetup, AckHistory, int], None]
 
 @dataclass(frozen=True)
 class Stage:
-    """A change of the scenario at a moment that the run before it tells.
+    """A change of the scenario at a moment that the run before it tells."""
 
-    Attributes:
-        name: of the moment, as in "UP begins".
-        find: its row.
-        apply: changes the scenario.
-    """
-
-    name: str
+    name: str  # of the moment, as in "UP begins"
     find: Find
-    apply: Apply
+    apply: Apply  # changes the scenario
 
 
 def rate_becomes(rate_mbps: Callable[[Condition], float]) -> Apply:
@@ -264,14 +235,7 @@ def ahead(setup: CaseSetup) -> None:
 
 
 def silent_from(setup: CaseSetup, history: AckHistory, row: int, until_s: float) -> None:
-    """Let the application stop when it has written what was sent by a row, and go on later.
-
-    Args:
-        setup: whose application is `ahead`.
-        history: of the run so far.
-        row: of the moment.
-        until_s: time in seconds at which it goes on.
-    """
+    """Let the application stop when it has written what was sent by a row, and go on later."""
     sent_pkts = int(history["delivered_pkts"][row] + history["in_flight_pkts"][row])
     rate_mbps = _AHEAD * setup.condition.payload_mbps
     stop_s = sent_pkts * MSS_BYTES * 8e-6 / rate_mbps

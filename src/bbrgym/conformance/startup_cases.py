@@ -7,14 +7,7 @@ import numpy as np
 
 from bbrgym.conformance.ack_history import DRAIN, RECOVERY, STARTUP, AckHistory
 from bbrgym.conformance.draft_case import SHORT_PATH, DraftCase, Known, interrupted
-from bbrgym.conformance.judgement import (
-    BANDWIDTH_TOLERANCE,
-    GAIN_TOLERANCE,
-    MARGIN,
-    PLATEAU_ROUNDS,
-    Judgement,
-    Stay,
-)
+from bbrgym.conformance.judgement import BANDWIDTH_TOLERANCE, GAIN_TOLERANCE, MARGIN, PLATEAU_ROUNDS, Judgement, Stay
 from bbrgym.conformance.setup import (
     MSS_BYTES,
     PATHS,

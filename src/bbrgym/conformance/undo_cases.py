@@ -22,21 +22,13 @@ RETURNS = "the sender returns to the state that the episode ended, UP by way of 
 
 @dataclass(frozen=True)
 class _LossEpisode:
-    """A stay in Recovery or Loss.
+    """A stay in Recovery or Loss."""
 
-    Attributes:
-        before: last row ahead of it.
-        first, end: its first row, and the first behind it.
-        undone: last row at which the transport may still find out that it was spurious: before the next one, and two
-            rounds later at most.
-        is_spurious: whether it did.
-    """
-
-    before: int
+    before: int  # last row ahead of it
     first: int
-    end: int
-    undone: int
-    is_spurious: bool
+    end: int  # first row behind it
+    undone: int  # last row at which the transport may still find it spurious: before the next one, two rounds at most
+    is_spurious: bool  # whether it did
 
 
 def _episodes(history: AckHistory) -> list[_LossEpisode]:

@@ -10,17 +10,7 @@ import numpy as np
 from bbrgym.conformance.ack_history import DOWN, PROBE_RTT, STARTUP, UP, AckHistory
 from bbrgym.conformance.draft_case import V1_CYCLES, DraftCase, Known, interrupted
 from bbrgym.conformance.judgement import PLATEAU_ROUNDS, Judgement, Stay, whole_stay
-from bbrgym.conformance.setup import (
-    PATHS,
-    CaseSetup,
-    Stage,
-    ahead,
-    limited,
-    loses,
-    loss_for_gaps,
-    outgrown,
-    paths,
-)
+from bbrgym.conformance.setup import PATHS, CaseSetup, Stage, ahead, limited, loses, loss_for_gaps, outgrown, paths
 
 LOSES_A_TENTH = loses(lambda condition: loss_for_gaps(condition.bdp_pkts))
 
@@ -122,10 +112,7 @@ UP_LOSS = DraftCase(
     ),
     conditions=paths(least_pkts=80),
     begin=ahead,
-    stages=(
-        Stage("UP begins", up_begins, outgrown),
-        Stage("the application limits UP", _up_is_limited, LOSES_A_TENTH),
-    ),
+    stages=(Stage("UP begins", up_begins, outgrown), Stage("the application limits UP", _up_is_limited, LOSES_A_TENTH)),
     end=_limited_up_is_over,
     check=_check_up_loss,
     not_for=V1_CYCLES,

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bbrgym.evaluate.records import RUN_COLUMNS, SUMMARY_SCHEMA, with_entrants
+from bbrgym.evaluate.records import RUN_COLUMNS, RUN_SCHEMA, with_entrants
 from bbrgym.evaluate.statistics import Estimate, bootstrap_mean, student_mean
 from bbrgym.scenario.model import Scenario
 
 #: Columns of checks.parquet, in this order: a row per run and check. A check without a bound has null there.
 CHECKS_SCHEMA = pl.Schema(
     {
-        **{name: SUMMARY_SCHEMA[name] for name in RUN_COLUMNS},
+        **RUN_SCHEMA,
         "check": pl.String,
         **dict.fromkeys(("at_least", "at_most", "measured"), pl.Float64),
         "passed": pl.Boolean,
@@ -30,12 +30,7 @@ CHECKS_SCHEMA = pl.Schema(
 
 
 def check_runs(summary: pl.DataFrame, scenarios: Mapping[int, Scenario]) -> pl.DataFrame:
-    """Return the rows of checks.parquet.
-
-    Args:
-        summary: rows of summary.parquet.
-        scenarios: of the runs, by seed.
-    """
+    """Return the rows of checks.parquet."""
     rows: list[dict[str, Any]] = []
     if any(scenario.checks for scenario in scenarios.values()):
         for key, run in summary.group_by(*RUN_COLUMNS, maintain_order=True):
@@ -62,29 +57,17 @@ def with_checks_passed(summary: pl.DataFrame, checks: pl.DataFrame) -> pl.DataFr
 
 @dataclass(frozen=True)
 class Verdict:
-    """An entrant's outcome in one check, over all its runs in one world.
+    """An entrant's outcome in one check, over all its runs in one world."""
 
-    Attributes:
-        check: what is measured.
-        entrant: label of the entrant.
-        world: of the runs.
-        at_least: mean of the runs' lower bounds, None without one.
-        at_most: mean of their upper bounds.
-        measured: mean over the runs, with its interval.
-        passing: number of runs that pass on their own.
-        lacking: number of runs without a measurement.
-        runs: number of runs.
-    """
-
-    check: str
-    entrant: str
+    check: str  # what is measured
+    entrant: str  # label of the entrant
     world: str
-    at_least: float | None
-    at_most: float | None
-    measured: Estimate
-    passing: int
-    lacking: int
-    runs: int
+    at_least: float | None  # mean of the runs' lower bounds, None without one
+    at_most: float | None  # mean of their upper bounds
+    measured: Estimate  # mean over the runs, with its interval
+    passing: int  # number of runs that pass on their own
+    lacking: int  # number of runs without a measurement
+    runs: int  # number of runs
 
     @property
     def passed(self) -> bool:

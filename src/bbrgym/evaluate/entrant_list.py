@@ -19,10 +19,6 @@ def entrants_of(agent: Any, settings: Evaluation) -> list[Entrant]:
 
     Several training runs of one agent are a group: ranked one by one, numbered, and pooled.
 
-    Args:
-        agent: the option, see `bbrgym.evaluate.agent_option`.
-        settings: of the evaluation.
-
     Raises:
         ConfigError: ``agent`` names no agent, or there is no entrant.
     """

@@ -20,38 +20,24 @@ Kind: TypeAlias = Literal["fixed", "learned", "random", "oracle", "reference"]
 
 @dataclass(frozen=True)
 class Conditions:
-    """Conditions of a run.
+    """Conditions of a run."""
 
-    Attributes:
-        scenario: as written or drawn; the entrant gives its tuned flows the variant.
-        world: name of the world.
-        seed: of the run.
-        world_settings: settings of the world.
-        interval_s: time between two measurements, for an entrant without a control interval.
-        check: called between the parts of a long search; raises an exception to stop it. Default: never stops.
-    """
-
-    scenario: Scenario
-    world: str
+    scenario: Scenario  # as written or drawn; the entrant gives its tuned flows the variant
+    world: str  # name of the world
     seed: int
-    world_settings: WorldSettings
-    interval_s: float
+    world_settings: WorldSettings  # settings of the world
+    interval_s: float  # time between two measurements, for an entrant without a control interval
+    # called between the parts of a long search; raises an exception to stop it. Default: never stops
     check: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, eq=False)
 class Entrant(ABC):
-    """A variant, and the agent that sets its tunables.
+    """A variant, and the agent that sets its tunables."""
 
-    Attributes:
-        agent: name of the agent in the records.
-        variant: name of the tuned flows' variant.
-        group: name that the training runs of one agent share; they are ranked one by one and pooled.
-    """
-
-    agent: str
-    variant: str
-    group: str
+    agent: str  # name of the agent in the records
+    variant: str  # name of the tuned flows' variant
+    group: str  # name that the training runs of one agent share; they are ranked one by one and pooled
 
     kind: ClassVar[Kind]
 
@@ -125,13 +111,10 @@ class Run(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Preset(Entrant):
-    """A variant with its own values of the tunables, or with some set to others for the whole run.
+    """A variant with its own values of the tunables, or with some set to others for the whole run."""
 
-    Attributes:
-        tunables: values in natural units by name. The variant ignores those of tunables that it does not have, so one
-            mapping serves several variants.
-    """
-
+    # values in natural units by name. The variant ignores those of tunables that it does not have, so one mapping
+    # serves several variants
     tunables: Mapping[str, float]
 
     kind = "fixed"

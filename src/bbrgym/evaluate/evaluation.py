@@ -59,17 +59,11 @@ class EvaluationOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Draw:
-    """A scenario and its seed.
+    """A scenario and its seed."""
 
-    Attributes:
-        scenario: drawn from the distribution, or the only one.
-        seed: of the run.
-        keeps_series: whether its runs leave rows in the time series.
-    """
-
-    scenario: Scenario
+    scenario: Scenario  # drawn from the distribution, or the only one
     seed: int
-    keeps_series: bool = True
+    keeps_series: bool = True  # whether its runs leave rows in the time series
 
 
 def evaluate(
@@ -173,23 +167,14 @@ def prepare_evaluation(
 
 @dataclass(frozen=True)
 class PreparedEvaluation:
-    """Evaluation whose settings have been checked.
+    """Evaluation whose settings have been checked."""
 
-    Attributes:
-        source: scenario, or distribution that the draws are from.
-        settings: of the evaluation.
-        config: content of config.yaml.
-        entrants: in the order of the records.
-        draws: that every entrant runs.
-        jobs: a run per world, entrant and draw.
-    """
-
-    source: Scenario | Distribution
-    settings: Evaluation
-    config: Mapping[str, Any]
-    entrants: Sequence[Entrant]
-    draws: Sequence[Draw]
-    jobs: Sequence[EvaluationJob]
+    source: Scenario | Distribution  # scenario, or distribution that the draws are from
+    settings: Evaluation  # of the evaluation
+    config: Mapping[str, Any]  # content of config.yaml
+    entrants: Sequence[Entrant]  # in the order of the records
+    draws: Sequence[Draw]  # that every entrant runs
+    jobs: Sequence[EvaluationJob]  # a run per world, entrant and draw
 
     def begin(self, folder: EvaluationFolder) -> None:
         """Write the request.
@@ -210,11 +195,7 @@ class PreparedEvaluation:
     def run(
         self, folder: EvaluationFolder | None, on_progress: Callable[[EvaluationProgress], None] | None = None
     ) -> Results:
-        """Run what the folder does not hold yet, and write the tables there.
-
-        Args:
-            folder: open. Default: none, nothing is written.
-            on_progress: called a few times a second, in the caller's thread.
+        """Run what the folder, which is open, does not hold yet, and write the tables there; without one write nothing.
 
         Raises:
             ConfigError: the folder holds another evaluation, or a damaged run.

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 
@@ -24,48 +24,24 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class RankingRow:
-    """Scores of one entrant on some draws.
+    """Scores of one entrant on some draws."""
 
-    Attributes:
-        entrant: its label; the group's name where several training runs are pooled.
-        runs: number of training runs pooled, 1 for an entrant by itself.
-        draws: number of draws.
-        mean: score.
-        iqm: interquartile mean of the score.
-        difference: score minus the reference's, on the same draw.
-        improvement: probability of being better than the reference on a draw.
-        gap_closed: part of the way from the best fixed tunables to the oracle; NaN without an oracle, and where the
-            interval of the oracle's lead over the best fixed tunables holds 0.
-    """
-
-    entrant: str
-    runs: int
-    draws: int
-    mean: Estimate
-    iqm: Estimate
-    difference: Estimate
-    improvement: Estimate
+    entrant: str  # its label; the group's name where several training runs are pooled
+    runs: int  # number of training runs pooled, 1 for an entrant by itself
+    draws: int  # number of draws
+    mean: Estimate  # score
+    iqm: Estimate  # interquartile mean of the score
+    difference: Estimate  # score minus the reference's, on the same draw
+    improvement: Estimate  # probability of being better than the reference on a draw
+    # part of the way from the best fixed tunables to the oracle; NaN without an oracle, and where the interval of
+    # the oracle's lead over the best fixed tunables holds 0
     gap_closed: Estimate
 
 
 class Ranking:
-    """The scores of all entrants in one world.
+    """The scores of all entrants in one world, by rows of summary.parquet, and scenarios by seed.
 
-    Args:
-        summary: rows of summary.parquet.
-        world: name of the world whose rows count.
-        entrants: all entrants of the evaluation.
-        draws: scenarios by seed.
-        reference: name of the entrant that the others are compared with. Default: the best fixed one.
-
-    Attributes:
-        world: name of the world.
-        entrants: all entrants of the evaluation.
-        scores: of entrants, and of groups of training runs, on the draws on which every entrant has a score.
-        best_fixed: label of the entrant with fixed tunables and the best mean; None without any.
-        oracle: label of the oracle; None without one.
-        reference: label of the entrant that the others are compared with.
-        families: indices of each family's draws among those of the scores.
+    ``reference`` is the entrant that the others are compared with. Default: the best fixed one.
 
     Raises:
         ConfigError: there is no entrant named ``reference``.
@@ -81,18 +57,20 @@ class Ranking:
     ) -> None:
         self.world = world
         self.entrants = list(entrants)
-        by_label = _by_label(per_run(summary.filter(pl.col("world") == world)), entrants, list(draws))
+        runs = per_run(summary.filter(pl.col("world") == world))
+        by_label = {one.label: _scores_of(runs.filter(pl.col("entrant") == one.label), draws) for one in entrants}
+        # scores of entrants, and of groups of training runs, on the draws on which every entrant has one
         has_score = np.all([np.isfinite(scores) for scores in by_label.values()], axis=0)
         self.scores = Scores(_with_groups({label: row[has_score] for label, row in by_label.items()}, entrants))
         fixed = [one.label for one in entrants if one.kind == "fixed"]
+        # label of the entrant with fixed tunables and the best mean, and of the oracle; None without one
         self.best_fixed = max(fixed, key=lambda name: self.scores[name].mean()) if fixed else None
         self.oracle = next((one.label for one in entrants if one.kind == "oracle"), None)
         self.reference = find_reference(reference, entrants) or self.best_fixed or self.scores.names[0]
         scenarios = [scenario for scenario, counts in zip(draws.values(), has_score, strict=True) if counts]
         members = [families_of(scenario) for scenario in scenarios]
-        self.families = {
-            family: [index for index, names in enumerate(members) if family in names] for family in FAMILIES
-        }
+        # indices of each family's draws among those of the scores
+        self.families = {name: [at for at, names in enumerate(members) if name in names] for name in FAMILIES}
 
     @cached_property
     def rows(self) -> list[RankingRow]:
@@ -127,6 +105,7 @@ class Ranking:
         return [self._row(scores, name) for name in scores.names]
 
     def _row(self, scores: Scores, name: str) -> RankingRow:
+        ends = (self.best_fixed, self.oracle) if self.best_fixed is not None and self.oracle is not None else None
         return RankingRow(
             entrant=name,
             runs=len(scores[name]),
@@ -135,13 +114,8 @@ class Ranking:
             iqm=scores.iqm(name),
             difference=scores.difference(name, self.reference),
             improvement=scores.improvement(name, self.reference),
-            gap_closed=self._gap_closed(scores, name),
+            gap_closed=scores.gap_closed(name, *ends) if ends else Estimate(math.nan),
         )
-
-    def _gap_closed(self, scores: Scores, name: str) -> Estimate:
-        if self.best_fixed is None or self.oracle is None:
-            return Estimate(math.nan)
-        return scores.gap_closed(name, self.best_fixed, self.oracle)
 
 
 def find_reference(reference: str | None, entrants: Sequence[Entrant]) -> str | None:
@@ -161,14 +135,10 @@ def find_reference(reference: str | None, entrants: Sequence[Entrant]) -> str | 
     return names[reference]
 
 
-def _by_label(runs: pl.DataFrame, entrants: Sequence[Entrant], seeds: Sequence[int]) -> dict[str, Array]:
-    """Return the scores of each entrant: [draws], in the order of ``seeds``."""
-    by_label = {}
-    for one in entrants:
-        own = runs.filter(pl.col("entrant") == one.label)
-        scores = dict(zip(own["seed"].to_list(), own["score"].to_list(), strict=True))
-        by_label[one.label] = np.array([scores[seed] for seed in seeds], np.float64)
-    return by_label
+def _scores_of(runs: pl.DataFrame, seeds: Iterable[int]) -> Array:
+    """Return the scores of an entrant's runs: [draws], in the order of ``seeds``."""
+    scores = dict(zip(runs["seed"].to_list(), runs["score"].to_list(), strict=True))
+    return np.array([scores[seed] for seed in seeds], np.float64)
 
 
 def _with_groups(by_label: Mapping[str, Array], entrants: Sequence[Entrant]) -> dict[str, Array]:

@@ -26,16 +26,16 @@ import polars as pl
 from bbrgym.errors import ConfigError
 from bbrgym.runs.run_folder import RunFolder
 
-_RUN = {**dict.fromkeys(("scenario", "world", "variant", "agent"), pl.String), "seed": pl.Int64}
+RUN_SCHEMA = {**dict.fromkeys(("scenario", "world", "variant", "agent"), pl.String), "seed": pl.Int64}
 #: Columns that tell runs apart.
-RUN_COLUMNS = tuple(_RUN)
+RUN_COLUMNS = tuple(RUN_SCHEMA)
 
 #: Columns of a run's summary, in this order. Rates are means over the flow's measured window, start_s to stop_s. Of
 #: scenarios with checks, summary.parquet has ``checks_passed`` behind them. The lateness of a run in real time, and how
 #: many late runs of it were refused before, are null in simulated worlds.
 SUMMARY_SCHEMA = pl.Schema(
     {
-        **_RUN,
+        **RUN_SCHEMA,
         **dict.fromkeys(("flow", "cc", "role"), pl.String),
         **dict.fromkeys(("rtt_ms", "start_s", "stop_s", "goodput_mbps", "throughput_mbps", "share"), pl.Float64),
         **dict.fromkeys(
@@ -55,7 +55,7 @@ TUNABLE_PREFIX = "tunable_"
 
 #: Columns of timing.csv. ``wall_s`` is the time within the world's reset and advances, without the start of a worker
 #: process and the records.
-TIMING_SCHEMA = pl.Schema({**_RUN, "simulated_s": pl.Float64, "wall_s": pl.Float64})
+TIMING_SCHEMA = pl.Schema({**RUN_SCHEMA, "simulated_s": pl.Float64, "wall_s": pl.Float64})
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,12 @@ def worlds_of(summary: pl.DataFrame) -> list[str]:
     """Return the names of the worlds, in the order asked for."""
     names: list[str] = summary["world"].unique(maintain_order=True).to_list()
     return names
+
+
+def tuned_flows(summary: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of the tuned flows; of all flows where there are none."""
+    tuned = summary.filter(pl.col("role") == "tuned")
+    return tuned if len(tuned) else summary
 
 
 def flow_groups(names: list[str]) -> dict[str, list[str]]:

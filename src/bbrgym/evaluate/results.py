@@ -17,29 +17,17 @@ from bbrgym.scenario.model import Scenario
 
 @dataclass(frozen=True)
 class Results:
-    """Records of an evaluation, and its configuration.
+    """Records of an evaluation, and its configuration."""
 
-    Attributes:
-        title: name of the scenario, or of the distribution with the number of draws.
-        entrants: in the order of the records.
-        draws: scenarios of a distribution by seed; empty for a plain scenario.
-        reference: name of the entrant that the others are compared with; None for the best fixed one.
-        summary: rows of summary.parquet.
-        timeseries: rows of timeseries.parquet.
-        checks: rows of checks.parquet; none if no scenario has checks.
-        timing: rows of timing.csv.
-        config: configuration in YAML, defaults included.
-    """
-
-    title: str
-    entrants: Sequence[Entrant]
-    draws: Mapping[int, Scenario]
-    reference: str | None
-    summary: pl.DataFrame
-    timeseries: pl.DataFrame
-    checks: pl.DataFrame
-    timing: pl.DataFrame
-    config: str
+    title: str  # name of the scenario, or of the distribution with the number of draws
+    entrants: Sequence[Entrant]  # in the order of the records
+    draws: Mapping[int, Scenario]  # scenarios of a distribution by seed; empty for a plain scenario
+    reference: str | None  # name of the entrant that the others are compared with; None for the best fixed one
+    summary: pl.DataFrame  # rows of summary.parquet
+    timeseries: pl.DataFrame  # rows of timeseries.parquet
+    checks: pl.DataFrame  # rows of checks.parquet; none if no scenario has checks
+    timing: pl.DataFrame  # rows of timing.csv
+    config: str  # configuration in YAML, defaults included
 
     @cached_property
     def rankings(self) -> list[Ranking]:

@@ -22,10 +22,6 @@ _ABSENT = object()
 def refuse_another(config: Mapping[str, Any], folder: EvaluationFolder) -> None:
     """Compare a request with the one of a run folder; it may have more variants, agents, seeds or draws.
 
-    Args:
-        config: content of config.yaml for the request.
-        folder: that holds a config.yaml.
-
     Raises:
         ConfigError: names the option that differs otherwise, or config.yaml cannot be read.
     """

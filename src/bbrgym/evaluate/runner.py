@@ -35,17 +35,11 @@ _POLL_S = 0.2  # between two looks at progress and Ctrl-C
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationJob(Conditions):
-    """A run of an entrant: all that its records depend on, save the isolation and the timeout of `world_settings`.
+    """A run of an entrant: all that its records depend on, save the isolation and the timeout of `world_settings`."""
 
-    Attributes:
-        entrant: that takes part; the scenario is prepared for it.
-        score_delta: weight of the RTT in the score.
-        keeps_series: whether it leaves rows in the time series.
-    """
-
-    entrant: Entrant
-    score_delta: float
-    keeps_series: bool
+    entrant: Entrant  # that takes part; the scenario is prepared for it
+    score_delta: float  # weight of the RTT in the score
+    keeps_series: bool  # whether it leaves rows in the time series
 
     @property
     def key(self) -> str:
@@ -70,19 +64,12 @@ class EvaluationJob(Conditions):
 
 @dataclass(frozen=True)
 class EvaluationProgress:
-    """Progress of an evaluation.
+    """Progress of an evaluation."""
 
-    Attributes:
-        done_s: simulated time so far, of ``total_s``.
-        total_s: simulated time of all runs.
-        done_runs: finished runs, of ``total_runs``.
-        total_runs: number of all runs.
-    """
-
-    done_s: float
-    total_s: float
-    done_runs: int
-    total_runs: int
+    done_s: float  # simulated time so far, of ``total_s``
+    total_s: float  # simulated time of all runs
+    done_runs: int  # finished runs, of ``total_runs``
+    total_runs: int  # number of all runs
 
 
 def run_all(
@@ -120,7 +107,8 @@ def run_each(
     Args, Raises:
         See `run_all`.
     """
-    now_s = {index: job.scenario.duration_s if _is_kept(job, folder) else 0.0 for index, job in enumerate(jobs)}
+    is_kept = [folder is not None and folder.has_job(job.key) for job in jobs]
+    now_s = {index: job.scenario.duration_s if is_kept[index] else 0.0 for index, job in enumerate(jobs)}
     total_s = sum(job.scenario.duration_s for job in jobs)
     stop = threading.Event()
 
@@ -151,10 +139,6 @@ def run_each(
             pool.shutdown(wait=True, cancel_futures=True)
             raise
     return [future.result() for future in futures]
-
-
-def _is_kept(job: EvaluationJob, folder: EvaluationFolder | None) -> bool:
-    return folder is not None and folder.has_job(job.key)
 
 
 class _Stopped(Exception):
@@ -215,10 +199,11 @@ def run_job(
                 rows.add(run)
             if report is not None:
                 report(float(run.worlds.now_s[0]))
+        times = {"simulated_s": [float(run.worlds.now_s[0])], "wall_s": [clock.elapsed_s]}
         return RunRecord(
             _summary(job, run, late_repeats),
             rows.table(job, run),
-            _timing(job, float(run.worlds.now_s[0]), clock.elapsed_s),
+            pl.DataFrame({**_run_columns(job, 1), **times}, schema=TIMING_SCHEMA),
         )
 
 
@@ -296,11 +281,6 @@ def _summary(job: EvaluationJob, run: Run, late_repeats: int) -> pl.DataFrame:
     columns |= {name: [value if is_real_time else None] * len(flows) for name, value in lateness.items()}
     columns |= {name: flow_column[name] for name in SUMMARY_SCHEMA if name not in columns}
     return pl.DataFrame(columns, schema_overrides=SUMMARY_SCHEMA).select(SUMMARY_SCHEMA.names())
-
-
-def _timing(job: EvaluationJob, simulated_s: float, wall_s: float) -> pl.DataFrame:
-    values = (job.scenario.name, job.world, job.entrant.variant, job.entrant.agent, job.seed, simulated_s, wall_s)
-    return pl.DataFrame([values], schema=TIMING_SCHEMA, orient="row")
 
 
 def _run_columns(job: EvaluationJob, rows: int) -> dict[str, list[Any]]:

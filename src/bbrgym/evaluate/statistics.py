@@ -96,13 +96,9 @@ def student_mean(values: npt.ArrayLike) -> Estimate:
 
 @cache
 def student_quantile(probability: float, freedom: int) -> float:
-    """Return the quantile of Student's t distribution with ``freedom`` degrees of freedom.
+    """Return the quantile of Student's t distribution at a probability from 0.5 to below 1; freedom is a whole number.
 
     Inverts the closed form of Abramowitz and Stegun, 26.7.3 and 26.7.4, by bisection of the angle atan(t / sqrt(n)).
-
-    Args:
-        probability: from 0.5 to below 1.
-        freedom: a whole number, at least 1.
     """
     low, high = 0.0, math.pi / 2
     while True:

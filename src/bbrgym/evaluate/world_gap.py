@@ -17,22 +17,14 @@ from bbrgym.evaluate.records import per_run, with_entrants
 
 @dataclass(frozen=True)
 class Metric:
-    """A number by which worlds are compared.
+    """A number by which worlds are compared."""
 
-    Attributes:
-        column: a column of `per_run`, or ``share``, which every flow has.
-        heading: heading of its column in a table, in two lines, with the unit shown.
-        factor: factor from the value's unit to the unit shown.
-        digits: digits shown after the point.
-        absolute: largest absolute difference that agrees, in the value's unit.
-        relative: largest difference that agrees as a part of the first world's value; the larger of the two counts.
-    """
-
-    column: str
-    heading: str
-    factor: float
-    digits: int
-    absolute: float
+    column: str  # a column of `per_run`, or ``share``, which every flow has
+    heading: str  # heading of its column in a table, in two lines, with the unit shown
+    factor: float  # factor from the value's unit to the unit shown
+    digits: int  # digits shown after the point
+    absolute: float  # largest absolute difference that agrees, in the value's unit
+    # largest difference that agrees as a part of the first world's value; the larger of the two counts
     relative: float = 0.0
 
     def tolerance(self, reference: float) -> float:
@@ -64,19 +56,12 @@ METRICS = (
 
 @dataclass(frozen=True)
 class Difference:
-    """One metric of one entrant in two worlds.
-
-    Attributes:
-        metric: the metric.
-        flow: name of the flow that differs most, for a flow's metric; None for a run's.
-        reference: the first world's mean over seeds.
-        other: the second world's mean over seeds.
-    """
+    """One metric of one entrant in two worlds."""
 
     metric: Metric
-    flow: str | None
-    reference: float
-    other: float
+    flow: str | None  # name of the flow that differs most, for a flow's metric; None for a run's
+    reference: float  # the first world's mean over seeds
+    other: float  # the second world's mean over seeds
 
     @property
     def difference(self) -> float:
@@ -93,25 +78,13 @@ class Difference:
 
 
 def differences(summary: pl.DataFrame, reference: str, other: str) -> Iterator[tuple[str, list[Difference]]]:
-    """Yield each entrant's label with its differences between two worlds, in the order of `METRICS`.
-
-    Args:
-        summary: rows of summary.parquet, of one scenario in both worlds.
-        reference: name of the first world.
-        other: name of the second world.
-    """
+    """Yield each entrant's label with its differences between two worlds, in the order of `METRICS`."""
     runs, flows = per_run(summary), with_entrants(summary)
     for entrant in flows["entrant"].unique(maintain_order=True).to_list():
-        of_entrant = pl.col("entrant") == entrant
-        yield (
-            entrant,
-            [
-                _largest_of_flows(flows.filter(of_entrant), metric, reference, other)
-                if metric is SHARE
-                else _difference(runs.filter(of_entrant), metric, None, reference, other)
-                for metric in METRICS
-            ],
-        )
+        own, of_flows = (table.filter(pl.col("entrant") == entrant) for table in (runs, flows))
+        share = _largest_of_flows(of_flows, SHARE, reference, other)
+        others = [_difference(own, metric, None, reference, other) for metric in METRICS if metric is not SHARE]
+        yield entrant, [share, *others]
 
 
 def _largest_of_flows(rows: pl.DataFrame, metric: Metric, reference: str, other: str) -> Difference:

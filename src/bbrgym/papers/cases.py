@@ -28,32 +28,20 @@ _OWN_WORLD_TIMEOUT_S = 600.0  # ns-3 walks a list of all that is out for each pa
 
 @dataclass(frozen=True)
 class Case:
-    """A run of an experiment.
+    """A run of an experiment."""
 
-    Attributes:
-        variant: name in the experiment.
-        at: point of the sweep.
-        job: of the run.
-    """
-
-    variant: str
-    at: float | None
+    variant: str  # name in the experiment
+    at: float | None  # point of the sweep
     job: EvaluationJob
 
 
 @dataclass(frozen=True)
 class PreparedExperiment:
-    """An experiment with all its runs and published numbers.
+    """An experiment with all its runs and published numbers."""
 
-    Attributes:
-        experiment: that is reproduced.
-        numbers: published, those in the authors' files among them.
-        cases: its runs.
-    """
-
-    experiment: Experiment
-    numbers: Sequence[Number]
-    cases: Sequence[Case]
+    experiment: Experiment  # that is reproduced
+    numbers: Sequence[Number]  # published, those in the authors' files among them
+    cases: Sequence[Case]  # its runs
 
     @property
     def duration_s(self) -> float:

@@ -101,10 +101,6 @@ def _read(path: Path, source: str) -> Experiment:
 def reference_numbers(experiment: Experiment, folder: Path) -> list[Number]:
     """Return the numbers of an experiment in the authors' own files that the experiment does not hold itself.
 
-    Args:
-        experiment: whose ``reference`` says where they are; without one there are none.
-        folder: that ``reference.file`` is below.
-
     Raises:
         ConfigError: the file cannot be read, or has other columns.
     """

@@ -23,37 +23,24 @@ Text = Annotated[str, Field(min_length=1)]
 
 
 class VariantSettings(Model):
-    """An entrant of an experiment.
+    """An entrant of an experiment."""
 
-    Attributes:
-        cc: congestion control of the tuned flows. Default: the variant's name in the experiment.
-        tunables: that differ from the preset.
-        set: fields of the scenario that differ, by path, e.g. ``link.queue.size_bdp``.
-        behind_radio: fields that differ in worlds with a radio, see `BehindRadio`, by path; after the experiment's own.
-        world: the only world that has it. Default: the worlds asked for.
-    """
-
-    cc: str = ""
-    tunables: dict[str, Float] = Field(default_factory=dict)
+    cc: str = ""  # congestion control of the tuned flows. Default: the variant's name in the experiment
+    tunables: dict[str, Float] = Field(default_factory=dict)  # that differ from the preset
+    # fields of the scenario that differ, by path, e.g. ``link.queue.size_bdp``
     set: dict[str, Any] = Field(default_factory=dict)
+    # fields that differ in worlds with a radio, see `BehindRadio`, by path; after the experiment's own
     behind_radio: dict[str, Any] = Field(default_factory=dict)
-    world: str | None = None
+    world: str | None = None  # the only world that has it. Default: the worlds asked for
 
 
 class ParameterSweep(Model):
-    """Points that every variant runs at.
+    """Points that every variant runs at."""
 
-    Attributes:
-        title: of the axis, with its unit.
-        at: coordinate of each point, as published.
-        set: fields of the scenario by path, with a value for each point.
-        scale: of the axis.
-    """
-
-    title: Text
-    at: Annotated[List[Float], Field(min_length=1)]
-    set: dict[str, List[Any]]
-    scale: Literal["linear", "log"] = "linear"
+    title: Text  # of the axis, with its unit
+    at: Annotated[List[Float], Field(min_length=1)]  # coordinate of each point, as published
+    set: dict[str, List[Any]]  # fields of the scenario by path, with a value for each point
+    scale: Literal["linear", "log"] = "linear"  # of the axis
 
     @model_validator(mode="after")
     def _check(self) -> ParameterSweep:
@@ -70,29 +57,20 @@ def _check_values(field: str, values: Mapping[str, Sequence[Any]], points: int) 
 
 
 class BehindRadio(Model):
-    """Fields of the scenario in the worlds that have radios, in place of those that stand for one elsewhere.
+    """Fields of the scenario in the worlds that have radios, in place of those that stand for one elsewhere."""
 
-    Attributes:
-        set: fields by path, e.g. ``link.last_hop``; null: the field's default.
-        sweep: fields by path, with a value for each point of the sweep.
-    """
-
+    # fields by path, e.g. ``link.last_hop``; null: the field's default
     set: Annotated[dict[str, Any], Field(min_length=1)]
+    # fields by path, with a value for each point of the sweep
     sweep: dict[str, List[Any]] = Field(default_factory=dict)
 
 
 class Shown(Model):
-    """A quantity of the redrawn figure: a panel.
+    """A quantity of the redrawn figure: a panel."""
 
-    Attributes:
-        metric: name of one of `bbrgym.papers.metrics.METRICS`.
-        flow: name of the flow or group of flows. Default: all flows.
-        over: variant that the metric is divided by, seed by seed. Default: none.
-    """
-
-    metric: str
-    flow: str | None = None
-    over: str | None = None
+    metric: str  # name of one of `bbrgym.papers.metrics.METRICS`
+    flow: str | None = None  # name of the flow or group of flows. Default: all flows
+    over: str | None = None  # variant that the metric is divided by, seed by seed. Default: none
 
     @property
     def title(self) -> str:
@@ -118,27 +96,17 @@ class Quantity(SeedDistribution):
 
 
 class Number(Model):
-    """A published number.
+    """A published number."""
 
-    Attributes:
-        quantity: that was published.
-        value: in ``unit``.
-        unit: of the metric.
-        source: where in the paper.
-        spread: lowest and highest value published. Default: none was.
-        precision: how exactly the value is known: half a unit of its last digit, or the precision of reading it off.
-        is_read_off: whether it was read off a figure.
-        cause: why it is not reached. Default: unknown.
-    """
-
-    quantity: Quantity
-    value: Float
-    unit: str
-    source: str
-    spread: tuple[float, float] | None = None
+    quantity: Quantity  # that was published
+    value: Float  # in ``unit``
+    unit: str  # of the metric
+    source: str  # where in the paper
+    spread: tuple[float, float] | None = None  # lowest and highest value published. Default: none was
+    # how exactly the value is known: half a unit of its last digit, or the precision of reading it off
     precision: Float = 0.0
-    is_read_off: bool = False
-    cause: str | None = None
+    is_read_off: bool = False  # whether it was read off a figure
+    cause: str | None = None  # why it is not reached. Default: unknown
 
     @property
     def origin(self) -> str:
@@ -154,27 +122,18 @@ def _as_list(value: Any) -> Any:
 
 
 class Published(SeedDistribution):
-    """Published numbers of one quantity: a value for each point.
+    """Published numbers of one quantity: a value for each point."""
 
-    Attributes:
-        at: points of the sweep. Default: there is none.
-        value: one for each point.
-        unit: of the metric.
-        source: where in the paper.
-        spread: lowest and highest value published, of a single value.
-        read_off_figure: precision with which values were read off a figure. Default: they are printed.
-        rounding: half a unit of the last digit.
-        cause: why numbers are not reached. Default: the experiment's.
-    """
-
-    at: Annotated[List[Float], BeforeValidator(_as_list)] | None = None
-    value: Annotated[List[Float], BeforeValidator(_as_list)]
-    unit: str
-    source: Text
+    at: Annotated[List[Float], BeforeValidator(_as_list)] | None = None  # points of the sweep. Default: there is none
+    value: Annotated[List[Float], BeforeValidator(_as_list)]  # one for each point
+    unit: str  # of the metric
+    source: Text  # where in the paper
+    # lowest and highest value published, of a single value
     spread: Annotated[List[Float], Field(min_length=2, max_length=2)] | None = None
+    # precision with which values were read off a figure. Default: they are printed
     read_off_figure: Positive | None = None
-    rounding: NotNegative = 0.0
-    cause: Text | None = None
+    rounding: NotNegative = 0.0  # half a unit of the last digit
+    cause: Text | None = None  # why numbers are not reached. Default: the experiment's
 
     @model_validator(mode="after")
     def _check(self) -> Published:
@@ -201,23 +160,14 @@ class Published(SeedDistribution):
 
 
 class Claim(Model):
-    """A statement of the paper without a number of its own: one quantity is below another, or below a bound.
+    """A statement of the paper without a number of its own: one quantity is below another, or below a bound."""
 
-    Attributes:
-        text: statement in short.
-        less: quantity or number that is said to be smaller.
-        than: quantity or number that is said to be larger.
-        times: factor of ``than``.
-        source: where in the paper.
-        cause: why it does not hold. Default: the experiment's.
-    """
-
-    text: Text
-    less: Quantity | Float
-    than: Quantity | Float
-    times: Float = 1.0
-    source: Text
-    cause: Text | None = None
+    text: Text  # statement in short
+    less: Quantity | Float  # quantity or number that is said to be smaller
+    than: Quantity | Float  # quantity or number that is said to be larger
+    times: Float = 1.0  # factor of ``than``
+    source: Text  # where in the paper
+    cause: Text | None = None  # why it does not hold. Default: the experiment's
 
     @model_validator(mode="after")
     def _check(self) -> Claim:
@@ -243,43 +193,25 @@ class Claim(Model):
 
 
 class TimeFigure(Model):
-    """A figure over time, of the first seed.
+    """A figure over time, of the first seed."""
 
-    Attributes:
-        fields: columns of the time series, a panel for each.
-        at: point of the sweep. Default: there is none.
-        from_s: first time shown.
-        to_s: last time shown. Default: the end.
-    """
-
-    fields: Annotated[List[str], Field(min_length=1)]
-    at: Float | None = None
-    from_s: Float = 0.0
-    to_s: Float | None = None
+    fields: Annotated[List[str], Field(min_length=1)]  # columns of the time series, a panel for each
+    at: Float | None = None  # point of the sweep. Default: there is none
+    from_s: Float = 0.0  # first time shown
+    to_s: Float | None = None  # last time shown. Default: the end
 
 
 class CsvNumbers(Model):
-    """Published numbers in the authors' own files, which the command may read beside those written here.
+    """Published numbers in the authors' own files, which the command may read beside those written here."""
 
-    Attributes:
-        file: below the folder that the option ``reference`` names.
-        variant: its name, with columns in braces, e.g. ``{congestion_control}``.
-        metric: of the values.
-        unit: of the metric.
-        value: column of the values.
-        at: column of the sweep's coordinate.
-        times: factor of that column.
-        rounding: half a unit of the last digit of the values.
-    """
-
-    file: Text
-    variant: Text
-    metric: str
-    unit: str
-    value: Text
-    at: Text
-    times: Float = 1.0
-    rounding: NotNegative = 0.0
+    file: Text  # below the folder that the option ``reference`` names
+    variant: Text  # its name, with columns in braces, e.g. ``{congestion_control}``
+    metric: str  # of the values
+    unit: str  # of the metric
+    value: Text  # column of the values
+    at: Text  # column of the sweep's coordinate
+    times: Float = 1.0  # factor of that column
+    rounding: NotNegative = 0.0  # half a unit of the last digit of the values
 
 
 def _variants(value: Any) -> Any:

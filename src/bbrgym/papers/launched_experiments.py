@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bbrgym.config.overrides import override_of
 from bbrgym.errors import ConfigError
-from bbrgym.papers.reproduction import PreparedReproduction, ReproductionFolder
+from bbrgym.papers.reproduction import FAILURES, PreparedReproduction, ReproductionFolder
 from bbrgym.papers.request import Reproduction
 
 #: Runs jobs of `bbrgym reproduce`, given as overrides by name, in folders of these names below a folder.
@@ -22,11 +22,6 @@ Launch = Callable[[Path, Mapping[str, Sequence[str]]], None]
 
 def launch_experiments(prepared: PreparedReproduction, folder: ReproductionFolder, launch: Launch) -> dict[str, str]:
     """Run what the folder does not hold yet; `PreparedReproduction.run` then finds the runs that are finished.
-
-    Args:
-        prepared: reproduction.
-        folder: open.
-        launch: runs the jobs.
 
     Returns:
         Why the other runs are not finished, by their keys.
@@ -80,7 +75,7 @@ def _end_of(job: Path) -> str:
 def _failures(job: Path) -> dict[str, str]:
     """Return why runs of a job broke; empty where the job wrote no file, or what it wrote is damaged."""
     try:
-        return ReproductionFolder(job).read_failures()
+        return ReproductionFolder(job).read_json(FAILURES)
     except (ConfigError, OSError):
         return {}
 

@@ -27,34 +27,21 @@ _SMOOTHING_S = 5.0
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """Records of a run, and what else metrics need to know of it.
+    """Records of a run, and what else metrics need to know of it."""
 
-    Attributes:
-        summary: rows of summary.parquet.
-        timeseries: rows of timeseries.parquet.
-        mss_bytes: payload of a full packet.
-    """
-
-    summary: pl.DataFrame
-    timeseries: pl.DataFrame
-    mss_bytes: int
+    summary: pl.DataFrame  # rows of summary.parquet
+    timeseries: pl.DataFrame  # rows of timeseries.parquet
+    mss_bytes: int  # payload of a full packet
 
 
 @dataclass(frozen=True)
 class RunMetric:
-    """A named number of a run.
-
-    Attributes:
-        unit: of the number.
-        meaning: in a sentence for the docs.
-        of: takes the run's records and the names of the flows that count.
-        digits: after the point in tables.
-    """
+    """A named number of a run."""
 
     unit: str
-    meaning: str
-    of: Measure
-    digits: int = 2
+    meaning: str  # in a sentence for the docs
+    of: Measure  # takes the run's records and the names of the flows that count
+    digits: int = 2  # after the point in tables
 
 
 def measure(run: MeasuredRun, metric: str, flow: str | None = None) -> float:

@@ -7,7 +7,8 @@ request -> cases -> runs -> measurements -> results, beside what was published -
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -25,29 +26,17 @@ from bbrgym.papers.request import Reproduction, parse_reproduction
 from bbrgym.papers.results import ReproducedExperiment, compare
 from bbrgym.worlds import WorldError
 
+FAILURES = "failures.json"  # why runs broke in the last attempt, by their keys
 _OnProgress = Callable[[EvaluationProgress], None]
 
 
 class ReproductionFolder(EvaluationFolder):
     """Run folder of a reproduction.
 
-    It holds jobs/, failures.json (why runs broke, by their keys), numbers.parquet, measurements.parquet, figures/ and
-    report.html.
+    It holds jobs/, failures.json, numbers.parquet, measurements.parquet, figures/ and report.html.
     """
 
     command = "reproduce"
-
-    def read_failures(self) -> dict[str, str]:
-        """Return why runs broke in the last attempt, by their keys.
-
-        Raises:
-            ConfigError: the file is damaged.
-        """
-        return self.read_json("failures.json")
-
-    def write_failures(self, reasons: Mapping[str, str]) -> None:
-        """Write why runs broke, by their keys."""
-        self.write_json("failures.json", reasons)
 
 
 def prepare_reproduction(asked: Reproduction) -> PreparedReproduction:
@@ -91,11 +80,14 @@ class PreparedReproduction:
         """
         if folder is not None:
             self._keep_request(folder)
-        progress = _Progress(self.experiments, on_progress)
+        total_s, runs = sum(one.duration_s for one in self.experiments), sum(len(one.cases) for one in self.experiments)
+        before = EvaluationProgress(0.0, total_s, 0, runs)
         results = []
         for one in self.experiments:
-            results.append(compare(one, self._outcomes(one, folder, progress.report, given_up)))
-            progress.finish(one)
+            report = None if on_progress is None else partial(_report, on_progress, before)
+            results.append(compare(one, self._outcomes(one, folder, report, given_up)))
+            done_s, done_runs = before.done_s + one.duration_s, before.done_runs + len(one.cases)
+            before = replace(before, done_s=done_s, done_runs=done_runs)
         if folder is not None:
             _write_tables(folder, results)
         return results
@@ -111,7 +103,7 @@ class PreparedReproduction:
         self,
         one: PreparedExperiment,
         folder: ReproductionFolder | None,
-        report: _OnProgress,
+        report: _OnProgress | None,
         given_up: Mapping[str, str],
     ) -> list[RunRecord | str]:
         """Return the records of an experiment's runs, or in a sentence why there are none."""
@@ -124,29 +116,14 @@ class PreparedReproduction:
         return found
 
 
-class _Progress:
-    """Progress over all experiments, from that of one after the other."""
-
-    def __init__(self, experiments: Sequence[PreparedExperiment], on_progress: _OnProgress | None) -> None:
-        self._on_progress = on_progress
-        self._total_s = sum(one.duration_s for one in experiments)
-        self._total_runs = sum(len(one.cases) for one in experiments)
-        self._done_s, self._done_runs = 0.0, 0
-
-    def report(self, own: EvaluationProgress) -> None:
-        """Report the progress of the experiment that runs now."""
-        if self._on_progress is not None:
-            done_s, done_runs = self._done_s + own.done_s, self._done_runs + own.done_runs
-            self._on_progress(EvaluationProgress(done_s, self._total_s, done_runs, self._total_runs))
-
-    def finish(self, one: PreparedExperiment) -> None:
-        """Count an experiment as done."""
-        self._done_s, self._done_runs = self._done_s + one.duration_s, self._done_runs + len(one.cases)
+def _report(on_progress: _OnProgress, before: EvaluationProgress, own: EvaluationProgress) -> None:
+    """Report the progress of an experiment on top of that before it."""
+    on_progress(replace(before, done_s=before.done_s + own.done_s, done_runs=before.done_runs + own.done_runs))
 
 
 def _write_tables(folder: ReproductionFolder, results: Sequence[ReproducedExperiment]) -> None:
     """Write the tables of a reproduction, and why runs broke, into its run folder."""
-    folder.write_failures({run.case.job.key: run.reason for one in results for run in one.failures})
+    folder.write_json(FAILURES, {run.case.job.key: run.reason for one in results for run in one.failures})
     folder.write_table("numbers.parquet", numbers_table(results))
     measured = [one.measurements for one in results]
     folder.write_table("measurements.parquet", pl.concat(measured) if measured else pl.DataFrame(schema=MEASUREMENTS))

@@ -72,31 +72,20 @@ class FailedRun:
 
 @dataclass(frozen=True)
 class ReproducedExperiment:
-    """Measurements of an experiment's runs.
+    """Measurements of an experiment's runs."""
 
-    Attributes:
-        experiment: that was run.
-        measurements: a row per world, variant, point, seed and panel of the figure, with ``value``.
-        numbers: a result per world and published number.
-        claims: a result per world and claim.
-        spreads: a result per world and quantity of `Experiment.distributions` that has no published number.
-        failures: runs that broke; at their points nothing counts as measured in their worlds.
-        series: time series of the first seed, with the column ``entrant``; None without a figure over time.
-        runs: number of its runs, those that broke included.
-        simulated_s: simulated time of all runs.
-        wall_s: wall time within the runs.
-    """
-
-    experiment: Experiment
-    measurements: pl.DataFrame
-    numbers: Sequence[NumberResult]
-    claims: Sequence[ClaimResult]
+    experiment: Experiment  # that was run
+    measurements: pl.DataFrame  # a row per world, variant, point, seed and panel of the figure, with ``value``
+    numbers: Sequence[NumberResult]  # a result per world and published number
+    claims: Sequence[ClaimResult]  # a result per world and claim
+    # a result per world and quantity of `Experiment.distributions` that has no published number
     spreads: Sequence[Spread]
-    failures: Sequence[FailedRun]
+    failures: Sequence[FailedRun]  # runs that broke; at their points nothing counts as measured in their worlds
+    # time series of the first seed, with the column ``entrant``; None without a figure over time
     series: pl.DataFrame | None
-    runs: int
-    simulated_s: float
-    wall_s: float
+    runs: int  # number of its runs, those that broke included
+    simulated_s: float  # simulated time of all runs
+    wall_s: float  # wall time within the runs
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
@@ -131,12 +120,7 @@ def reading_of(experiment: Experiment, variant: str | None) -> str | None:
 
 
 def compare(prepared: PreparedExperiment, outcomes: Sequence[RunRecord | str]) -> ReproducedExperiment:
-    """Return what an experiment's runs measured, beside what was published.
-
-    Args:
-        prepared: experiment.
-        outcomes: the record of each of its cases, or in a sentence why there is none.
-    """
+    """Return what an experiment's runs measured, beside what was published; a text is why there is no record."""
     experiment = prepared.experiment
     measurements = measurements_of(prepared, outcomes)
     records = [outcome for outcome in outcomes if not isinstance(outcome, str)]

@@ -5,7 +5,7 @@
 
 `bbrgym.report.matplotlib_renderer` makes a PNG of a specification, `bbrgym.report.plotly_renderer` the interactive
 figure of a page. Positions on an axis with names are 0, 1, 2, ...; an offset of less than 0.5 sets series apart there.
-NaN is no value: a line has a gap, an estimate no interval.
+NaN is a missing value: a line has a gap, an estimate no interval.
 """
 
 from __future__ import annotations
@@ -38,154 +38,90 @@ def colour(index: int) -> str:
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of a panel.
+    """An axis of a panel."""
 
-    Attributes:
-        title: quantity with its unit.
-        scale: of the numbers.
-        starts_at_zero: whether the lower end is 0. Default: it follows from the values.
-        limits: both ends. Default: they follow from the values.
-        names: texts at 0, 1, 2, ... in the place of numbers.
-        is_reversed: whether values grow downwards or to the left.
-    """
-
-    title: str = ""
-    scale: Scale = "linear"
-    starts_at_zero: bool = False
-    limits: tuple[float, float] | None = None
-    names: Sequence[str] = ()
-    is_reversed: bool = False
+    title: str = ""  # quantity with its unit
+    scale: Scale = "linear"  # of the numbers
+    starts_at_zero: bool = False  # whether the lower end is 0. Default: it follows from the values
+    limits: tuple[float, float] | None = None  # both ends. Default: they follow from the values
+    names: Sequence[str] = ()  # texts at 0, 1, 2, ... in the place of numbers
+    is_reversed: bool = False  # whether values grow downwards or to the left
 
 
 @dataclass(frozen=True)
 class Line:
-    """Points, joined or not.
+    """Points, joined or not."""
 
-    Attributes:
-        x, y: coordinates: [points] each.
-        label: name in the legend; None for none.
-        colour: as ``#rrggbb``.
-        width: of the line in points; 0 leaves only the symbols.
-        dash: pattern of the line.
-        opacity: from 0 to 1.
-        symbol: drawn at each point; None for none.
-        symbol_size: of the symbols in points.
-        fill: opacity of the area that the line encloses. Default: it is not filled.
-        is_stepped: whether the line goes up or down at a point, then straight on to the next.
-        band: lowest and highest values around the line: [points] each.
-        notes: texts that the page shows at the points: [points].
-    """
-
-    x: npt.ArrayLike
-    y: npt.ArrayLike
-    label: str | None
-    colour: str
-    width: float = 1.2
-    dash: Dash = "solid"
-    opacity: float = 1.0
-    symbol: Symbol | None = None
-    symbol_size: float = 4.0
-    fill: float = 0.0
-    is_stepped: bool = False
-    band: tuple[npt.ArrayLike, npt.ArrayLike] | None = None
-    notes: Sequence[str] = ()
+    x: npt.ArrayLike  # coordinates: [points]
+    y: npt.ArrayLike  # of the other axis: [points]
+    label: str | None  # name in the legend; None for none
+    colour: str  # as ``#rrggbb``
+    width: float = 1.2  # of the line in points; 0 leaves only the symbols
+    dash: Dash = "solid"  # pattern of the line
+    opacity: float = 1.0  # from 0 to 1
+    symbol: Symbol | None = None  # drawn at each point; None for none
+    symbol_size: float = 4.0  # of the symbols in points
+    fill: float = 0.0  # opacity of the area that the line encloses. Default: it is not filled
+    is_stepped: bool = False  # whether the line goes up or down at a point, then straight on to the next
+    band: tuple[npt.ArrayLike, npt.ArrayLike] | None = None  # lowest and highest values around the line: [points] each
+    notes: Sequence[str] = ()  # texts that the page shows at the points: [points]
 
 
 @dataclass(frozen=True)
 class Points:
-    """Estimates as symbols with their intervals.
+    """Estimates as symbols with their intervals."""
 
-    Attributes:
-        positions: coordinates on the axis with names: [estimates].
-        estimates: values on the other axis.
-        along: axis of the values.
-        label: name in the legend; None for none.
-        colour: as ``#rrggbb``.
-        symbol: drawn at each value.
-        is_filled: whether symbols are filled.
-    """
-
-    positions: Sequence[float]
-    estimates: Sequence[Estimate]
-    along: Literal["x", "y"]
-    label: str | None
-    colour: str
-    symbol: Symbol = "circle"
-    is_filled: bool = True
+    positions: Sequence[float]  # coordinates on the axis with names: [estimates]
+    estimates: Sequence[Estimate]  # values on the other axis
+    along: Literal["x", "y"]  # axis of the values
+    label: str | None  # name in the legend; None for none
+    colour: str  # as ``#rrggbb``
+    symbol: Symbol = "circle"  # drawn at each value
+    is_filled: bool = True  # whether symbols are filled
 
 
 @dataclass(frozen=True)
 class Bars:
-    """Estimates as horizontal bars with their intervals.
+    """Estimates as horizontal bars with their intervals."""
 
-    Attributes:
-        positions: middle of each bar on the y axis: [estimates].
-        estimates: lengths of the bars.
-        thickness: of a bar, on the y axis.
-        label: name in the legend; None for none.
-        colour: as ``#rrggbb``.
-        opacity: from 0 to 1.
-    """
-
-    positions: Sequence[float]
-    estimates: Sequence[Estimate]
-    thickness: float
-    label: str | None
-    colour: str
-    opacity: float = 1.0
+    positions: Sequence[float]  # middle of each bar on the y axis: [estimates]
+    estimates: Sequence[Estimate]  # lengths of the bars
+    thickness: float  # of a bar, on the y axis
+    label: str | None  # name in the legend; None for none
+    colour: str  # as ``#rrggbb``
+    opacity: float = 1.0  # from 0 to 1
 
 
 @dataclass(frozen=True)
 class HeatMap:
-    """Values by colour, on two axes with names.
+    """Values by colour, on two axes with names."""
 
-    Attributes:
-        values: [names of y, names of x].
-        title: quantity with its unit, beside the scale of colours.
-        scale: of the colours.
-        limits: values of the first and the last colour. Default: the lowest and the highest value.
-        colours: from dark to light, or with white in the middle.
-        shows_values: whether each field shows its value, rounded to a whole number.
-    """
-
-    values: npt.NDArray[Any]
-    title: str = ""
-    scale: Scale = "linear"
+    values: npt.NDArray[Any]  # [names of y, names of x]
+    title: str = ""  # quantity with its unit, beside the scale of colours
+    scale: Scale = "linear"  # of the colours
+    # values of the first and the last colour. Default: the lowest and the highest value
     limits: tuple[float, float] | None = None
-    colours: Literal["sequential", "diverging"] = "sequential"
-    shows_values: bool = False
+    colours: Literal["sequential", "diverging"] = "sequential"  # from dark to light, or with white in the middle
+    shows_values: bool = False  # whether each field shows its value, rounded to a whole number
 
 
 @dataclass(frozen=True)
 class Bands:
-    """Intervals of the x axis, shaded over the whole height of the panel, behind all else.
+    """Intervals of the x axis, shaded over the whole height of the panel, behind all else."""
 
-    Attributes:
-        spans: begin and end of each interval.
-        label: name in the legend; None for none.
-        colour: as ``#rrggbb``.
-        opacity: from 0 to 1.
-    """
-
-    spans: Sequence[tuple[float, float]]
-    label: str | None
-    colour: str
-    opacity: float = 0.3
+    spans: Sequence[tuple[float, float]]  # begin and end of each interval
+    label: str | None  # name in the legend; None for none
+    colour: str  # as ``#rrggbb``
+    opacity: float = 0.3  # from 0 to 1
 
 
 @dataclass(frozen=True)
 class Ticks:
-    """Places on the x axis, marked by short lines at the upper edge of the panel.
+    """Places on the x axis, marked by short lines at the upper edge of the panel."""
 
-    Attributes:
-        at: the places.
-        label: name in the legend; None for none.
-        colour: as ``#rrggbb``.
-    """
-
-    at: Sequence[float]
-    label: str | None
-    colour: str
+    at: Sequence[float]  # the places
+    label: str | None  # name in the legend; None for none
+    colour: str  # as ``#rrggbb``
 
 
 TICK_HEIGHT = 0.07  # of the panel's
@@ -205,33 +141,20 @@ class Panel:
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """A figure.
+    """A figure."""
 
-    Attributes:
-        name: of its file, without the ending.
-        title: what the figure shows.
-        panels: row by row.
-        subject: what it shows it of: the heading of the PNG, which stands alone. Default: the title.
-        columns: panels side by side.
-        column_widths: relative widths of the columns. Default: equal ones.
-        shares_x, shares_y: whether all panels have the first one's axis.
-        width_in, height_in: size of the PNG in inches; the page's figures are as high in proportion.
-        note: text below the figure on the page.
-        is_folded: whether the page shows the title alone until it is clicked.
-    """
-
-    name: str
-    title: str
-    panels: Sequence[Panel]
-    subject: str = ""
-    columns: int = 1
-    column_widths: Sequence[float] = ()
-    shares_x: bool = False
-    shares_y: bool = False
-    width_in: float = 8.0
-    height_in: float = 4.5
-    note: str = ""
-    is_folded: bool = False
+    name: str  # of its file, without the ending
+    title: str  # what the figure shows
+    panels: Sequence[Panel]  # row by row
+    subject: str = ""  # what it shows it of: the heading of the PNG, which stands alone. Default: the title
+    columns: int = 1  # panels side by side
+    column_widths: Sequence[float] = ()  # relative widths of the columns. Default: equal ones
+    shares_x: bool = False  # whether all panels have the first one's x axis
+    shares_y: bool = False  # whether all panels have the first one's y axis
+    width_in: float = 8.0  # of the PNG in inches
+    height_in: float = 4.5  # of the PNG in inches; the page's figures are as high in proportion
+    note: str = ""  # text below the figure on the page
+    is_folded: bool = False  # whether the page shows the title alone until it is clicked
 
     @property
     def rows(self) -> int:

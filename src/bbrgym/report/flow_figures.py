@@ -43,23 +43,14 @@ _PHASE_COLOURS = {
 
 @dataclass(frozen=True)
 class _Quantity:
-    """A line of a panel.
+    """A line of a panel."""
 
-    Attributes:
-        column: of the rows.
-        label: name in the legend.
-        colour: as ``#rrggbb``.
-        dash: pattern of the line.
-        no_value: value that stands for none.
-        low, high: columns of the band of a single run. Default: none.
-    """
-
-    column: str
+    column: str  # of the rows
     label: str
     colour: str
     dash: Dash = "solid"
-    no_value: float | None = None
-    low: str | None = None
+    no_value: float | None = None  # value that stands for none
+    low: str | None = None  # columns of the band of a single run
     high: str | None = None
 
 
@@ -134,13 +125,7 @@ def flow_figures(results: Results) -> Iterator[FigureSpec]:
 
 
 def shown_flows(summary: pl.DataFrame, rows: pl.DataFrame, number: int) -> list[str]:
-    """Return the flows of an entrant that have figures: tuned flows first, one of each group before a second.
-
-    Args:
-        summary: rows of summary.parquet.
-        rows: of timeseries.parquet, of the entrant.
-        number: of flows, at most.
-    """
+    """Return the flows of an entrant that have figures: tuned flows first, one of each group before a second."""
     names = rows["flow"].unique(maintain_order=True).to_list()
     tuned = set(summary.filter(pl.col("role") == "tuned")["flow"])
     rank = {name: number for group in flow_groups(names).values() for number, name in enumerate(group)}
@@ -151,16 +136,7 @@ def shown_flows(summary: pl.DataFrame, rows: pl.DataFrame, number: int) -> list[
 def flow_figure(
     rows: pl.DataFrame, *, algorithm: str, base_rtt_ms: float, mss_bytes: int, name: str, title: str
 ) -> FigureSpec:
-    """Specify the figure of one flow in the runs of one entrant in one world.
-
-    Args:
-        rows: of timeseries.parquet, of one flow; with several seeds, lines are means over them.
-        algorithm: of the flow, see `bbrgym.tunables.Variant`.
-        base_rtt_ms: RTT without a queue.
-        mss_bytes: payload of a packet.
-        name: of the figure's file.
-        title: of the figure.
-    """
+    """Specify the figure of one flow in the runs of an entrant in a world; lines are means over the seeds."""
     interval_s = interval_of(rows)
     rows = _with_references(rows.filter(pl.col("active") > 0), base_rtt_ms, mss_bytes)
     first = rows.filter(pl.col("seed") == rows["seed"].first())
@@ -199,11 +175,6 @@ def phase_bands(rows: pl.DataFrame, interval_s: float, algorithm: str) -> Iterat
     """Yield the shaded intervals of each phase of a run, from the rows of one flow.
 
     A row's phase is that at the end of its interval, and stands for all of it.
-
-    Args:
-        rows: of timeseries.parquet, of one flow in one run.
-        interval_s: between two rows.
-        algorithm: of the flow, see `bbrgym.tunables.Variant`.
     """
     phases = [phase_of(code, algorithm) for code in rows["phase"].to_list()]
     ends_s = rows["time_s"].to_numpy()

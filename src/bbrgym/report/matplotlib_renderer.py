@@ -71,12 +71,7 @@ _PAPER: dict[str, Any] = {
 
 
 def write_figures(folder: Path, specs: Iterable[FigureSpec], settings: FigureSettings | None = None) -> None:
-    """Write each figure as ``<name>.png``, or another ending by its format, whole or not at all.
-
-    Args:
-        folder: of the files.
-        specs: of the figures.
-        settings: format and style. Default: PNG, for a screen.
+    """Write each figure as ``<name>.png``, or in the format and style of settings, whole or not at all.
 
     Raises:
         OSError: a file cannot be written.
@@ -187,15 +182,9 @@ def _draw_line(axes: Axes, line: Line) -> None:
 
 def _draw_points(axes: Axes, points: Points) -> None:
     values = [estimate.value for estimate in points.estimates]
-    style: dict[str, Any] = {
-        "fmt": _SYMBOLS[points.symbol],
-        "color": points.colour,
-        "markerfacecolor": points.colour if points.is_filled else "white",
-        "markersize": 5,
-        "capsize": 2,
-        "elinewidth": 1,
-        "label": points.label,
-    }
+    style: dict[str, Any] = {"fmt": _SYMBOLS[points.symbol], "color": points.colour, "label": points.label}
+    style["markerfacecolor"] = points.colour if points.is_filled else "white"
+    style |= {"markersize": 5, "capsize": 2, "elinewidth": 1}
     if points.along == "x":
         axes.errorbar(values, points.positions, xerr=_errors(points.estimates), **style)
     else:

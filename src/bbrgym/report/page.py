@@ -55,19 +55,12 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """Contents of a page.
-
-    Attributes:
-        title: heading.
-        sections: from top to bottom.
-        facts: short texts below the title.
-        command: command line that made the page. Default: none is shown.
-    """
+    """Contents of a page."""
 
     title: str
-    sections: Sequence[Section]
-    facts: Sequence[str] = ()
-    command: str | None = None
+    sections: Sequence[Section]  # from top to bottom
+    facts: Sequence[str] = ()  # short texts below the title
+    command: str | None = None  # command line that made the page. Default: none is shown
 
     @property
     def figures(self) -> list[FigureSpec]:
@@ -112,14 +105,8 @@ def _part(item: Item, plots: list[dict[str, Any]]) -> dict[str, Any]:
     if isinstance(item, FigureSpec):
         plot, name = render_figure(item), f"figure-{len(plots) + 1}"
         plots.append({"id": name, "data": plot.data, "layout": plot.layout, "legend_px": plot.legend_px})
-        return {
-            "kind": "figure",
-            "id": name,
-            "title": item.title,
-            "height_px": plot.height_px,
-            "note": item.note,
-            "is_folded": item.is_folded,
-        }
+        about = {"title": item.title, "note": item.note, "is_folded": item.is_folded}
+        return {"kind": "figure", "id": name, "height_px": plot.height_px, **about}
     columns = [
         {"heading": _text(column.header).strip(), "is_number": column.justify == "right"} for column in item.columns
     ]

@@ -12,18 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bbrgym.evaluate.statistics import Estimate
-from bbrgym.report.figure_spec import (
-    TICK_HEIGHT,
-    Axis,
-    Bands,
-    Bars,
-    FigureSpec,
-    HeatMap,
-    Line,
-    Panel,
-    Points,
-    Ticks,
-)
+from bbrgym.report.figure_spec import TICK_HEIGHT, Axis, Bands, Bars, FigureSpec, HeatMap, Line, Panel, Points, Ticks
 
 Trace: TypeAlias = dict[str, Any]
 
@@ -48,19 +37,12 @@ _DIVERGING = [[0, "#D55E00"], [0.5, "#FFFFFF"], [1, "#0072B2"]]
 
 @dataclass(frozen=True)
 class PlotlyFigure:
-    """A figure for Plotly.
+    """A figure for Plotly."""
 
-    Attributes:
-        data: the traces.
-        layout: axes, margins, legend and texts.
-        height_px: height of the figure.
-        legend_px: width of all names in the legend in one line.
-    """
-
-    data: list[Trace]
-    layout: dict[str, Any]
-    height_px: int
-    legend_px: int
+    data: list[Trace]  # the traces
+    layout: dict[str, Any]  # axes, margins, legend and texts
+    height_px: int  # height of the figure
+    legend_px: int  # width of all names in the legend in one line
 
 
 def render_figure(spec: FigureSpec) -> PlotlyFigure:
@@ -68,18 +50,13 @@ def render_figure(spec: FigureSpec) -> PlotlyFigure:
     height_px = round(_PX_PER_INCH * spec.height_in) + 40
     margins = _margins(spec)
     domains = _domains(spec, height_px - margins["t"] - margins["b"])
-    layout: dict[str, Any] = {
-        **_LAYOUT,
-        "margin": margins,
-        "showlegend": spec.has_legend,
-        "annotations": [],
-        "shapes": [],
-    }
+    layout: dict[str, Any] = {**_LAYOUT, "margin": margins, "showlegend": spec.has_legend}
+    layout |= {"annotations": [], "shapes": []}
     data, labels = [], set[str]()
     for index, panel in enumerate(spec.panels):
         across, up = domains[index]
-        layout[_layout_name("x", index)] = {**_axis(spec, index, "x"), "domain": across, "anchor": _name("y", index)}
-        layout[_layout_name("y", index)] = {**_axis(spec, index, "y"), "domain": up, "anchor": _name("x", index)}
+        layout[_name("xaxis", index)] = {**_axis(spec, index, "x"), "domain": across, "anchor": _name("y", index)}
+        layout[_name("yaxis", index)] = {**_axis(spec, index, "y"), "domain": up, "anchor": _name("x", index)}
         if panel.title:
             layout["annotations"].append(_panel_title(panel.title, index))
         for series in panel.series:
@@ -156,26 +133,13 @@ def _axis(spec: FigureSpec, index: int, letter: str) -> dict[str, Any]:
 
 
 def _panel_title(title: str, index: int) -> dict[str, Any]:
-    return {
-        "text": f"<b>{title}</b>",
-        "xref": f"{_name('x', index)} domain",
-        "yref": f"{_name('y', index)} domain",
-        "x": 0,
-        "y": 1,
-        "xanchor": "left",
-        "yanchor": "bottom",
-        "showarrow": False,
-    }
+    place = {"xref": f"{_name('x', index)} domain", "yref": f"{_name('y', index)} domain", "x": 0, "y": 1}
+    return {"text": f"<b>{title}</b>", **place, "xanchor": "left", "yanchor": "bottom", "showarrow": False}
 
 
 def _name(letter: str, index: int) -> str:
-    """Return the name of an axis in a trace: ``x``, ``x2``, ``x3``, ..."""
+    """Return the name of an axis: ``x``, ``x2``, ``x3``, ..., in the layout ``xaxis``, ``xaxis2``, ..."""
     return letter if index == 0 else f"{letter}{index + 1}"
-
-
-def _layout_name(letter: str, index: int) -> str:
-    """Return the name of an axis in the layout: ``xaxis``, ``xaxis2``, ``xaxis3``, ..."""
-    return f"{letter}axis" if index == 0 else f"{letter}axis{index + 1}"
 
 
 # ---- series -------------------------------------------------------------------------------------------
@@ -185,12 +149,8 @@ def _shape(series: Bands | Ticks, index: int) -> dict[str, Any]:
     """Return bands or ticks of the panel numbered ``index`` as one path, whose heights are parts of the panel's."""
     if isinstance(series, Bands):
         path = "".join(f"M{begin:.7g},0V1H{end:.7g}V0Z" for begin, end in series.spans)
-        style: dict[str, Any] = {
-            "fillcolor": series.colour,
-            "opacity": series.opacity,
-            "line": {"width": 0},
-            "layer": "below",
-        }
+        style: dict[str, Any] = {"fillcolor": series.colour, "opacity": series.opacity, "layer": "below"}
+        style["line"] = {"width": 0}
     else:
         path = "".join(f"M{at:.7g},{1 - TICK_HEIGHT:g}V1" for at in series.at)
         style = {"line": {"width": 1.2, "color": series.colour}}
@@ -211,6 +171,7 @@ def _line(line: Line) -> list[Trace]:
     kept = _kept(line)
     x, y = np.asarray(line.x)[kept], _shortened(np.asarray(line.y)[kept])
     mode = "+".join(part for part, is_shown in (("lines", line.width), ("markers", line.symbol)) if is_shown)
+    shape = "vh" if line.is_stepped else "linear"
     trace: Trace = {
         **_named(line.label),
         "type": "scatter",
@@ -218,12 +179,7 @@ def _line(line: Line) -> list[Trace]:
         "x": x,
         "y": y,
         "opacity": line.opacity,
-        "line": {
-            "color": line.colour,
-            "width": _PX_PER_POINT * line.width,
-            "dash": line.dash,
-            "shape": "vh" if line.is_stepped else "linear",
-        },
+        "line": {"color": line.colour, "width": _PX_PER_POINT * line.width, "dash": line.dash, "shape": shape},
         "marker": {"color": line.colour, "symbol": line.symbol or "circle", "size": _PX_PER_POINT * line.symbol_size},
     }
     if line.fill:
@@ -233,12 +189,12 @@ def _line(line: Line) -> list[Trace]:
     if line.band is None:
         return [trace]
     low, high = (_shortened(np.asarray(end)[kept]) for end in line.band)
+    around = {"x": np.concatenate([x, x[::-1]]), "y": np.concatenate([high, low[::-1]])}
     band: Trace = {
         **_named(line.label),
         "type": "scatter",
         "mode": "none",
-        "x": np.concatenate([x, x[::-1]]),
-        "y": np.concatenate([high, low[::-1]]),
+        **around,
         "fill": "toself",
         "fillcolor": line.colour,
         "opacity": 0.15,
@@ -277,19 +233,17 @@ def _kept(line: Line) -> npt.NDArray[np.intp]:
 def _points(points: Points, panel: Panel) -> Trace:
     values = [estimate.value for estimate in points.estimates]
     is_along_x = points.along == "x"
+    x, y = (values, list(points.positions)) if is_along_x else (list(points.positions), values)
+    symbol = points.symbol if points.is_filled else f"{points.symbol}-open"
     return {
         **_named(points.label),
         **_notes(points, (panel.y if is_along_x else panel.x).names),
         "type": "scatter",
         "mode": "markers",
-        "x": values if is_along_x else list(points.positions),
-        "y": list(points.positions) if is_along_x else values,
+        "x": x,
+        "y": y,
         **_errors(points.along, points.estimates),
-        "marker": {
-            "size": 8,
-            "color": points.colour,
-            "symbol": points.symbol if points.is_filled else f"{points.symbol}-open",
-        },
+        "marker": {"size": 8, "color": points.colour, "symbol": symbol},
     }
 
 
@@ -300,9 +254,9 @@ def _bars(bars: Bars, panel: Panel) -> Trace:
         "type": "bar",
         "textposition": "none",
         "orientation": "h",
+        "width": bars.thickness,
         "x": [estimate.value for estimate in bars.estimates],
         "y": list(bars.positions),
-        "width": bars.thickness,
         **_errors("x", bars.estimates),
         "marker": {"color": _translucent(bars.colour, bars.opacity)},  # the legend does not show an opacity
     }
@@ -320,11 +274,11 @@ def _heat_map(heat_map: HeatMap, panel: Panel, right: float, up: Sequence[float]
         "x": right,
         "xanchor": "left",
         "xpad": 4,
+        "thickness": 12,
         "y": up[0],
         "yanchor": "bottom",
-        "len": up[1] - up[0],
         "ypad": 0,
-        "thickness": 12,
+        "len": up[1] - up[0],
         "title": {"text": heat_map.title, "side": "right"},
     }
     trace: Trace = {
@@ -369,12 +323,7 @@ def _errors(letter: str, estimates: Sequence[Estimate]) -> Trace:
     """Return error bars along an axis; none where no interval is known."""
     if all(math.isnan(estimate.low) for estimate in estimates):
         return {}
-    bars = {
-        "type": "data",
-        "symmetric": False,
-        "array": [estimate.high - estimate.value for estimate in estimates],
-        "arrayminus": [estimate.value - estimate.low for estimate in estimates],
-        "thickness": 1.3,
-        "width": 3,
-    }
-    return {f"error_{letter}": bars}
+    above = [estimate.high - estimate.value for estimate in estimates]
+    below = [estimate.value - estimate.low for estimate in estimates]
+    style = {"type": "data", "symmetric": False, "thickness": 1.3, "width": 3}
+    return {f"error_{letter}": {**style, "array": above, "arrayminus": below}}

@@ -19,12 +19,6 @@ from bbrgym.runs.run_folder import RunFolder
 def write_report_files(folder: Path, tables: Iterable[Table], page: Page, output: OutputSettings | None = None) -> None:
     """Write summary.txt, with Matplotlib figures/, and report.html, each file whole or not at all.
 
-    Args:
-        folder: run folder.
-        tables: of summary.txt.
-        page: content of report.html, whose figures figures/ holds too.
-        output: format and style of figures/, and whether the records are copied. Default: PNG, and no copies.
-
     Raises:
         OSError: a file cannot be written.
     """
@@ -35,15 +29,5 @@ def write_report_files(folder: Path, tables: Iterable[Table], page: Page, output
 
         write_figures(folder / "figures", page.figures, output.figures)
     write_page(folder / "report.html", page)
-    if output.records.csv:
-        write_csv_copies(folder)
-
-
-def write_csv_copies(folder: Path) -> None:
-    """Write each Parquet file of a run folder as CSV beside it, with all digits; the files of single runs are left out.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
-    for parquet in sorted(folder.glob("*.parquet")):
+    for parquet in sorted(folder.glob("*.parquet")) if output.records.csv else ():  # not those of single runs
         write_text(parquet.with_suffix(".csv"), RunFolder(folder).read_table(parquet.name).write_csv())

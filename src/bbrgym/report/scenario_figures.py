@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import polars as pl
 
@@ -122,10 +122,8 @@ def queue_delay_figure(timeseries: pl.DataFrame) -> FigureSpec:
     return _over_time("queue_delay", "Queueing delay over time", "queueing delay (ms)", timeseries, lines)
 
 
-class _Lines(Protocol):
-    """Makes the lines of an entrant's rows in the world numbered ``index``."""
-
-    def __call__(self, rows: pl.DataFrame, worlds: Sequence[str], index: int, /) -> list[Line]: ...
+_Lines: TypeAlias = Callable[[pl.DataFrame, Sequence[str], int], list[Line]]
+"""Makes the lines of an entrant's rows in the world with a number, given all worlds."""
 
 
 def _over_time(name: str, title: str, quantity: str, timeseries: pl.DataFrame, lines: _Lines) -> FigureSpec:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from bbrgym.evaluate.ranking import Ranking
-from bbrgym.evaluate.records import per_run, with_entrants, worlds_of
+from bbrgym.evaluate.records import per_run, tuned_flows, with_entrants, worlds_of
 from bbrgym.evaluate.results import Results
 from bbrgym.report.figure_spec import Axis, FigureSpec, Line, Panel, Scale, Series, colour
 
@@ -52,19 +52,9 @@ def scenario_spreads(results: Results) -> Iterator[FigureSpec]:
 
 
 def draw_spreads(results: Results, ranking: Ranking, suffix: str) -> Iterator[FigureSpec]:
-    """Specify the figures of draws on a ranking's world.
-
-    Args:
-        results: of draws of a distribution.
-        ranking: of the world shown.
-        suffix: part of the files' names that tells worlds apart.
-    """
+    """Specify the figures of draws on a ranking's world."""
     summary = with_entrants(results.summary.filter(pl.col("world") == ranking.world))
-    tuned = summary.filter(pl.col("role") == "tuned") if "tuned" in summary["role"] else summary
-    flows = tuned.with_columns(
-        stretch=pl.col("rtt_mean_ms") / pl.col("rtt_ms"),
-        weight=pl.lit(1.0),
-    )
+    flows = tuned_flows(summary).with_columns(stretch=pl.col("rtt_mean_ms") / pl.col("rtt_ms"), weight=pl.lit(1.0))
     yield _distribution_figure(
         f"distributions{suffix}",
         f"{results.title} on {ranking.world}: RTT and goodput share of the tuned flows",
@@ -88,9 +78,7 @@ def draw_spreads(results: Results, ranking: Ranking, suffix: str) -> Iterator[Fi
 
 def _measured_rows(results: Results) -> pl.DataFrame:
     """Return the tuned flows' rows of the time series after the warm-up, with their share of the goodput."""
-    summary = results.summary
-    tuned = summary.filter(pl.col("role") == "tuned") if "tuned" in summary["role"] else summary
-    windows = tuned.select("world", "variant", "agent", "seed", "flow", "start_s", "stop_s")
+    windows = tuned_flows(results.summary).select("world", "variant", "agent", "seed", "flow", "start_s", "stop_s")
     keys = ("world", "variant", "agent", "seed")
     total = pl.col("goodput_mbps").sum().over(*keys, "time_s")
     shares = with_entrants(results.timeseries).with_columns(share=pl.col("goodput_mbps") / total, weight=pl.lit(1.0))
@@ -102,12 +90,7 @@ def _measured_rows(results: Results) -> pl.DataFrame:
 
 
 def _distribution_figure(
-    name: str,
-    title: str,
-    rows: pl.DataFrame,
-    left: tuple[str, str, str],
-    right: tuple[str, str, str],
-    note: str,
+    name: str, title: str, rows: pl.DataFrame, left: tuple[str, str, str], right: tuple[str, str, str], note: str
 ) -> FigureSpec:
     """Specify two panels of distribution functions, each of a column with the column that weighs it."""
     entrants = rows["entrant"].unique(maintain_order=True).to_list()
@@ -122,14 +105,7 @@ def _distribution_figure(
         across = Axis(about, limits=(0, 1.02)) if column == "share" else Axis(about, scale=_scale(lines))
         panels.append(Panel(across, Axis("part at most this", limits=(0, 1.01)), lines))
     return FigureSpec(
-        name=name,
-        title=title,
-        panels=panels,
-        columns=2,
-        shares_y=True,
-        width_in=11,
-        height_in=4.4,
-        note=note,
+        name=name, title=title, panels=panels, columns=2, shares_y=True, width_in=11, height_in=4.4, note=note
     )
 
 

@@ -112,10 +112,9 @@ def difference_table(summary: pl.DataFrame, reference: str, other: str) -> Table
     rows = list(differences(summary, reference, other))
     agreeing = sum(all(cell.agrees for cell in cells) for _, cells in rows)
     chance = "; of one seed, so chance is part of it" if summary["seed"].n_unique() == 1 else ""
-    table = new_table(f"{other} minus {reference}: {agreeing} of {len(rows)} variants within the tolerances{chance}")
-    table.add_column("variant\n\n")
-    for metric in METRICS:
-        table.add_column(f"{metric.heading}\n{metric.tolerance_text()}", justify="right")
+    title = f"{other} minus {reference}: {agreeing} of {len(rows)} variants within the tolerances{chance}"
+    headings = [f"{metric.heading}\n{metric.tolerance_text()}" for metric in METRICS]
+    table = new_table(title, ["variant\n\n"], headings)
     table.add_column("agree\n\n")
     for entrant, cells in rows:
         shown = [cell.metric.text(cell.difference, "+") + ("" if cell.agrees else " !") for cell in cells]
@@ -136,18 +135,17 @@ def transfers_table(summary: pl.DataFrame, what: str | None = None) -> Table:
     is_of_draws = summary["scenario"].n_unique() > 1
     mean = bootstrap_mean if is_of_draws else student_mean
     group = pl.col("flow").str.replace(r"-\d+$", "").alias("group")
-    complete = pl.col("completed") == 1
+    times, slowdowns = (pl.col(name).filter(pl.col("completed") == 1) for name in ("completion_s", "slowdown"))
     runs = (
         with_entrants(summary)
         .filter(pl.col("completed").is_not_nan())
         .group_by("entrant", "world", group, "seed", maintain_order=True)
         .agg(
             pl.col("completed").mean(),
-            pl.col("completion_s").filter(complete).mean().alias("mean_s"),
-            pl.col("completion_s").filter(complete).quantile(0.95, "linear").alias("p95_s"),
-            pl.col("slowdown").filter(complete).mean().alias("slowdown_mean"),
-            pl.col("slowdown").filter(complete).quantile(0.95, "linear").alias("slowdown_p95"),
-            pl.col("slowdown").filter(complete).quantile(0.99, "linear").alias("slowdown_p99"),
+            times.mean().alias("mean_s"),
+            times.quantile(0.95, "linear").alias("p95_s"),
+            slowdowns.mean().alias("slowdown_mean"),
+            *(slowdowns.quantile(part / 100, "linear").alias(f"slowdown_p{part}") for part in (95, 99)),
         )
     )
     columns = (
@@ -159,13 +157,9 @@ def transfers_table(summary: pl.DataFrame, what: str | None = None) -> Table:
         ("slowdown_p99", "slowdown\n99 %", 2, 1.0),
     )
     is_one_world = summary["world"].n_unique() == 1
-    table = new_table(
-        f"{title_of(summary, what)}: completion of transfers, {_means_of(summary['seed'].n_unique(), is_of_draws)}"
-    )
-    for heading in ("variant\n", *([] if is_one_world else ["world\n"]), "flows\n"):
-        table.add_column(heading)
-    for _, heading, _, _ in columns:
-        table.add_column(heading, justify="right")
+    title = f"{title_of(summary, what)}: completion of transfers, {_means_of(summary['seed'].n_unique(), is_of_draws)}"
+    names = ("variant\n", *([] if is_one_world else ["world\n"]), "flows\n")
+    table = new_table(title, names, [heading for _, heading, _, _ in columns])
     for (entrant, world, name), rows in runs.group_by("entrant", "world", "group", maintain_order=True):
         cells = [
             mean(rows[column].cast(pl.Float64).fill_null(math.nan).to_numpy() * factor).short(digits)
@@ -181,27 +175,17 @@ def checks_table(checks: pl.DataFrame, what: str) -> Table:
     is_one_world = checks["world"].n_unique() == 1
     runs = "draws" if checks["scenario"].n_unique() > 1 else "seeds"
     passed = sum(verdict.passed for verdict in verdicts)
-    table = new_table(f"{what}: {passed} of {len(verdicts)} checks passed (by the mean over {runs})")
-    for heading in ("check", "expected", "variant", *([] if is_one_world else ["world"])):
-        table.add_column(heading)
-    table.add_column("measured", justify="right")
-    table.add_column(f"{runs} that pass", justify="right")
+    title = f"{what}: {passed} of {len(verdicts)} checks passed (by the mean over {runs})"
+    names = ("check", "expected", "variant", *([] if is_one_world else ["world"]))
+    table = new_table(title, names, ["measured", f"{runs} that pass"])
     table.add_column("")
     for index, one in enumerate(verdicts):
-        is_last = index + 1 == len(verdicts) or (verdicts[index + 1].check, verdicts[index + 1].bounds) != (
-            one.check,
-            one.bounds,
-        )
-        table.add_row(
-            one.check,
-            one.bounds,
-            one.entrant,
-            *([] if is_one_world else [one.world]),
-            one.measured.short(_digits(one.measured.value)),
-            f"{one.passing} of {one.runs}",
-            "passed" if one.passed else "FAILED",
-            end_section=is_last,
-        )
+        following = verdicts[index + 1 : index + 2]
+        is_last = [(other.check, other.bounds) for other in following] != [(one.check, one.bounds)]
+        about = (one.check, one.bounds, one.entrant, *([] if is_one_world else [one.world]))
+        measured = one.measured.short(_digits(one.measured.value))
+        outcome = "passed" if one.passed else "FAILED"
+        table.add_row(*about, measured, f"{one.passing} of {one.runs}", outcome, end_section=is_last)
     return table
 
 
@@ -268,9 +252,8 @@ def _with_runs(row: RankingRow) -> str:
 def speed_table(timing: pl.DataFrame) -> Table:
     """Return a table with a row per world: the wall time and speed of its runs."""
     worlds = timing.group_by("world", maintain_order=True).agg(pl.col("simulated_s").sum(), pl.col("wall_s").sum())
-    table = new_table("Wall time within the runs (without the start of processes)")
-    for heading in ("world", "simulated (s)", "wall time (s)", "simulated s per s", "speed"):
-        table.add_column(heading, justify="left" if heading == "world" else "right")
+    headings = ("simulated (s)", "wall time (s)", "simulated s per s", "speed")
+    table = new_table("Wall time within the runs (without the start of processes)", ["world"], headings)
     first, first_speed = "", math.nan
     for world, simulated_s, wall_s in worlds.iter_rows():
         speed = simulated_s / wall_s
@@ -284,9 +267,14 @@ def _ratio(ratio: float) -> str:
     return f"{ratio:.1f}" if ratio >= 1 else f"{ratio:.2g}"
 
 
-def new_table(title: str) -> Table:
-    """Return an empty table in the style of all tables here."""
-    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+def new_table(title: str, left: Iterable[str] = (), right: Iterable[str] = ()) -> Table:
+    """Return an empty table in the style of all tables here, with columns of texts and then of numbers."""
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for heading in left:
+        table.add_column(heading)
+    for heading in right:
+        table.add_column(heading, justify="right")
+    return table
 
 
 def plain_text(tables: Iterable[Table]) -> str:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from bbrgym.evaluate.ranking import Ranking
-from bbrgym.evaluate.records import FIXED, TUNABLE_PREFIX, with_entrants, worlds_of
+from bbrgym.evaluate.records import FIXED, TUNABLE_PREFIX, tuned_flows, with_entrants, worlds_of
 from bbrgym.evaluate.results import Results
 from bbrgym.report.figure_spec import Axis, FigureSpec, HeatMap, Line, Panel, colour
 from bbrgym.scenario.families import buffer_bdp
@@ -26,13 +26,7 @@ _LEAST_VARIATION = 1e-9  # part of a tunable's range below which it is constant 
 
 
 def draw_figures(results: Results, ranking: Ranking, suffix: str) -> Iterator[FigureSpec]:
-    """Specify a figure for each draw that has rows in the time series.
-
-    Args:
-        results: of draws of a distribution.
-        ranking: of the world shown.
-        suffix: part of the files' names that tells worlds apart.
-    """
+    """Specify a figure for each draw that has rows in the time series."""
     rows = with_entrants(results.timeseries.filter(pl.col("world") == ranking.world))
     summary = results.summary.filter(pl.col("world") == ranking.world)
     for number, seed in enumerate(rows["seed"].unique(maintain_order=True), start=1):
@@ -85,13 +79,7 @@ def _over_time(name: str, title: str, rows: pl.DataFrame, entrants: Sequence[str
         )
         for column, panel_title in titles.items()
     ]
-    return FigureSpec(
-        name=name,
-        title=title,
-        panels=panels,
-        shares_x=True,
-        height_in=1.2 + 1.35 * len(panels),
-    )
+    return FigureSpec(name=name, title=title, panels=panels, shares_x=True, height_in=1.2 + 1.35 * len(panels))
 
 
 def _lines(rows: pl.DataFrame, column: str, entrants: Sequence[str], bin_s: float) -> Iterator[Line]:
@@ -119,9 +107,8 @@ def _bin_s(rows: pl.DataFrame) -> float:
 
 
 def _tuned(summary: pl.DataFrame) -> list[str]:
-    """Return the names of the tuned flows; of all flows where there are none."""
-    tuned = summary.filter(pl.col("role") == "tuned")
-    names: list[str] = (tuned if len(tuned) else summary)["flow"].unique(maintain_order=True).to_list()
+    """Return the names of the tuned flows."""
+    names: list[str] = tuned_flows(summary)["flow"].unique(maintain_order=True).to_list()
     return names
 
 
@@ -138,12 +125,7 @@ def _described(results: Results, seed: int) -> str:
 
 
 def policy_figure(label: str, cells: pl.DataFrame) -> FigureSpec | None:
-    """Specify heat maps of the tunables that an agent varies most over RTT and bandwidth; None if it varies none.
-
-    Args:
-        label: of the agent.
-        cells: rows of policy_maps.parquet.
-    """
+    """Specify heat maps of the tunables that an agent varies most over RTT and bandwidth; None if it varies none."""
     by_tunable = {str(name): rows for (name,), rows in cells.group_by("tunable", maintain_order=True)}
     names = _most_varied({name: [rows["mean"]] for name, rows in by_tunable.items()})
     if not names:

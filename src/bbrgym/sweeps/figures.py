@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import polars as pl
 
@@ -68,29 +67,11 @@ def _scores_panel(known: pl.DataFrame, parameter: str, metric: str) -> Panel:
 # ---- the validation score over steps ------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Curve:
-    """Validation scores of one setting: the mean over its seeds, the lowest and the highest: [steps] each."""
-
-    label: str
-    steps: Sequence[int]
-    means: Sequence[float]
-    lows: Sequence[float]
-    highs: Sequence[float]
-
-
 def _curves_figure(results: MultirunResults) -> FigureSpec:
     lines = [
-        Line(
-            curve.steps,
-            curve.means,
-            curve.label,
-            colour(number),
-            width=1.5,
-            symbol="circle",
-            band=(curve.lows, curve.highs),
-        )
-        for number, curve in enumerate(_curves(results))
+        Line(steps, mean, label, colour(number), 1.5, symbol="circle", band=(low, high))
+        for number, (label, over) in enumerate(_curves(results))
+        for steps, mean, low, high in [[over[name].to_list() for name in ("step", "mean", "low", "high")]]
     ]
     return FigureSpec(
         name="curves",
@@ -101,19 +82,16 @@ def _curves_figure(results: MultirunResults) -> FigureSpec:
     )
 
 
-def _curves(results: MultirunResults) -> list[_Curve]:
-    """Return the curves of the settings with the highest last score."""
+def _curves(results: MultirunResults) -> list[tuple[str, pl.DataFrame]]:
+    """Return the mean, lowest and highest score of each step of the settings with the highest last score."""
     names = [name for name in results.parameters if name != SEED]
     rows = results.curves.join(results.summary.select("job", *names).unique(), on="job", maintain_order="left")
+    score = pl.col("score")
+    ends = (score.mean().alias("mean"), score.min().alias("low"), score.max().alias("high"))
     curves = []
     for key, group in rows.group_by(*names, maintain_order=True) if names else [((), rows)]:
-        over = group.group_by("step").agg(
-            pl.col("score").mean().alias("mean"),
-            pl.col("score").min().alias("low"),
-            pl.col("score").max().alias("high"),
-        )
-        over = over.sort("step")
+        over = group.group_by("step").agg(*ends)
         label = ", ".join(f"{name}={value}" for name, value in zip(names, key, strict=True)) or results.title
         if len(over):
-            curves.append(_Curve(label, *(over[name].to_list() for name in ("step", "mean", "low", "high"))))
-    return sorted(curves, key=lambda curve: -curve.means[-1])[:MAX_CURVES]
+            curves.append((label, over.sort("step")))
+    return sorted(curves, key=lambda curve: -curve[1]["mean"][-1])[:MAX_CURVES]

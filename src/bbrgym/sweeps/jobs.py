@@ -48,19 +48,12 @@ _WATCH_S = 1.0  # between two looks at whether a job is to be pruned or its mult
 
 @dataclass(frozen=True)
 class Job:
-    """Function that Hydra's launchers call for each job, here or on another machine.
-
-    Attributes:
-        command: of the jobs.
-        flags: of Hydra's for the jobs, such as ``--config-dir``.
-        cwd: working directory.
-        owner_pid: process of this machine with which jobs end. Default: none, they go on without it.
-    """
+    """Function that Hydra's launchers call for each job, here or on another machine."""
 
     command: str
-    flags: tuple[str, ...]
-    cwd: str
-    owner_pid: int | None = None
+    flags: tuple[str, ...]  # Hydra's, for the jobs, such as ``--config-dir``
+    cwd: str  # working directory
+    owner_pid: int | None = None  # process of this machine with which jobs end. Default: none, they go on without it
 
     def __call__(self, config: DictConfig) -> float | None:  # noqa: ARG002 - the job composes its own
         """Run the job of Hydra's current configuration, and return its metric; None if it failed.
@@ -81,8 +74,11 @@ class Job:
         if state.get("status") not in ("done", "pruned"):
             given = [*_about(hydra, texts["hydra"]), *self._given(hydra, folder, overrides)]
             arguments = [self.command, *self.flags, *overrides, *given]
+            environment = dict(os.environ)
+            if "WANDB_RUN_ID" not in hydra.job.env_set:  # a run of W&B named for all jobs would be one for all
+                environment.pop("WANDB_RUN_ID", None)
             with watched(hydra, folder) as is_hopeless:
-                state = self._run(arguments, folder, _environment(hydra), is_hopeless)
+                state = self._run(arguments, folder, environment, is_hopeless)
             state["overrides"] = list(overrides)
             write_text(folder / STATE, json.dumps(state, indent=2) + "\n")
         elif tuple(state["overrides"]) != overrides:
@@ -157,11 +153,6 @@ def _about(hydra: DictConfig, given: Sequence[str]) -> Iterator[str]:
     yield override_of("hydra.run.dir", str(hydra.runtime.output_dir))
 
 
-def _environment(hydra: DictConfig) -> dict[str, str]:
-    """Return the environment of a job's process; a run of W&B named for all jobs would be one for all."""
-    return {name: one for name, one in os.environ.items() if name != "WANDB_RUN_ID" or name in hydra.job.env_set}
-
-
 def _cores_of(launcher: DictConfig) -> int:
     """Return the cores of each job, by the settings of Hydra's launcher."""
     here = len(os.sched_getaffinity(0))
@@ -194,10 +185,7 @@ def _end_of(pid: int | None) -> Iterator[Callable[[], bool]]:
 
 
 def _wait(
-    process: subprocess.Popen[bytes],
-    timeout_s: float,
-    is_abandoned: Callable[[], bool],
-    is_hopeless: Watch,
+    process: subprocess.Popen[bytes], timeout_s: float, is_abandoned: Callable[[], bool], is_hopeless: Watch
 ) -> str:
     """Wait for the end of a process, or until it has to be ended, and return the job's status."""
     until_s = time.monotonic() + timeout_s

@@ -73,10 +73,6 @@ class MultirunFolder(RunFolder):
 def report_multirun(path: Path, command: str | None = None) -> MultirunResults:
     """Write tables, figures and the page of a multirun in its folder, and return its results.
 
-    Args:
-        path: of the folder.
-        command: shown on the page. Default: none.
-
     Raises:
         ConfigError: the folder is none of a multirun, or a file of a job is damaged.
         OSError: a file cannot be written.

@@ -32,10 +32,6 @@ class Watch(Protocol):
 def watched(hydra: DictConfig, folder: Path) -> Iterator[Watch]:
     """Return a context in which the study of a job's search is open for its pruner; without one no trial is hopeless.
 
-    Args:
-        hydra: Hydra's configuration of the job.
-        folder: of the job, whose summary has its latest score and the step of that.
-
     Raises:
         SweepError: the study's database cannot be used.
     """
@@ -54,17 +50,12 @@ def watched(hydra: DictConfig, folder: Path) -> Iterator[Watch]:
             study = optuna.load_study(
                 study_name=hydra.sweeper.study_name, storage=storage, pruner=instantiate(hydra.sweeper.pruner)
             )
-            trial = _trial_of(study, int(os.environ[TRIAL]))
+            known = study.get_trials(deepcopy=False)[int(os.environ[TRIAL])]
+            trial = optuna.trial.Trial(study, known._trial_id)
         yield _watch(trial, MultirunFolder(folder), study_name)
     finally:
         storage.remove_session()
         storage.engine.dispose()
-
-
-def _trial_of(study: Any, number: int) -> Any:
-    import optuna
-
-    return optuna.trial.Trial(study, study.get_trials(deepcopy=False)[number]._trial_id)
 
 
 def _watch(trial: Any, job: MultirunFolder, study_name: str) -> Watch:

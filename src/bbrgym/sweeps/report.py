@@ -19,20 +19,9 @@ _LOG_BYTES = 2**16  # that hold them
 
 
 def write_multirun_report(
-    folder: RunFolder,
-    results: MultirunResults,
-    logs: Mapping[str, Path],
-    request: str = "",
-    command: str | None = None,
+    folder: RunFolder, results: MultirunResults, logs: Mapping[str, Path], request: str = "", command: str | None = None
 ) -> None:
     """Write tables, figures and the page.
-
-    Args:
-        folder: of the multirun.
-        results: of its jobs.
-        logs: files with the output of failed jobs, by name.
-        request: text of the configuration, shown on the page. Default: none.
-        command: shown on the page. Default: none.
 
     Raises:
         OSError: a file cannot be read or written.

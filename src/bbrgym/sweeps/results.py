@@ -21,26 +21,17 @@ CURVE_SCHEMA = pl.Schema({"job": pl.String, "step": pl.Int64, "score": pl.Float6
 
 @dataclass(frozen=True)
 class MultirunResults:
-    """Results of a multirun.
+    """Results of a multirun."""
 
-    Attributes:
-        title: name of its folder.
-        command: of the jobs.
-        parameters: options that differ between jobs.
-        metric: the column by which jobs are compared.
-        is_higher_better: whether more of the metric is better.
-        summary: a row per job, and of evaluations per world and entrant; ``job``, ``status``, ``wall_s``, the
-            parameters, and the fields of the job's own summary.
-        curves: of trainings, the validation score by job and step.
-    """
-
-    title: str
-    command: str
-    parameters: tuple[str, ...]
-    metric: str
-    is_higher_better: bool
+    title: str  # name of its folder
+    command: str  # of the jobs
+    parameters: tuple[str, ...]  # options that differ between jobs
+    metric: str  # the column by which jobs are compared
+    is_higher_better: bool  # whether more of the metric is better
+    # a row per job, and of evaluations per world and entrant; ``job``, ``status``, ``wall_s``, the parameters, and
+    # the fields of the job's own summary
     summary: pl.DataFrame
-    curves: pl.DataFrame
+    curves: pl.DataFrame  # of trainings, the validation score by job and step
 
     @property
     def failed(self) -> list[str]:
@@ -73,11 +64,8 @@ def tables_of(results: MultirunResults) -> list[Table]:
 def settings_table(results: MultirunResults) -> Table:
     """Return a row per setting: its number of jobs and the mean of the metric over their seeds."""
     names, metric = results.settings, results.metric
-    table = new_table(f"{results.title}: {metric} by setting, mean and 95 % interval over seeds")
-    for name in names:
-        table.add_column(name)
-    table.add_column("jobs", justify="right")
-    table.add_column(metric, justify="right")
+    title = f"{results.title}: {metric} by setting, mean and 95 % interval over seeds"
+    table = new_table(title, names, ["jobs", metric])
     known = results.known()
     groups = known.group_by(*names, maintain_order=True) if names else [((), known)] if len(known) else []
     rows = [(key, group[metric].to_numpy(), group["job"].n_unique()) for key, group in groups]
@@ -94,11 +82,9 @@ def jobs_table(results: MultirunResults) -> Table:
         columns = ["wall_s"]
     columns = list(dict.fromkeys(columns))
     jobs = results.summary.unique("job", maintain_order=True)
-    table = new_table(f"{results.title}: {len(jobs)} jobs, {len(jobs) - len(results.failed)} done")
-    for name in ("job", STATUS):
-        table.add_column(name)
-    for name in columns:
-        table.add_column(name.removesuffix("_s") + (" (s)" if name.endswith("_s") else ""), justify="right")
+    headings = [name.removesuffix("_s") + (" (s)" if name.endswith("_s") else "") for name in columns]
+    title = f"{results.title}: {len(jobs)} jobs, {len(jobs) - len(results.failed)} done"
+    table = new_table(title, ["job", STATUS], headings)
     for row in jobs.iter_rows(named=True):
         table.add_row(row["job"], row[STATUS], *(_cell(row[name]) for name in columns))
     return table

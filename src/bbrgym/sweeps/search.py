@@ -77,7 +77,9 @@ def search(sweeper: Sweeper, arguments: Sequence[str]) -> list[Sequence[Any]]:
                 for first, trial in zip(range(0, len(values), size), batch, strict=True):
                     scores = values[first : first + size]
                     value = None if None in scores else sum(scores) / size
-                    study.tell(trial, value, is_pruned=_status(returned[-1][first]) == "pruned")
+                    job = Path(returned[-1][first].hydra_cfg.hydra.runtime.output_dir)
+                    state = MultirunFolder(job.parent).read_state(job.name)
+                    study.tell(trial, value, is_pruned=state.get("status") == "pruned")
             best = OmegaConf.create({"name": "optuna", "best": study.best()})
         folder.write_text("optimization_results.yaml", OmegaConf.to_yaml(best))
     return returned
@@ -92,12 +94,6 @@ def _combinations(options: Sequence[Override]) -> list[list[str]]:
         for one in options
     ]
     return [list(one) for one in product(*choices)]
-
-
-def _status(job: Any) -> str | None:
-    """Return how a job has ended, given what the launcher returned of it."""
-    folder = Path(job.hydra_cfg.hydra.runtime.output_dir)
-    return MultirunFolder(folder.parent).read_state(folder.name).get("status")
 
 
 def settings_of(config: DictConfig, given: Sequence[Override]) -> tuple[dict[str, Any], list[Override]]:

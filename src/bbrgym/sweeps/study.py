@@ -114,10 +114,17 @@ class Study:
 
     def best(self) -> dict[str, Any] | None:
         """Return number, value and parameters of the best trial; None before there is one."""
-        if not any(one.state.name == "COMPLETE" for one in self._study.get_trials(deepcopy=False)):
+        if not any(one.state.name == "COMPLETE" for one in self._known):
             return None
         trial = self._study.best_trial
         return {"number": trial.number, "value": trial.value, "params": dict(trial.params)}
+
+    @property
+    def _known(self) -> list[Any]:
+        """Trials of the study, as Optuna has them."""
+        with database_errors(self._where):
+            known: list[Any] = self._study.get_trials(deepcopy=False)
+        return known
 
     def batches(self) -> Iterator[list[Trial]]:
         """Yield all batches, also those that have ended; the scores of each must be told before the next."""
@@ -131,22 +138,17 @@ class Study:
 
     def _own_batches(self, worker: str) -> Iterator[list[Trial]]:
         """Yield the trials of this process that have not ended, then new ones until the study has all."""
-        with database_errors(self._where):
-            known = self._study.get_trials(deepcopy=False)
-        own = [one.number for one in known if one.user_attrs.get(_WORKER) == worker and not one.state.is_finished()]
+        mine = [one for one in self._known if one.user_attrs.get(_WORKER) == worker]
+        own = [one.number for one in mine if not one.state.is_finished()]
         if own:
             yield [self._trial(number) for number in own]
-        while True:
-            with database_errors(self._where):
-                left = self._settings["n_trials"] - len(self._study.get_trials(deepcopy=False))
-            if left <= 0:
-                return
+        while (left := self._settings["n_trials"] - len(self._known)) > 0:
             yield [self._asked(worker) for _ in range(min(self._settings["batch"], left))]
 
     def _asked(self, worker: str) -> Trial:
         """Return a new trial of a shared study."""
         with database_errors(self._where):
-            self._study.sampler = self._sampler(len(self._study.get_trials(deepcopy=False)))
+            self._study.sampler = self._sampler(len(self._known))
             trial = self._study.ask(self._space)
             trial.set_user_attr(_WORKER, worker)
         return self._trial(trial.number)
@@ -157,17 +159,15 @@ class Study:
         known = value is not None and math.isfinite(value)
         state = states.PRUNED if is_pruned else states.COMPLETE if known else states.FAIL
         with database_errors(self._where):
-            if self._study.get_trials(deepcopy=False)[trial.number].state is states.RUNNING:
+            if self._known[trial.number].state is states.RUNNING:
                 self._study.tell(trial.number, value if known and not is_pruned else None, state=state)
 
     def _trial(self, number: int) -> Trial:
-        with database_errors(self._where):
-            known = self._study.get_trials(deepcopy=False)
-            if number >= len(known):
+        if number >= len(self._known):
+            with database_errors(self._where):
                 self._study.sampler = self._sampler(number)
                 self._study.ask(self._space)
-                known = self._study.get_trials(deepcopy=False)
-        chosen = known[number].params.items()
+        chosen = self._known[number].params.items()
         return Trial(number, {key: value if isinstance(value, str) else repr(value) for key, value in chosen})
 
     def _sampler(self, number: int) -> Any:
@@ -175,9 +175,7 @@ class Study:
         stream = int.from_bytes(hashlib.sha256(f"hparams_search{self._worker or ''}".encode()).digest()[:8], "little")
         seed = np.random.SeedSequence([self._settings["seed"], stream, number]).generate_state(1)[0]
         return self._optuna.samplers.TPESampler(
-            n_startup_trials=self._settings["n_startup_trials"],
-            seed=int(seed),
-            constant_liar=self._worker is not None,
+            n_startup_trials=self._settings["n_startup_trials"], seed=int(seed), constant_liar=self._worker is not None
         )
 
 

@@ -23,7 +23,7 @@ FIELDS: dict[str, Any] = {
             "source": "text",
             "at": [40, 80],
             "value": [9, 9],
-        },
+        }
     ],
     "claims": [
         {

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 
 import numpy as np
 
@@ -39,52 +40,25 @@ def entrant_named(option: str, name: str) -> Entrant:
     return entrant
 
 
-class NetworkScores:
-    """Scores of entrants in a world.
+def scores_on(
+    world: str, entrant: Entrant, networks: Sequence[Scenario], seeds: Sequence[int], delta: float, threads: int | None
+) -> Table:
+    """Return an entrant's scores in a world, [networks, seeds]; NaN where nothing was measured.
 
-    Args:
-        world: its name.
-        delta: weight of the RTT in the score.
-        threads: of the world. Default: one per core.
+    Raises:
+        ConfigError: the entrant cannot run a network.
+        WorldError: a simulation failed.
     """
-
-    def __init__(self, world: str, delta: float, threads: int | None) -> None:
-        self._world, self._delta, self._threads = world, delta, threads
-
-    def scores(self, entrant: Entrant, networks: Sequence[Scenario], seeds: Sequence[int]) -> Table:
-        """Return the scores, [networks, seeds]; NaN where nothing was measured.
-
-        Args:
-            entrant: that runs.
-            networks: to run.
-            seeds: of the runs of each network.
-
-        Raises:
-            ConfigError: the entrant cannot run a network.
-            WorldError: a simulation failed.
-        """
-        scenarios = [entrant.prepared(network) for network in networks for _ in seeds]
-        run_seeds = [seed for _ in networks for seed in seeds]
-        if isinstance(entrant, Preset):
-            found = self._fixed(scenarios, run_seeds)
-        elif isinstance(entrant, Learned):
-            found = self._tuned(entrant, scenarios, run_seeds)
-        else:
-            raise ConfigError(f"agent: {entrant.agent} knows what no agent can, expected a variant or a trained agent")
-        return found.reshape(len(networks), len(seeds))
-
-    def _fixed(self, scenarios: Sequence[Scenario], seeds: Sequence[int]) -> Table:
-        worlds = make_vector_world(self._world, len(scenarios), list(scenarios), list(seeds), threads=self._threads)
-        try:
+    scenarios = [entrant.prepared(network) for network in networks for _ in seeds]
+    run_seeds = [seed for _ in networks for seed in seeds]
+    if isinstance(entrant, Preset):
+        with closing(make_vector_world(world, len(scenarios), scenarios, run_seeds, threads=threads)) as worlds:
             worlds.run_to_end()
-            return np.array([score_of_world(worlds, index, delta=self._delta) for index in range(len(scenarios))])
-        finally:
-            worlds.close()
-
-    def _tuned(self, entrant: Learned, scenarios: Sequence[Scenario], seeds: Sequence[int]) -> Table:
-        options = entrant.options(world=self._world, scenario=list(scenarios), threads=self._threads)
-        rollout = make_rollout(options, seeds)
-        try:
-            return rollout.scores(entrant.controller.make_policy, delta=self._delta)
-        finally:
-            rollout.close()
+            found = np.array([score_of_world(worlds, index, delta=delta) for index in range(len(scenarios))])
+    elif isinstance(entrant, Learned):
+        options = entrant.options(world=world, scenario=scenarios, threads=threads)
+        with closing(make_rollout(options, run_seeds)) as rollout:
+            found = rollout.scores(entrant.controller.tuner, delta=delta)
+    else:
+        raise ConfigError(f"agent: {entrant.agent} knows what no agent can, expected a variant or a trained agent")
+    return found.reshape(len(networks), len(seeds))

@@ -27,21 +27,13 @@ SCHEMA = {"trial": pl.Int64, "numbers": pl.String, **dict.fromkeys(("entrant", "
 
 @dataclass(frozen=True)
 class NetworkTrial:
-    """Network that was tried.
+    """Network that was tried."""
 
-    Attributes:
-        number: of the trial, from 0.
-        numbers: by the place of each range that it uses.
-        network: made of them.
-        entrant: mean score on seeds A.
-        reference: mean score on seeds A.
-    """
-
-    number: int
-    numbers: dict[str, float]
-    network: Scenario
-    entrant: float
-    reference: float
+    number: int  # of the trial, from 0
+    numbers: dict[str, float]  # by the place of each range that it uses
+    network: Scenario  # made of them
+    entrant: float  # mean score on seeds A
+    reference: float  # mean score on seeds A
 
     @property
     def loss(self) -> float:

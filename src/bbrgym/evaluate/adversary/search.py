@@ -20,7 +20,7 @@ import yaml
 
 from bbrgym.evaluate.adversary.adversary_settings import Adversary
 from bbrgym.evaluate.adversary.describe import describe_network
-from bbrgym.evaluate.adversary.network_scores import NetworkScores, entrant_named
+from bbrgym.evaluate.adversary.network_scores import entrant_named, scores_on
 from bbrgym.evaluate.adversary.network_search import NetworkTrial, scores_in, search_networks, table_of
 from bbrgym.evaluate.adversary.search_space import SearchSpace
 from bbrgym.evaluate.resume import refuse_differences
@@ -44,40 +44,24 @@ class AdversaryFolder(RunFolder):
 
 @dataclass(frozen=True)
 class FoundNetwork:
-    """Network that is kept.
-
-    Attributes:
-        network: the network.
-        loss_a: mean loss on the seeds that the search saw.
-        losses: on seeds B, [seeds].
-        entrant: mean score on seeds B.
-        reference: mean score on seeds B.
-        replayed: losses in the other world, [seeds]; empty if there is none.
-    """
+    """Network that is kept."""
 
     network: Scenario
-    loss_a: float
-    losses: Table
-    entrant: float
-    reference: float
-    replayed: Table
+    loss_a: float  # mean loss on the seeds that the search saw
+    losses: Table  # on seeds B, [seeds]
+    entrant: float  # mean score on seeds B
+    reference: float  # mean score on seeds B
+    replayed: Table  # losses in the other world, [seeds]; empty if there is none
 
 
 @dataclass(frozen=True)
 class SearchProgress:
-    """Progress of a search.
+    """Progress of a search."""
 
-    Attributes:
-        done: trials so far.
-        total: of all.
-        loss: largest so far, on seeds A.
-        stage: under way.
-    """
-
-    done: int
+    done: int  # trials so far
     total: int
-    loss: float
-    stage: str
+    loss: float  # largest so far, on seeds A
+    stage: str  # under way
 
 
 def search_adversary(
@@ -123,7 +107,6 @@ class _AdversarySearch:
         named = settings.agent or settings.variant
         self._entrant = entrant_named("agent" if settings.agent else "variant", named)
         self._reference = entrant_named("reference", settings.reference)
-        self._network_scores = NetworkScores(FAST_WORLD, settings.score_delta, settings.threads)
         config = {"scenario": dict(distribution.fields), **settings.model_dump(mode="json")}
         if folder.has_config():
             refuse_differences(config, folder.read_config(), "search", folder)
@@ -135,18 +118,22 @@ class _AdversarySearch:
         known = scores_in(self._folder.read_table(TRIALS)) if is_kept else []
         seeds = range(FIRST_SEED_A, FIRST_SEED_A + self._settings.seeds)
         trials: list[NetworkTrial] = []
-        for batch in search_networks(
-            self._space, self._settings, lambda networks: self._scores(networks, seeds), known
-        ):
+
+        def scores(networks: Sequence[Scenario]) -> list[tuple[float, float]]:
+            both = self._scores_of_both(FAST_WORLD, networks, seeds)
+            return list(zip(*(one.mean(axis=1).tolist() for one in both), strict=True))
+
+        for batch in search_networks(self._space, self._settings, scores, known):
             trials += batch
             if len(trials) > len(known):
                 self._folder.write_table(TRIALS, table_of(trials))
             self._report(len(trials), max(one.loss for one in trials), "search")
         return trials
 
-    def _of_both(self, scores: NetworkScores, networks: Sequence[Scenario], seeds: Sequence[int]) -> list[Table]:
+    def _scores_of_both(self, world: str, networks: Sequence[Scenario], seeds: Sequence[int]) -> list[Table]:
         """Return the scores of the entrant and of the reference, [networks, seeds] each."""
-        return [scores.scores(who, networks, seeds) for who in (self._entrant, self._reference)]
+        delta, threads = self._settings.score_delta, self._settings.threads
+        return [scores_on(world, who, networks, seeds, delta, threads) for who in (self._entrant, self._reference)]
 
     def checked(self, trials: Sequence[NetworkTrial]) -> list[FoundNetwork]:
         """Return the worst networks by seeds B."""
@@ -161,7 +148,7 @@ class _AdversarySearch:
         self._report(len(trials), worst[0].loss, "check")
         seeds = range(FIRST_SEED_B, FIRST_SEED_B + settings.check_seeds)
         networks = [one.network for one in chosen]
-        entrant, reference = self._of_both(self._network_scores, networks, seeds)
+        entrant, reference = self._scores_of_both(FAST_WORLD, networks, seeds)
         losses = np.nan_to_num(reference - entrant)
         order = [index for index in np.argsort(-losses.mean(axis=1), kind="stable") if losses[index].mean() > 0]
         kept = order[: settings.keep]
@@ -185,8 +172,7 @@ class _AdversarySearch:
         if settings.replay is None or not networks:
             return np.zeros((len(networks), 0))
         seeds = range(FIRST_SEED_B, FIRST_SEED_B + settings.replay_seeds)
-        network_scores = NetworkScores(settings.replay, settings.score_delta, settings.threads)
-        entrant, reference = self._of_both(network_scores, networks, seeds)
+        entrant, reference = self._scores_of_both(settings.replay, networks, seeds)
         return np.nan_to_num(reference - entrant)
 
     def _renamed(self, network: Scenario, place: int) -> Scenario:

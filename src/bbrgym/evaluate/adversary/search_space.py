@@ -20,10 +20,6 @@ _SIGNIFICANT_DIGITS = 4
 class SearchSpace:
     """Networks of a distribution, perhaps with a capacity in steps.
 
-    Args:
-        distribution: with ranges.
-        steps: capacity in steps; None: as the distribution says.
-
     Raises:
         ConfigError: there is no range to search.
     """
@@ -44,10 +40,6 @@ class SearchSpace:
 
     def network(self, name: str, number_of: Callable[[str], float]) -> Scenario:
         """Return a network.
-
-        Args:
-            name: of the scenario.
-            number_of: the number of a place, from [0, 1).
 
         Raises:
             ScenarioError: the numbers give no scenario.
