@@ -133,8 +133,8 @@ def test_a_range_is_one_value_and_other_mappings_are_merged(
         ("scenario.flows.7.rtt_ms=5", "scenario.flows.7.rtt_ms=5"),
         ("scenario.flows.x=5", "scenario.flows.x=5"),
         ("scenario.duration_s=${nothing}", "Interpolation key 'nothing' not found"),
-        ("varants=[bbr]", "varants: is no option; did you mean variants or variant?"),
-        ("+new=1", "new: is no option"),
+        ("varants=[bbr]", "varants: is not an option; did you mean variants or variant?"),
+        ("+new=1", "new: is not an option"),
         ("hydra.run.dirr=x", "Could not override 'hydra.run.dirr'"),
         ("variants=[bbr", "'variants=[bbr' is not an override like scenario.link.rate_mbps=50"),
         ("bbr", "'bbr' is not an override like"),
@@ -142,8 +142,11 @@ def test_a_range_is_one_value_and_other_mappings_are_merged(
         ("world=[ns3,ns3]", "world: is ['ns3', 'ns3'], expected at least one of"),
         ("world=[]", "world: is [], expected at least one of"),
         ("world=ns3,twin", "world: is "),
-        ("world.timeout_s=3", "world.timeout_s: is no option; did you mean world.ns3.timeout_s or world.ns3.options?"),
-        ("world.twin.timeout_s=3", "world.twin.timeout_s: is no option; did you mean world.ns3.timeout_s or"),
+        (
+            "world.timeout_s=3",
+            "world.timeout_s: is not an option; did you mean world.ns3.timeout_s or world.ns3.options?",
+        ),
+        ("world.twin.timeout_s=3", "world.twin.timeout_s: is not an option; did you mean world.ns3.timeout_s or"),
         (
             "agent=randm",
             "agent: is 'randm'; did you mean random? allowed are fixed, oracle, random, a run folder, a model's file, "
@@ -346,7 +349,7 @@ def test_scenario_records_a_last_hop(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["wan_mix", "draw=-1"], "draws: 1 from number -1 on, train has numbers 0 to 2147483647"),
         (["wan_mix", "draw=1", "split=tst"], "split: is 'tst'; did you mean test?"),
         (["steady", "draw=1"], "draw: is 1, but steady is a scenario, expected a distribution with it"),
-        (["steady", "drw=1"], "drw: is no option; did you mean draw?"),
+        (["steady", "drw=1"], "drw: is not an option; did you mean draw?"),
         (["steady", "record=x.down"], "link.last_hop: is null, expected the hop to record"),
         (["wifi", "record=x.down", "seconds=0"], "seconds: is 0, expected a number above 0 and at most 600"),
         (["wifi", "record=x.down", "seconds=long"], "seconds: is 'long', expected a number above 0"),
