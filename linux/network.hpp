@@ -25,7 +25,7 @@ struct HostOptions
 {
     bool timestamps = false;     ///< TCP's timestamp option (RFC 7323); packets keep their size
     bool user_namespace = false; ///< act without privileges, also where there are some
-    std::string policy;          ///< file of a BPF object with a policy for the tuned_flow flows; empty: none
+    std::string policy;          ///< file of a BPF object with a policy for the tuned flows; empty: none
 };
 
 /** The sockets of a flow. */

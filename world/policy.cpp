@@ -248,7 +248,7 @@ PolicyRun::PolicyRun(std::shared_ptr<const Policy> policy, const Scenario& scena
     }
     if (entry.is_per_flow == 0 && controlled.size() > entry.flows)
     {
-        throw std::invalid_argument("policy: observes up to " + std::to_string(entry.flows) + " tuned_flow flows, scenario '" + scenario.name +
+        throw std::invalid_argument("policy: observes up to " + std::to_string(entry.flows) + " tuned flows, scenario '" + scenario.name +
                                     "' has " + std::to_string(controlled.size()));
     }
     if (entry.is_per_flow == 0)

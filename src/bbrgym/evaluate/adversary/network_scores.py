@@ -58,7 +58,7 @@ def scores_on(
     elif isinstance(entrant, Learned):
         options = entrant.options(world=world, scenario=scenarios, threads=threads)
         with closing(make_rollout(options, run_seeds)) as rollout:
-            found = rollout.scores(entrant.controller.tuner, delta=delta)
+            found = rollout.scores(entrant.controller.make_policy, delta=delta)
     else:
         raise ConfigError(f"agent: {entrant.agent} knows what no agent can, expected a variant or a trained agent")
     return found.reshape(len(networks), len(seeds))
