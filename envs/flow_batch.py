@@ -37,11 +37,12 @@ class FlowOptions(Options):
     """Arguments of the environments with a controller for each tuned flow, beside those of all environments.
 
     Attributes:
+        view: `each` (an agent observes its own flow) or `host` (also pooled features of its host's flows).
         reward_scope: `team`: each flow gets the reward that one controller of all tuned flows would get, from the
             mean over the active ones. `own`: each flow gets the same terms of its own measurements.
     """
 
-    view: View = "each"  # an agent of a flow sees no other flow, unless it is one of its host
+    view: View = "each"
     reward_scope: RewardScope = "team"
 
     def __post_init__(self) -> None:

@@ -97,7 +97,7 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
         >>> env.close()
 
     ## Arguments
-    Those of `TuneEnv`, `view="each"` by default, and:
+    Those of `TuneEnv`, and:
 
     * `reward_scope="team"`: `team`: each flow gets the reward that one controller of all tuned flows would get, from
       the mean over the active ones. `own`: each flow gets the same terms of its own measurements.

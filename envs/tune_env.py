@@ -141,14 +141,14 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     * `world="twin"`: name of the world, see `bbrgym.worlds.registered_worlds`.
     * `scenario="wan_mix"`: a name, a path, a mapping or a Scenario; or one of these of a distribution
       (`bbrgym.scenario.distribution`); or a function that draws one of these from the seed of an episode, called once
-      at each reset (and with seed 0 when the environment is made, unless it has an attribute `max_tuned`); or a list
-      of these, one for each environment.
-    * `max_tuned=None`: largest number of tuned flows in an episode; an episode with more is a `ConfigError`.
-      Default: that of the scenario; of a function its attribute `max_tuned`, or the number in its draw of seed 0.
+      at each reset (and with seed 0 when the environment is made, unless it has an attribute `max_tuned`); or a list of
+      these, one for each environment.
+    * `max_tuned=None`: largest number of tuned flows in an episode; an episode with more is a `ConfigError`. Default:
+      that of the scenario; of a function its attribute `max_tuned`, or the number in its draw of seed 0.
     * `variant="bbr-mix"`: variant that the tuned flows run.
     * `tunables=None`: names of the controlled tunables. Default: all of the variant; those of the library, if there is
       one.
-    * `control_interval_s=0.1`: simulated seconds between two measurements; of a step, unless actions are held.
+    * `control_interval_s=0.5`: simulated seconds between two measurements; of a step, unless actions are held.
     * `action_kind="absolute"`: `absolute` (a normalised action sets the tunables), `relative` (it moves them) or
       `library` (it chooses one of some settings).
     * `step_size=0.1`: distance by which a relative action of 1 moves a normalised tunable, which runs from -1 to 1.
@@ -162,9 +162,8 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     * `features="instant"`: names of the features of the observation; or `instant` (all of the last interval alone) or
       `memory` (these, and all with a memory of the episode).
     * `frame_stack=3`: number of intervals in an observation.
-    * `view="pooled"`: `each` (a block of numbers for each tuned flow) or `pooled` (over all of them); where each
-      tuned flow has an agent, `each` (its own numbers) or `host` (these, and pooled ones of its host's tuned
-      flows).
+    * `view="pooled"`: `each` (a block of numbers for each tuned flow) or `pooled` (over all of them); where each tuned
+      flow has an agent, `each` (its own numbers) or `host` (these, and pooled ones of its host's tuned flows).
     * `critic=False`: whether the observation is a dictionary of `actor` and `critic`, the privileged observation.
     * `reward="proportional"`: name of a preset; or weights by term, and optionally `alpha`. A term of weight 0 is shown
       but not rewarded.
