@@ -11,7 +11,7 @@
 //   next NOW PACKETS                 what may leave           -> nothing | new | again SERIAL
 //   new NOW BYTES RUNT               a new segment leaves     -> CAPABLE REDUCED JOINED
 //   again NOW SERIAL BYTES           a segment leaves again   -> JOINED
-//   probe NOW IS_RETRANSMISSION BYTES            a probe left
+//   probe NOW RETRANSMISSION BYTES   a probe left
 //   quiet NOW UNSENT SENT WAITS      nothing more to send
 //   write UNSENT                     the application writes
 //   state NOW                        the sender's state       -> NAME VALUE ...
@@ -89,8 +89,8 @@ class Connection
         else if (command == "probe")
         {
             const auto now_ns = Take<int64_t>(words);
-            const auto is_again = Take<bool>(words);
-            m_sender.OnProbeSent(is_again, Take<uint32_t>(words), now_ns);
+            const auto is_retransmission = Take<bool>(words);
+            m_sender.OnProbeSent(is_retransmission, Take<uint32_t>(words), now_ns);
         }
         else if (command == "quiet")
         {
@@ -257,7 +257,7 @@ class Connection
             m_buffer.Reset(m_stack.socket, m_mss_bytes, !m_sender.GetController().IsLossBased());
         }
         const auto wanted = Take<uint64_t>(words);
-        std::cout << m_buffer.Take(wanted, Load(Take<uint64_t>(words)));
+        std::cout << m_buffer.Accept(wanted, Load(Take<uint64_t>(words)));
     }
 
     void TakeSegment(std::istringstream& words)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The stack of a sender: its algorithm's and its sockets' facts, and the presets that give each a value.
 
-The facts are declared in cc/stack.def and world/socket.def; the compiled controllers hold both tables.
+The facts are declared in cc/stack.def and world/socket.def; this module reads both from the compiled controllers.
 """
 
 from __future__ import annotations
