@@ -28,8 +28,8 @@ BPF = HERE.parents[1] / "linux" / "bpf"
 FLAGS = ["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-std=gnu11", "-ffreestanding", "-Wall", "-Wextra", "-Werror"]
 SECONDS = 3.0
 KINDS: dict[str, dict[str, Any]] = {
-    "bbq": {"variant": "bbq", "stack": 3},
-    "bbr-mix": {"variant": "bbr-mix", "stack": 3},
+    "bbq": {"variant": "bbq", "frame_stack": 3},
+    "bbr-mix": {"variant": "bbr-mix", "frame_stack": 3},
     "levels": {"variant": "bbq", **FLAT},
     "memory": {"variant": "bbq", "features": "memory", "hold_intervals": 2},
 }
