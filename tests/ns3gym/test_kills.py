@@ -5,44 +5,27 @@ The agent is bbrgym/Ns3Gym-v0 in a process of its own. The simulation is a child
 that is served from a third process.
 """
 
-import functools
 import gc
-import itertools
 import multiprocessing
-import os
 import signal
 import socket
 import sys
-import threading
 import uuid
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
 
-import gymnasium
 import numpy as np
 import pytest
+from mortals import TIMEOUT_S, drive, report, serve_twin
 from owners import free_port, open_files
 from trees import guardians, marked
 from waiting import wait_until
 
-import bbrgym.envs  # noqa: F401 - registers the environments
-from bbrgym.envs.tune_env import TuneEnv
-from bbrgym.ns3gym.channel import AgentSocket, SimulationSocket
-from bbrgym.ns3gym.errors import ProtocolError
-from bbrgym.ns3gym.serving import serve
-
 ACTOR = str(Path(__file__).with_name("support") / "actor.py")
-TIMEOUT_S = 5.0
 PATIENCE_S = 30.0  # beyond the timeout, for a busy machine
 MESSAGES = 40  # the last after which one is killed; an episode has about 10
 ACTOR_MESSAGES = 17  # that it sends or takes before its last state, after which nobody misses it
-SCENARIO = {
-    "name": "tiny",
-    "duration_s": 0.8,
-    "link": {"rate_mbps": 5.0, "queue": {"size_bdp": 1.0}},
-    "flows": [{"name": "flow", "rtt_ms": 20.0}],
-}
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(
     ["bbrgym.envs.tune_env", "bbrgym.envs.ns3gym_env", "bbrgym.ns3gym.serving", "bbrgym._twin"]
@@ -117,53 +100,3 @@ class Role:
             return code, None
         finally:
             self._receiver.close()
-
-
-def report(sender, play, *arguments):
-    try:
-        play(*arguments)
-    except ProtocolError as error:
-        sender.send((type(error).__name__, str(error)))
-
-
-def drive(port, dies, command):
-    make_mortal(AgentSocket, ("await_simulation", "acknowledge", "receive_state", "send_action"), dies)
-    options = {} if command is None else {"command": command, "grace_s": 0.5}
-    env = gymnasium.make("bbrgym/Ns3Gym-v0", port=port, timeout_s=TIMEOUT_S, **options)
-    while True:
-        env.reset()
-        is_over = False
-        while not is_over:
-            _, _, terminated, truncated, _ = env.step(env.action_space.sample())
-            is_over = terminated or truncated
-
-
-def serve_twin(port, dies):
-    make_mortal(SimulationSocket, ("introduce", "exchange"), dies)
-    serve(TuneEnv(world="twin", scenario=SCENARIO), port, episodes=1000, timeout_s=TIMEOUT_S)
-
-
-def make_mortal(end, methods, dies):
-    """Lets a class of this process kill the process before or after one of many calls."""
-    if dies is None:
-        return
-    message, delay_s = dies
-    left = itertools.count(message, -1)
-
-    def pass_by():
-        if next(left) == 0:
-            timer = threading.Timer(delay_s, os.kill, (os.getpid(), signal.SIGKILL))
-            timer.start() if delay_s else timer.function(*timer.args)
-
-    def counted(method):
-        @functools.wraps(method)
-        def passing(*arguments, **options):
-            pass_by()
-            result = method(*arguments, **options)
-            pass_by()
-            return result
-
-        return passing
-
-    for name in methods:
-        setattr(end, name, counted(getattr(end, name)))
