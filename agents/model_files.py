@@ -80,7 +80,7 @@ class OnnxModel:
         try:  # from memory: a model from a path may name tensors in any other file
             self._session = onnxruntime.InferenceSession(model, settings, providers=["CPUExecutionProvider"])
         except Exception as error:  # the runtime has no class of its own that it always raises
-            raise ConfigError(f"agent: {str(path)!r} is no ONNX file that can be run{_code_of(error)}") from error
+            raise ConfigError(f"agent: {str(path)!r} is not an ONNX file that can be run{_code_of(error)}") from error
         self._path = str(path)
         inputs = {one.name: one for one in self._session.get_inputs()}
         self._input, *others = [*inputs, ""]
@@ -241,7 +241,7 @@ def load_model(path: Path, *, is_trusted: bool) -> OnnxModel | Sb3Policy:
         return OnnxModel(path)
     with opened(path, MAX_MODEL_BYTES) as file:
         if not zipfile.is_zipfile(file):
-            raise ConfigError(f"agent: {str(path)!r} is not a zip file of Stable-Baselines3's")
+            raise ConfigError(f"agent: {str(path)!r} is not a zip file of Stable-Baselines3")
     if not is_trusted:
         raise ConfigError(
             f"agent: {str(path)!r} holds pickles, which run code when they are loaded; trust=true if you trust it"

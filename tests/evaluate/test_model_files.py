@@ -79,7 +79,7 @@ def test_a_model_of_sb3_acts_from_its_zip_as_in_memory(algorithm: Any, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("name", "says"), [("a.onnx", "no ONNX file"), ("a.zip", "no zip file"), ("b.zip", "no model")]
+    ("name", "says"), [("a.onnx", "is not an ONNX file"), ("a.zip", "is not a zip file"), ("b.zip", "is not a model")]
 )
 def test_what_is_no_model_is_one_clear_error(name: str, says: str, tmp_path: Path) -> None:
     import zipfile

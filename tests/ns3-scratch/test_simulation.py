@@ -212,7 +212,7 @@ ERRORS = [
     (["flows", 1, "cc"], "bbr9", r"flows\[1\].cc: is 'bbr9', expected one of bbr, bbr-plus, .*ns3-westwood"),
     (["flows", 0, "rtt_ms"], 0.5, r"flows\[0\].rtt_ms: is 0.5, expected a number >= 2.0"),
     (["flows", 0, "stop_s"], 0, r"flows\[0\].stop_s: is 0, expected a number > start_s"),
-    (["flows", 0, "role"], "hero", r'flows\[0\].role: is "hero", expected one of background, fixed, tuned flow'),
+    (["flows", 0, "role"], "hero", r'flows\[0\].role: is "hero", expected one of background, fixed, tuned'),
     (["flows", 0, "app"], {"kind": "cbr"}, r"flows\[0\].app.rate_mbps: is missing"),
     (["flows", 0, "app"], {"kind": "bulk", "rate_mbps": 1}, r"flows\[0\].app.rate_mbps: unknown field"),
     (["flows", 0, "tunables"], {"bbq_alpha_us": 1000}, r"flows\[0\].tunables: reno has no tunable bbq_alpha_us"),

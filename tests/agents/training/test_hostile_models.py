@@ -25,6 +25,8 @@ from bbrgym.agents.model_files import load_model
 from bbrgym.agents.training.settings import parse_training
 from bbrgym.agents.training.trainer import trainer_of
 from bbrgym.cli.main import main
+from bbrgym.envs.options import Options
+from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError
 
 SHORT: dict[str, Any] = {
@@ -212,7 +214,8 @@ def test_an_exported_file_has_a_checksum_and_is_read_as_before(run: Path, format
 def _onnx_files() -> dict[str, bytes]:
     onnx = pytest.importorskip("onnx")
     helper, numpy_helper = onnx.helper, onnx.numpy_helper
-    weights = numpy_helper.from_array(np.zeros((30, 8), np.float32), "w")
+    (width,) = TuneBatch(1, Options(world="twin", scenario="steady", variant="bbq")).observation_space.shape or ()
+    weights = numpy_helper.from_array(np.zeros((width, 8), np.float32), "w")
     other, negative, huge = (type(weights).FromString(weights.SerializeToString()) for _ in range(3))
     other.ClearField("raw_data")
     other.data_location = type(other).EXTERNAL
@@ -221,7 +224,7 @@ def _onnx_files() -> dict[str, bytes]:
         entry.key, entry.value = key, value
     negative.dims[0], huge.dims[0] = -5, 2**40
 
-    def model(*nodes: Any, kept: Any = weights, inputs: Any = (("x", 1, ["N", 30]),), opset: int = 17) -> bytes:
+    def model(*nodes: Any, kept: Any = weights, inputs: Any = (("x", 1, ["N", width]),), opset: int = 17) -> bytes:
         ports = [[helper.make_tensor_value_info(*one) for one in each] for each in (inputs, [("y", 1, ["N", 8])])]
         graph = helper.make_graph(list(nodes), "g", *ports, [kept])
         imports = [helper.make_opsetid("", opset), helper.make_opsetid("mine", 1)]
@@ -249,7 +252,7 @@ def _onnx_files() -> dict[str, bytes]:
         "NaN": model(node("MatMul", ["x", "w"], ["z"]), node("Div", ["z", "z"], ["y"])),
         "too large an output": model(node("ConstantOfShape", ["s"], ["y"]), kept=shape),
         "text": model(node("Cast", ["x"], ["y"], to=8)),
-        "one batch": model(acts, inputs=[("x", 1, [7, 30])]),
+        "one batch": model(acts, inputs=[("x", 1, [7, width])]),
     }
 
 
