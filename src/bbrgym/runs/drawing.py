@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whether a run folder gets figures/: Matplotlib draws them, which the extra ``figures`` installs."""
+"""Choice of run folders with or without figures/, which Matplotlib draws (extra ``figures``)."""
 
 from __future__ import annotations
 

@@ -106,13 +106,16 @@ def test_a_checkpoint_that_was_cut_is_refused(run: Path, name: str) -> None:
     assert str(path) in refusal(lambda: bbrgym.load_agent(run, name))
 
 
-@pytest.mark.parametrize("name", ["best", "last"])
-@pytest.mark.parametrize("kind", ["empty", "missing", "zero", "fifo", "folder", "link"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *(("best", kind) for kind in ("empty", "missing", "zero", "fifo", "folder", "link")),
+        *(("last", kind) for kind in ("empty", "zero", "fifo", "folder", "link")),  # without it a training begins again
+    ],
+)
 def test_a_finished_training_with_a_broken_checkpoint_is_not_resumed(
     run: Path, name: str, kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if (name, kind) == ("last", "missing"):
-        pytest.skip("it begins again")
     path = checkpoint(run, name)
     path.rename(run.parent / "kept")
     if kind == "empty":
