@@ -34,7 +34,7 @@ _COMMANDS = {
     "adversary": "search for networks where an entrant loses most",
     "export": "write a trained agent's network",
     "report": "make the tables, figures and page of a multirun",
-    "serve": "let an agent of ns3-gym's drive a world",
+    "serve": "let an ns3-gym agent drive a world",
     "list": "show all names to choose from: variants, tunables, scenarios, experiments, worlds, agents",
     "scenario": "print a scenario's resolved JSON",
     "doctor": "tell what a world misses on this machine",
