@@ -39,7 +39,8 @@ def random_scenario(seed: int) -> Mapping:
     packet_s = (mss_bytes + 40) * 8e-6 / rate_mbps
     rounds_s = draw.choice([3, 5, 8]) * max(rtts_ms) / 1e3
     duration_s = round(min(max(draw.log(300, MAX_PACKETS) * packet_s, rounds_s, 0.002), 15.0), 6)
-    if duration_s > 3 * MAX_PACKETS * packet_s:  # slow starts fill no more of it
+    has_few_rounds = duration_s > 3 * MAX_PACKETS * packet_s  # slow starts fill no more of it, so RTTs stay as long
+    if has_few_rounds:
         rtts_ms = [round(max(rtts_ms) * draw.uniform(0.6, 1.0), 3) for _ in rtts_ms]
     link: Mapping = {
         "delay_ms": round(min(rtts_ms) / 2 * draw.random(), 3),
@@ -55,6 +56,9 @@ def random_scenario(seed: int) -> Mapping:
     link["changes"] = _changes(
         draw, duration_s, None if is_trace else rate_mbps, link["loss"]["kind"] == "gilbert_elliott"
     )
+    if has_few_rounds:
+        for change in link["changes"]:
+            change["delay_ms"] = max(change.get("delay_ms", 0.0), link["delay_ms"])
     most_mbps = min(2 * rate_mbps, MAX_PACKETS * mss_bytes * 8e-6 / duration_s)
     flows = [_flow(draw, f"flow-{i}", rtt_ms, most_mbps, duration_s) for i, rtt_ms in enumerate(rtts_ms)]
     if draw.chance(0.15):
