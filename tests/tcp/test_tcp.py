@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""tcp/ by the programs beside this file, with the sanitizers on: each TEST of *_facts.cc, and random lives in *_laws.cc."""
+"""tcp/ under sanitizers: each TEST of the *_facts.cc beside this file, and the random lives of *_laws.cc."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 FACTS = sorted(HERE.glob("*_facts.cc"))
-TESTS = [name for path in FACTS for name in re.findall(r"^TEST\((\w+)\)", path.read_text(encoding="utf-8"), re.MULTILINE)]
+TESTS = [name for path in FACTS for name in re.findall(r"^TEST\((\w+)\)", path.read_text("utf-8"), re.MULTILINE)]
 #: A program of laws, and how much of a random life it runs.
 LAWS = {"buffer_laws": 100, "receiver_laws": 100, "scoreboard_laws": 20_000, "sender_laws": 200}
 
@@ -30,8 +30,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     @functools.cache
     def compiled(name: str) -> Path:
         own = [*FACTS, HERE / "facts.cc"] if name == "facts" else [HERE / f"{name}.cc"]
-        shared = [HERE / "connection.cc", ROOT / "tcp" / "scoreboard.cpp", ROOT / "tcp" / "receiver.cpp"]
-        return compilers.build(folder / name, [*own, *shared], ["tcp", "world", "cc"])
+        path = [HERE / "connection.cc"] if name in ("facts", "sender_laws") else []
+        tcp = [ROOT / "tcp" / "scoreboard.cpp", ROOT / "tcp" / "receiver.cpp"]
+        return compilers.build(folder / name, [*own, *path, *tcp], ["tcp", "world", "cc"])
 
     def run(name: str, *arguments: object) -> None:
         command = [str(compiled(name)), *map(str, arguments)]
