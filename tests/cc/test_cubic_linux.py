@@ -7,6 +7,7 @@ Recorded from net/ipv4/tcp_cubic.c of Linux 6.5 with its defaults, compiled in u
 exact root in the recorded program every window is equal, over 6 million ACKs with losses, timeouts and silences.
 """
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,7 @@ def play(controller: Any, path: dict[str, int], samples: int = 60) -> dict[str, 
     return {"cwnd_pkts": windows, "slow_start_end_pkts": slow_start_end, "losses": losses}
 
 
+@functools.cache
 def played(name: str, variant: str = "cubic") -> dict[str, Any]:
     path = CASES[name]["path"]
     controller = _cc.Controller(

@@ -146,7 +146,7 @@ def test_a_loss_leaves_linuxs_share_of_the_window(cwnd_pkts: int) -> None:
 
 
 @given(cwnd_pkts=st.integers(15, 5_000), w_max_pkts=st.integers(15, 5_000), acked_pkts=st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_bic_never_grows_faster_than_sixteen_packets_a_window_of_acks(
     cwnd_pkts: int, w_max_pkts: int, acked_pkts: int
 ) -> None:
