@@ -145,26 +145,6 @@ def test_a_loss_leaves_linuxs_share_of_the_window(cwnd_pkts: int) -> None:
         assert state["cwnd_pkts"] == state["ssthresh_pkts"] == share
 
 
-@given(cwnd_pkts=st.integers(15, 5_000), w_max_pkts=st.integers(15, 5_000), acked_pkts=st.integers(1, 4))
-@settings(max_examples=20, deadline=None)
-def test_bic_never_grows_faster_than_sixteen_packets_a_window_of_acks(
-    cwnd_pkts: int, w_max_pkts: int, acked_pkts: int
-) -> None:
-    path = reduced("bic", w_max_pkts)
-    path.controller.on_loss_state(OPEN, 1)
-    for _ in range(cwnd_pkts):
-        before = path.state["cwnd_pkts"]
-        delivered = 0
-        while delivered < before:
-            delivered += acked_pkts
-            path.ack(acked_pkts=acked_pkts, advance_us=100)
-        # Linux divides the ACKs of a packet by the packets of an ACK, and counts packets since 5.7.
-        most = max(1, 16 * max(acked_pkts, 2) * 1.2 + 2)
-        assert path.state["cwnd_pkts"] - before <= max(most, before / 14 * 2)
-        if delivered > 200:
-            break
-
-
 @given(rtt_ms=st.integers(2, 300), queued_pkts=st.integers(0, 30))
 @settings(max_examples=60, deadline=None)
 def test_vegas_keeps_two_to_four_packets_in_the_queue(rtt_ms: int, queued_pkts: int) -> None:
@@ -247,21 +227,6 @@ def test_undo_takes_a_spurious_reduction_back(variant: str) -> None:
     path = reduced(variant, 100)
     path.controller.on_undo()
     assert path.state["cwnd_pkts"] == 100
-
-
-def test_bic_before_linux_5_7_counts_acks() -> None:
-    """Above 14 packets the ACKs of a packet are divided by the packets of an ACK, here two: half as fast then."""
-    growth = {}
-    for stack in ("linux-4.11", "linux-6"):
-        path = Ideal("bic", initial_cwnd_pkts=1000, rtt_us=100_000, stack=stack)
-        path.controller.on_loss_state(RECOVERY, 1000)
-        path.controller.on_loss_state(OPEN, 800)
-        start = path.state["cwnd_pkts"]
-        for _ in range(400):
-            path.ack(advance_us=100)
-        growth[stack] = path.state["cwnd_pkts"] - start
-    assert growth["linux-4.11"] == pytest.approx(16, abs=1), "800 packets: a round trip"
-    assert growth["linux-6"] == pytest.approx(32, abs=2)
 
 
 def test_bic_forgets_its_maximum_after_a_timeout() -> None:
