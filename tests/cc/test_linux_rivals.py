@@ -118,7 +118,14 @@ def controller_of(variant: str, initial_cwnd_pkts: int, stack: str = "linux-6") 
     )
 
 
-@pytest.mark.parametrize("name", RECORDED["windows"])
+#: Of the two kernels' BIC, whose code differs in one line, one path shows the older one's.
+OLDER = [name for name in RECORDED["windows"] if name.startswith("bic before 5.7") and not name.endswith("one loss")]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in OLDER else ()) for name in RECORDED["windows"]],
+)
 def test_the_windows_are_linuxs(name: str) -> None:
     algorithm, path_name = name.split(", ")
     variant, stack = ("bic", "linux-4.11") if algorithm == "bic before 5.7" else (algorithm, "linux-6")
