@@ -9,6 +9,7 @@ tolerance, in time; packets that leave one after the other count as one if the s
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import textwrap
 import traceback
@@ -134,9 +135,7 @@ class _Interpreter:
         self._fds: dict[int, str] = {}
         self._variables: dict[str, Any] = {}
         self._read_bytes = 0
-        self._blocked: tuple[str, int | None] | None = None
-        self._reads: tuple[str, int, int, int] | None = None  # the read that waits: call, bytes, result, end
-        self._accepts: tuple[int, int] | None = None  # the accept() that waits: its descriptor, end
+        self._waits: list[tuple[str, int | None, Callable[[], bool]]] = []  # calls: name, end, whether it returns now
 
     def run(self) -> None:
         for name, value in self._script.options:
@@ -211,44 +210,30 @@ class _Interpreter:
         if packet.tcp is not None and packet.ip.get("ecn") == "ect01":
             raise WrongError("[ect01] is for packets that leave")
         self._connection.arrive(packet)
-        self._check_accept()
-        self._check_blocked()
-        self._check_read()
+        for wait in list(self._waits):
+            name, until_ns, returns = wait
+            if returns():
+                self._waits.remove(wait)
+                if until_ns is not None and abs(self._now_ns - until_ns) > self._tolerance_ns:
+                    at_s, expected_s = self._now_ns / NS, until_ns / NS
+                    raise WrongError(f"{name}() returns at {at_s:.6f} s, expected at {expected_s:.6f} s")
 
-    def _check_accept(self) -> None:
-        """Let an accept() return that waited for a connection."""
-        if self._accepts is None or self._connection.state in ("listen", "syn_recv"):
-            return
-        fd, until_ns = self._accepts
-        self._accepts = None
+    def _accepts(self, fd: int) -> bool:
+        """Return whether the connection stands; then it has this descriptor."""
+        if self._connection.state in ("listen", "syn_recv"):
+            return False
         self._fds[fd] = "connection"
-        self._check_return("accept", until_ns)
+        return True
 
-    def _check_read(self) -> None:
-        """Let a read return that waited for data."""
-        available = self._connection.received_end - 1 - self._read_bytes
-        if self._reads is None or (available <= 0 and self._connection.peer_fin is None):
-            return
-        name, size, wanted, until_ns = self._reads
-        self._reads = None
-        count = min(max(available, 0), size)
+    def _reads(self, name: str, size: int, wanted: int) -> bool:
+        """Return whether there is data, or the end of it; then it is read."""
+        if self._is_empty():
+            return False
+        count = min(max(self._connection.received_end - 1 - self._read_bytes, 0), size)
         self._read_bytes += count
         if wanted != count:
             raise WrongError(f"{name}() returns {count}, expected {wanted}")
-        self._check_return(name, until_ns)
-
-    def _check_return(self, name: str, until_ns: int) -> None:
-        if abs(self._now_ns - until_ns) > self._tolerance_ns:
-            raise WrongError(f"{name}() returns at {self._now_ns / NS:.6f} s, expected at {until_ns / NS:.6f} s")
-
-    def _check_blocked(self) -> None:
-        """Check when a write returns that waited for room."""
-        if self._blocked is None or self._connection.waiting > 0:
-            return
-        name, until_ns = self._blocked
-        self._blocked = None
-        if until_ns is not None:
-            self._check_return(name, until_ns)
+        return True
 
     def _expect(self, packet: Packet, at_ns: int, until_ns: int, *, is_any_time: bool) -> None:
         tcp = in_scope(packet)
@@ -358,11 +343,12 @@ class _Interpreter:
         until_ns = None if call.until_s is None else start_ns + round(call.until_s * NS)
         if call.name in ("read", "recv") and until_ns is not None and self._is_empty():
             self._fd(call)
-            self._reads = (call.name, _number(call.arguments[2]), _number(call.result), until_ns)
+            reads = functools.partial(self._reads, call.name, _number(call.arguments[2]), _number(call.result))
+            self._waits.append((call.name, until_ns, reads))
             return
         if call.name == "accept" and until_ns is not None and self._connection.state in ("listen", "syn_recv"):
             self._fd(call)
-            self._accepts = (_number(call.result), until_ns)
+            self._waits.append((call.name, until_ns, functools.partial(self._accepts, _number(call.result))))
             return
         result = handlers[call.name](call)
         if call.name == "connect" and self._connection.state == "syn_sent" and until_ns is not None:
@@ -370,7 +356,7 @@ class _Interpreter:
         if call.name in ("write", "send", "sendto") and self._connection.waiting > 0 and until_ns is None:
             raise WrongError(f"{call.name}() does not return: the send buffer is full")
         if self._connection.waiting > 0:
-            self._blocked = (call.name, until_ns)
+            self._waits.append((call.name, until_ns, lambda: self._connection.waiting == 0))
         wanted = call.result
         if isinstance(wanted, int) and isinstance(result, int) and wanted != result:
             raise WrongError(f"{call.name}() returns {result}, expected {wanted}")
