@@ -99,7 +99,6 @@ class Tcp:
     window: int | None = None
     urgent: int | None = None
     options: tuple[Option, ...] | None = ()  #: None: <...>, any
-    ports: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -328,15 +327,14 @@ class _Parser:
         self._sign(closing)
         return " ".join(words)
 
-    def _ports(self) -> tuple[int, int] | None:
-        if self._next.kind != "integer" or self._ahead(1).text != ">":
-            return None
-        source = self._integer()
-        self._sign(">")
-        return source, self._integer()
+    def _skip_ports(self) -> None:
+        if self._next.kind == "integer" and self._ahead(1).text == ">":
+            self._integer()
+            self._sign(">")
+            self._integer()
 
     def _tcp(self) -> Tcp:
-        ports = self._ports()
+        self._skip_ports()
         flags = self._flags()
         begin = self._integer()
         self._sign(":")
@@ -351,7 +349,7 @@ class _Parser:
         window = self._integer() if self._skips("win") else None
         urgent = self._integer() if self._skips("urg") else None
         options = self._options() if self._skips("<") else ()
-        return Tcp(flags, begin, end, size, ack, window, urgent, options, ports)
+        return Tcp(flags, begin, end, size, ack, window, urgent, options)
 
     def _flags(self) -> str:
         if self._skips("-"):

@@ -12,7 +12,6 @@ main(int argc, char** argv)
     }
     for (const Experiment& test : Tests())
     {
-        std::printf("%s\n", test.name);
         test.run();
     }
     return 0;
