@@ -54,7 +54,7 @@ LONGEST = (
     "ns3-scratch/test_deviations.py",
     "agents/training/test_continuing.py",
     "agents/deploy/test_export_c.py",
-    "tcp/test_sender.py",
+    "tcp/test_tcp.py",
     "docs/test_generated.py",
     "docs/test_commands.py",
     "agents/deploy/test_export_agent.py",
