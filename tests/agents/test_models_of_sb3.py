@@ -50,7 +50,7 @@ def acted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, Any]
     folder = tmp_path_factory.mktemp("models")
     asked_of, taken = {}, {}
     for agent, algorithm in ALGORITHMS.items():
-        run(folder / agent, agent, total_steps=160)
+        run(folder / agent, agent, **BRIEF)
         loaded, arguments = load_agent(folder / agent)
         (width,) = TuneBatch(1, Options(**{**arguments, "world": "twin"})).observation_space.shape
         seen = np.random.default_rng(1).random((5, width), np.float32)
@@ -238,24 +238,17 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("target", OTHERS)
-def test_other_algorithms_train_and_act_by_their_own_policy(target: str, tmp_path: Path) -> None:
+def test_flows_share_a_policy_of_other_algorithms_and_act_by_it(target: str, tmp_path: Path) -> None:
     action = ACTIONS["dqn"] if target.endswith("DQN") else {}
-    folder = run(tmp_path / "run", {"_target_": target, "name": "other", **OTHERS[target]}, action=action, **BRIEF)
+    agent = {"_target_": target, "name": "other", **OTHERS[target]}
+    folder = run(tmp_path / "run", agent, action=action, env={"name": "multi"}, total_steps=96)
     agent, _ = load_agent(folder)
+    assert agent.is_per_flow
     policy: Any = agent
     seen = np.random.default_rng(1).random((4, *policy.policy.observation_space.shape), np.float32)
     taken = agent.make_policy(range(4)).act(seen, np.ones(4, np.bool_))
     np.testing.assert_allclose(taken, policy.policy.predict(seen, deterministic=True)[0], atol=1e-6)
     assert isinstance(policy.network(), Sb3Network) == (target in ("stable_baselines3.TD3", "sb3_contrib.QRDQN"))
-
-
-@pytest.mark.parametrize("target", OTHERS)
-def test_flows_share_a_policy_of_other_algorithms_too(target: str, tmp_path: Path) -> None:
-    action = ACTIONS["dqn"] if target.endswith("DQN") else {}
-    agent = {"_target_": target, "name": "other", **OTHERS[target]}
-    folder = run(tmp_path / "run", agent, action=action, env={"name": "multi"}, total_steps=160)
-    assert load_agent(folder)[0].is_per_flow
-    assert curve(folder)["rollout/episodes"].sum() > 0
 
 
 @pytest.mark.parametrize(

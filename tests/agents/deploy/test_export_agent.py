@@ -26,12 +26,11 @@ pytestmark = [
     pytest.mark.usefixtures("undrawn_file"),
 ]
 
-KINDS = {name: (name, {}) for name in AGENTS if name != "tqc"}  # whose actor is sac's
+KINDS = {name: (name, {}) for name in AGENTS if name not in ("torch_ppo", "tqc")}  # as ppo and sac
 KINDS |= {
     "sampling": ({"name": "ppo", "n_steps": 8, "batch_size": 32, "acts": "sample"}, {}),
     "critic": ("ppo", {"env": {"critic": True}}),
     "levels": ("ppo", {"action": {"levels": 5, "tunables": ["bbr_up_gain", "bbq_alpha_us", "bbq_latch"]}}),
-    "flat": ("ppo", {"action": {"levels": 3, "flat": True, "tunables": ["bbr_up_gain", "bbq_alpha_us"]}}),
 }
 
 

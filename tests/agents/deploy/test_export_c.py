@@ -89,7 +89,7 @@ def test_wild_weights_do_saturate(tmp_path: Path) -> None:
     assert controller["layers"].max() == 2**31 - 1
 
 
-@pytest.mark.parametrize("kind", [*KINDS, *PORTFOLIOS])
+@pytest.mark.parametrize("kind", ["per flow", "levels", "memory of all flows", *PORTFOLIOS])
 @pytest.mark.parametrize("compiler", [c for c in ("gcc", "clang") if shutil.which(c)])
 def test_the_header_is_freestanding(kind: str, compiler: str, tmp_path: Path) -> None:
     write_header(policy_of(kind), tmp_path / "policy.h")

