@@ -36,12 +36,9 @@ _SUFFIX = ".json"
 
 
 class SearchTrainer(Trainer):
-    """Tries settings until the steps are used up.
+    """Tries settings until the steps are used up."""
 
-    Attributes:
-        draws: runs that each setting is tried on, the first of the training split.
-    """
-
+    # runs that each setting is tried on, the first of the training split
     draws: Annotated[Whole, Field(ge=1, le=100_000)] = 128
 
     def train(self, run: TrainingRun) -> None:
@@ -98,13 +95,9 @@ class SearchTrainer(Trainer):
 
 
 class GridTrainer(SearchTrainer):
-    """Tries every point of a grid.
+    """Tries every point of a grid."""
 
-    Attributes:
-        levels: values of each tunable; switches and modes take all of theirs.
-    """
-
-    levels: Annotated[Whole, Field(ge=2, le=1000)] = 5
+    levels: Annotated[Whole, Field(ge=2, le=1000)] = 5  # values of each tunable; switches and modes take all of theirs
 
     def proposer(self, action: TunableScaling, settings: TrainingSettings) -> GridProposer:  # noqa: ARG002 - no seed
         """Return the grid; see `SearchTrainer`."""
@@ -187,17 +180,11 @@ def _intervals(scenario: Scenario, interval_s: float) -> int:
 
 
 class _Checkpoint(Model):
-    """A checkpoint's file.
+    """A checkpoint's file."""
 
-    Attributes:
-        setting: the best setting, in natural units by tunable.
-        scores: of all settings tried, in order; for resuming.
-        about: state of the training; for resuming.
-    """
-
-    setting: dict[str, Float]
-    scores: List[Float] = ()
-    about: dict[str, Any] = Field(default_factory=dict)
+    setting: dict[str, Float]  # the best setting, in natural units by tunable
+    scores: List[Float] = ()  # of all settings tried, in order; for resuming
+    about: dict[str, Any] = Field(default_factory=dict)  # state of the training; for resuming
 
 
 def _read(folder: TrainingFolder, checkpoint: str) -> _Checkpoint:

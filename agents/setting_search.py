@@ -22,15 +22,10 @@ MAX_GRID = 100_000
 
 @dataclass(frozen=True)
 class TrialResult:
-    """A setting and its score.
+    """A setting and its score."""
 
-    Attributes:
-        action: the setting, [tunables], in [-1, 1].
-        score: mean score over the scenarios.
-    """
-
-    action: NormalisedAction
-    score: float
+    action: NormalisedAction  # the setting, [tunables], in [-1, 1]
+    score: float  # mean score over the scenarios
 
 
 class Proposer(Protocol):

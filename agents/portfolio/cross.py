@@ -16,17 +16,11 @@ from bbrgym.worlds import Table
 
 @dataclass(frozen=True, eq=False)
 class CrossPart:
-    """Scores all candidates on some draws.
+    """Scores all candidates on some draws."""
 
-    Attributes:
-        conditions: of the simulations.
-        draws: to run.
-        settings: the candidates, [candidates, tunables].
-    """
-
-    conditions: TrainingConditions
-    draws: tuple[TrainingDraw, ...]
-    settings: NormalisedAction
+    conditions: TrainingConditions  # of the simulations
+    draws: tuple[TrainingDraw, ...]  # to run
+    settings: NormalisedAction  # the candidates, [candidates, tunables]
 
     @property
     def steps(self) -> int:

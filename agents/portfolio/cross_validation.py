@@ -20,23 +20,14 @@ Indices = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
-    """Outcome of the cross-validation.
+    """Outcome of the cross-validation."""
 
-    Attributes:
-        choices: setting chosen for each draw by the selector that was fitted without it, [draws].
-        score: mean score of these choices.
-        fixed_score: mean score of the one setting that is best on the other folds.
-        best_score: mean score of each draw's best setting, of the same runs: an upper bound that nobody reaches.
-        gains: score of the choice minus that of the fixed setting, [draws].
-        importance: loss of mean score where a feature is shuffled among the held-out draws, [features].
-    """
-
-    choices: Indices
-    score: float
-    fixed_score: float
-    best_score: float
-    gains: Table
-    importance: Table
+    choices: Indices  # setting chosen for each draw by the selector that was fitted without it, [draws]
+    score: float  # mean score of these choices
+    fixed_score: float  # mean score of the one setting that is best on the other folds
+    best_score: float  # mean score of each draw's best setting, of the same runs: an upper bound that nobody reaches
+    gains: Table  # score of the choice minus that of the fixed setting, [draws]
+    importance: Table  # loss of mean score where a feature is shuffled among the held-out draws, [features]
 
 
 def cross_validate(examples: Examples, fit: FitSettings, seed: int) -> CrossValidation:

@@ -17,36 +17,23 @@ from bbrgym.worlds import Flags, Table
 
 
 class FitSettings(Model):
-    """Settings of the fit.
+    """Settings of the fit."""
 
-    Attributes:
-        trees: trees, whose predictions are averaged.
-        leaf_draws: least number of draws in a leaf of a tree.
-        split_share: share of the features that each split of a tree chooses from.
-        clip: largest distance of a score from the mean over the library that counts.
-        folds: parts of the draws in the cross-validation.
-    """
-
-    trees: Annotated[Whole, Field(ge=1, le=10_000)] = 80
-    leaf_draws: Annotated[Whole, Field(ge=1, le=1_000_000)] = 2
+    trees: Annotated[Whole, Field(ge=1, le=10_000)] = 80  # trees, whose predictions are averaged
+    leaf_draws: Annotated[Whole, Field(ge=1, le=1_000_000)] = 2  # least number of draws in a leaf of a tree
+    # share of the features that each split of a tree chooses from
     split_share: Annotated[Float, Field(gt=0, le=1)] = 1.0
-    clip: Positive = 2.0
-    folds: Annotated[Whole, Field(ge=2, le=100)] = 5
+    clip: Positive = 2.0  # largest distance of a score from the mean over the library that counts
+    folds: Annotated[Whole, Field(ge=2, le=100)] = 5  # parts of the draws in the cross-validation
 
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Examples to fit on, one of each draw.
+    """Examples to fit on, one of each draw."""
 
-    Attributes:
-        features: of the identifications, [draws, features].
-        scores: of the library's settings, [draws, settings].
-        weights: of the draws, [draws].
-    """
-
-    features: Tensor
-    scores: Table
-    weights: Table
+    features: Tensor  # of the identifications, [draws, features]
+    scores: Table  # of the library's settings, [draws, settings]
+    weights: Table  # of the draws, [draws]
 
     def __len__(self) -> int:
         return len(self.scores)

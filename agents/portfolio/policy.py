@@ -89,17 +89,11 @@ class ReselectingNetwork(nn.Module):
 
 @dataclass(frozen=True)
 class IdentificationRoutine:
-    """Routine of an agent's identification.
+    """Routine of an agent's identification."""
 
-    Attributes:
-        setting: during the identification, [tunables].
-        intervals: control intervals of the identification.
-        width: numbers of an interval's observation.
-    """
-
-    setting: NormalisedAction
-    intervals: int
-    width: int
+    setting: NormalisedAction  # during the identification, [tunables]
+    intervals: int  # control intervals of the identification
+    width: int  # numbers of an interval's observation
 
 
 class PortfolioAgent:

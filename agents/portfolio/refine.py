@@ -21,17 +21,11 @@ _CROSSED = 0.25  # share of the tunables that a child has of its second parent
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Settings, and their scores on the same draws.
+    """Settings, and their scores on the same draws."""
 
-    Attributes:
-        settings: [candidates, tunables].
-        scores: [draws, candidates].
-        weights: of the draws, [draws].
-    """
-
-    settings: NormalisedAction
-    scores: Table
-    weights: Table
+    settings: NormalisedAction  # [candidates, tunables]
+    scores: Table  # [draws, candidates]
+    weights: Table  # of the draws, [draws]
 
     def best(self, size: int) -> Candidates:
         """Return the library of so many of them, see `greedy`."""

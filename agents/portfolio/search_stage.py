@@ -18,21 +18,13 @@ _COLUMN_PREFIX = "at_"  # before the names of tunables in columns
 
 @dataclass(frozen=True)
 class SearchPart:
-    """Searches the best setting of each of some draws.
+    """Searches the best setting of each of some draws."""
 
-    Attributes:
-        conditions: of the simulations.
-        draws: to search on.
-        runs: of each setting on its draw; a setting that is lucky in one run is not chosen.
-        trials: settings that are tried on each draw.
-        seed: of the search.
-    """
-
-    conditions: TrainingConditions
-    draws: tuple[TrainingDraw, ...]
-    runs: int
-    trials: int
-    seed: int
+    conditions: TrainingConditions  # of the simulations
+    draws: tuple[TrainingDraw, ...]  # to search on
+    runs: int  # of each setting on its draw; a setting that is lucky in one run is not chosen
+    trials: int  # settings that are tried on each draw
+    seed: int  # of the search
 
     @property
     def steps(self) -> int:

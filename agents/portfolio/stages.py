@@ -56,34 +56,20 @@ StageShare = Annotated[Float, Field(gt=0, lt=1)]
 
 
 class StageSettings(Model):
-    """Hyperparameters of the stages.
+    """Hyperparameters of the stages."""
 
-    Attributes:
-        library_size: largest number of settings of the library.
-        search_share: share of the steps for stage search.
-        search_trials: settings tried on each of its draws.
-        search_runs: runs of each of these.
-        cross_share: share of the steps for stage cross.
-        refine_share: share of the steps for stage refine.
-        refine_turns: generations of children that it tries.
-        reselect_share: share of the steps for stage reselect, to choose again every ``identification_s``; 0: the first
-            choice is held.
-        identification_s: length of the identification.
-        by_cost: whether draws are sampled by cost, see `bbrgym.agents.training.draws`.
-        fit: settings of the fit.
-    """
-
-    library_size: Annotated[Whole, Field(ge=1, le=1000)] = 8
-    search_share: StageShare = 0.25
-    search_trials: Annotated[Whole, Field(ge=1, le=100_000)] = 40
-    search_runs: Annotated[Whole, Field(ge=1, le=1000)] = 2
-    cross_share: StageShare = 0.2125
-    refine_share: StageShare = 0.2
-    refine_turns: Annotated[Whole, Field(ge=0, le=1000)] = 8
+    library_size: Annotated[Whole, Field(ge=1, le=1000)] = 8  # largest number of settings of the library
+    search_share: StageShare = 0.25  # share of the steps for stage search
+    search_trials: Annotated[Whole, Field(ge=1, le=100_000)] = 40  # settings tried on each of its draws
+    search_runs: Annotated[Whole, Field(ge=1, le=1000)] = 2  # runs of each of these
+    cross_share: StageShare = 0.2125  # share of the steps for stage cross
+    refine_share: StageShare = 0.2  # share of the steps for stage refine
+    refine_turns: Annotated[Whole, Field(ge=0, le=1000)] = 8  # generations of children that it tries
+    # share of the steps for stage reselect, to choose again every ``identification_s``; 0: the first choice is held
     reselect_share: Annotated[Float, Field(ge=0, lt=1)] = 0.0
-    identification_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0
-    by_cost: bool = True
-    fit: FitSettings = Field(default_factory=FitSettings)
+    identification_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0  # length of the identification
+    by_cost: bool = True  # whether draws are sampled by cost, see `bbrgym.agents.training.draws`
+    fit: FitSettings = Field(default_factory=FitSettings)  # settings of the fit
 
 
 class Stages:

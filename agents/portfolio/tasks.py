@@ -15,17 +15,11 @@ from bbrgym.worlds import WorldSettings
 
 @dataclass(frozen=True)
 class TrainingConditions:
-    """Conditions of a training's simulations.
+    """Conditions of a training's simulations."""
 
-    Attributes:
-        options: of the agent's environment.
-        world_settings: settings of the world.
-        delta: weight of the RTT in the score.
-    """
-
-    options: Options
-    world_settings: WorldSettings
-    delta: float
+    options: Options  # of the agent's environment
+    world_settings: WorldSettings  # settings of the world
+    delta: float  # weight of the RTT in the score
 
     def intervals(self, scenario: Scenario) -> int:
         """Return the number of control intervals of a run."""

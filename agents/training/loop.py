@@ -66,35 +66,22 @@ class TrainingProgress:
 
 @dataclass(frozen=True)
 class SegmentSeeds:
-    """Seeds of all random numbers of a segment.
+    """Seeds of all random numbers of a segment."""
 
-    Attributes:
-        torch: seed of networks, exploration and minibatches.
-        envs: seed of the first environment's episode; the others' follow it.
-    """
-
-    torch: int
-    envs: int
+    torch: int  # seed of networks, exploration and minibatches
+    envs: int  # seed of the first environment's episode; the others' follow it
 
 
 @dataclass
 class TrainingState:
-    """State of a training that each checkpoint holds.
+    """State of a training that each checkpoint holds."""
 
-    Attributes:
-        step: steps taken.
-        best_step, best_score: of the best checkpoint; -1 and -inf before the first.
-        score: at the last validation.
-        wall_s: seconds that the training has taken, interruptions apart.
-        validation_s: seconds of these that validations took.
-    """
-
-    step: int = 0
-    best_step: int = -1
+    step: int = 0  # steps taken
+    best_step: int = -1  # of the best checkpoint; -1 before the first
     best_score: float = -math.inf
-    score: float = math.nan
-    wall_s: float = 0.0
-    validation_s: float = 0.0
+    score: float = math.nan  # at the last validation
+    wall_s: float = 0.0  # seconds that the training has taken, interruptions apart
+    validation_s: float = 0.0  # seconds of these that validations took
 
 
 def state_of(fields: Mapping[str, Any]) -> TrainingState:

@@ -54,30 +54,20 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 class ValidationSettings(Model):
-    """Settings of the validation at each checkpoint.
+    """Settings of the validation at each checkpoint."""
 
-    Attributes:
-        draws: number of runs: the first draws of the distribution's validation split; for a plain scenario runs of it
-            with the seeds of that split.
-        world: name of the world.
-        score_delta: weight of the RTT in the score.
-    """
-
+    # number of runs: the first draws of the distribution's validation split; for a plain scenario runs of it with the
+    # seeds of that split
     draws: Annotated[Whole, Field(ge=1, le=1_000_000)] = 64
-    world: str = FAST_WORLD
-    score_delta: Annotated[Float, Field(ge=0, le=100)] = 0.5
+    world: str = FAST_WORLD  # name of the world
+    score_delta: Annotated[Float, Field(ge=0, le=100)] = 0.5  # weight of the RTT in the score
 
 
 class Continued(Model):
-    """Training that another one continues.
+    """Training that another one continues."""
 
-    Attributes:
-        folder: its run folder.
-        step: its last step.
-    """
-
-    folder: str
-    step: Annotated[Whole, Field(ge=0)]
+    folder: str  # its run folder
+    step: Annotated[Whole, Field(ge=0)]  # its last step
 
 
 class TrainingSettings(Model):

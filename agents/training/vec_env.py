@@ -91,20 +91,13 @@ class LocalRollouts(Rollouts):
 
 
 class RayRollouts(Rollouts):
-    """Runs the environments in actors of a Ray cluster, with the same results to the last bit; needs the extra `ray`.
+    """Runs the environments in actors of a Ray cluster, with bit-identical results; needs the extra `ray`."""
 
-    Attributes:
-        address: ``auto`` or ``HOST:PORT`` of a cluster. Default: start one on this machine.
-        actors: number of actors, among which the environments are divided.
-        cpus_per_actor: CPUs of an actor, and its threads.
-        start_timeout_s: seconds until all actors must have started.
-        timeout_s: seconds until a step of all environments must have ended.
-    """
-
-    address: str | None = None
-    actors: Annotated[Whole, Field(ge=1, le=10_000)] = 2
-    cpus_per_actor: Annotated[Whole, Field(ge=1, le=256)] = 1
-    start_timeout_s: Annotated[Float, Field(gt=0, le=86_400)] = 120.0
+    address: str | None = None  # ``auto`` or ``HOST:PORT`` of a cluster. Default: start one on this machine
+    actors: Annotated[Whole, Field(ge=1, le=10_000)] = 2  # number of actors, among which the environments are divided
+    cpus_per_actor: Annotated[Whole, Field(ge=1, le=256)] = 1  # CPUs of an actor, and its threads
+    start_timeout_s: Annotated[Float, Field(gt=0, le=86_400)] = 120.0  # seconds until all actors must have started
+    # seconds until a step of all environments must have ended
     timeout_s: Annotated[Float, Field(gt=0, le=86_400)] = 300.0
 
     def check(self, num_envs: int, *, is_per_flow: bool) -> None:
