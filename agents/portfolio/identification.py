@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bbrgym.agents.network_agents import alone
-from bbrgym.agents.portfolio.examples import Examples
+from bbrgym.agents.portfolio.fit import Examples
 from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.training.draws import TrainingDraw
 from bbrgym.envs.features import Observation

@@ -25,19 +25,14 @@ from torch import nn
 from bbrgym.agents.networks import torch_threads
 from bbrgym.agents.oracle import presets
 from bbrgym.agents.portfolio.assembly import Assembly, Found
-from bbrgym.agents.portfolio.cross import CrossPart, scores_of
-from bbrgym.agents.portfolio.cross_validation import confusion, cross_validate
-from bbrgym.agents.portfolio.examples import Examples, FitSettings
-from bbrgym.agents.portfolio.fit import check_fit, fitted, held_out_choices
-from bbrgym.agents.portfolio.greedy_library import coverage
+from bbrgym.agents.portfolio.fit import Examples, FitSettings, check_fit, confusion, cross_validate, fitted
 from bbrgym.agents.portfolio.identification import IdentificationPart, examples_of
 from bbrgym.agents.portfolio.identification_features import settings_held
+from bbrgym.agents.portfolio.library import Candidates, children, coverage
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.parts import Parts, parts_of
-from bbrgym.agents.portfolio.refine import Candidates, children
-from bbrgym.agents.portfolio.search_stage import SearchPart, settings_of
 from bbrgym.agents.portfolio.stage_plan import StagePlan, affordable
-from bbrgym.agents.portfolio.tasks import TrainingConditions
+from bbrgym.agents.portfolio.tasks import CrossPart, SearchPart, TrainingConditions, scores_of, settings_of
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.training.checkpoints import has_state, restore_state, save_state
 from bbrgym.agents.training.draws import TrainingDraw, training_draws
@@ -264,7 +259,7 @@ class Stages:
         seed = run.settings.stream("fit", 1)
         examples = self._watched(table, assembly.reselect_features)
         with torch_threads(run.settings.torch_threads):
-            choices = held_out_choices(examples, fit, seed)
+            choices = cross_validate(examples, fit, seed).choices
             selector = fitted(examples, fit, seed)
         every = np.arange(len(examples))
         held = settings_held(examples.features, library)

@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from bbrgym.agents.portfolio.cross_validation import confusion, cross_validate
-from bbrgym.agents.portfolio.examples import Examples, FitSettings
-from bbrgym.agents.portfolio.fit import fitted
+from bbrgym.agents.portfolio.fit import Examples, FitSettings, confusion, cross_validate, fitted
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
 
 ensemble = pytest.importorskip("sklearn.ensemble", reason="NO SCIKIT-LEARN: agent=portfolio; pip install '.[trees]'")
