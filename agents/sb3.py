@@ -137,7 +137,6 @@ class Sb3Trainer(Trainer):
     # ---- training and loading ----------------------------------------------------------------------------------
 
     def train(self, run: TrainingRun) -> None:
-        """Train; see `Trainer`."""
         settings = run.settings
         options = settings.options(settings.world_name)
         with torch_threads(settings.torch_threads), run.rollouts.vec_env(options, settings.envs_side_by_side) as env:
@@ -152,7 +151,6 @@ class Sb3Trainer(Trainer):
                 )
 
     def load(self, folder: TrainingFolder, settings: TrainingSettings, checkpoint: str) -> Sb3Agent:
-        """Return the agent of a checkpoint; see `Trainer`."""
         batch = batch_of(1, settings.options(settings.world_name))
         keywords = self._keywords()
         if (self.model_extra or {}).get("use_sde"):
@@ -320,7 +318,6 @@ class OnPolicyTrainer(Sb3Trainer):
     max_grad_norm: Positive | None = None
 
     def flow_buffer(self, env: FlowVecEnv) -> dict[str, Any]:
-        """Return the rollout buffer of flows; see `Sb3Trainer`."""
         return {"rollout_buffer_class": FlowRolloutBuffer, "rollout_buffer_kwargs": {"env": env}}
 
     def make_model(self, env: VecEnv) -> BaseAlgorithm:
@@ -345,7 +342,6 @@ class OnPolicyTrainer(Sb3Trainer):
         settings.refuse_less_than_a_rollout(model.n_steps)
 
     def agent(self, settings: TrainingSettings, policy: BasePolicy) -> Sb3Agent:
-        """Return a policy as an agent; see `Sb3Trainer`."""
         acts = self.acts or ("mean" if settings.action.get("hold_intervals", 1) > 1 else "sample")
         is_sampling = acts == "sample" and isinstance(policy.action_space, spaces.Box)
         return Sb3Agent(settings.label, policy, is_sampling=is_sampling, is_per_flow=settings.is_per_flow)
@@ -371,7 +367,6 @@ class OffPolicyTrainer(Sb3Trainer):
     tau: Share | None = None
 
     def flow_buffer(self, env: FlowVecEnv) -> dict[str, Any]:
-        """Return the replay buffer of flows; see `Sb3Trainer`."""
         return {"replay_buffer_class": FlowReplayBuffer, "replay_buffer_kwargs": {"env": env}}
 
 

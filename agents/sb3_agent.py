@@ -43,7 +43,6 @@ class Sb3Agent:
         self._network = self.network()
 
     def make_policy(self, seeds: Sequence[int]) -> Policy:
-        """Return a new policy; see `Agent`."""
         return policy_of(self._network, seeds)
 
     def network(self) -> Network | SamplingNetwork | RecurrentNetwork:

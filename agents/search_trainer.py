@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -19,13 +20,13 @@ import numpy as np
 from pydantic import Field, ValidationError
 
 from bbrgym.agents.base import Constant
-from bbrgym.agents.setting_search import GridProposer, Proposer, TpeProposer, TrialResult, search
+from bbrgym.agents.setting_search import GridProposer, Proposer, TpeProposer
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.training.trainer import Trainer
 from bbrgym.agents.trials import Trials
-from bbrgym.envs.scaling import TunableScaling
+from bbrgym.envs.scaling import NormalisedAction, TunableScaling
 from bbrgym.errors import ConfigError
 from bbrgym.scenario.distribution import split_seeds
 from bbrgym.scenario.model import Scenario
@@ -42,7 +43,6 @@ class SearchTrainer(Trainer):
     draws: Annotated[Whole, Field(ge=1, le=100_000)] = 128
 
     def train(self, run: TrainingRun) -> None:
-        """Search; see `Trainer`."""
         run.settings.refuse_all_but_whole_settings()
         source = run.settings.source
         seeds = split_seeds("train", self.draws)
@@ -63,18 +63,18 @@ class SearchTrainer(Trainer):
             threads=run.settings.threads,
             delta=run.settings.validation.score_delta,
         ) as trials:
-            log = _TrialLog(run, trials.action, steps)
-            search(
-                trials,
-                self.proposer(trials.action, run.settings),
-                run.settings.total_steps // steps,
-                known=log.known(),
-                on_tried=log.add,
-            )
-            log.end()
+            proposer, log = self.proposer(trials.action, run.settings), _TrialLog(run, trials.action, steps)
+            known = log.known()
+            for number in range(run.settings.total_steps // steps):
+                action = proposer.ask()
+                if action is None:
+                    break
+                score = known[number] if number < len(known) else float(trials.scores(action).mean())
+                proposer.tell(score)
+                log.add(action, score)
+            log.checkpoint()
 
     def load(self, folder: TrainingFolder, settings: TrainingSettings, checkpoint: str) -> Constant:
-        """Return the setting of a checkpoint as an agent; see `Trainer`."""
         setting = _read(folder, checkpoint).setting
         action = TunableScaling(settings.variant, settings.action.get("tunables"))
         if set(setting) != set(action.names):
@@ -100,7 +100,6 @@ class GridTrainer(SearchTrainer):
     levels: Annotated[Whole, Field(ge=2, le=1000)] = 5  # values of each tunable; switches and modes take all of theirs
 
     def proposer(self, action: TunableScaling, settings: TrainingSettings) -> GridProposer:  # noqa: ARG002 - no seed
-        """Return the grid; see `SearchTrainer`."""
         return GridProposer(action, self.levels)
 
 
@@ -108,7 +107,6 @@ class OptunaTrainer(SearchTrainer):
     """Tries what Optuna's multivariate TPE proposes; needs the extra `train`."""
 
     def proposer(self, action: TunableScaling, settings: TrainingSettings) -> TpeProposer:
-        """Return the sampler, seeded from the training's seed; see `SearchTrainer`."""
         return TpeProposer(action, settings.stream("search", 0))
 
 
@@ -125,8 +123,8 @@ class _TrialLog:
         self._run = run
         self._action = action
         self._steps = steps
-        self._tried: list[TrialResult] = []
-        self._best: TrialResult | None = None
+        self._scores: list[float] = []
+        self._best: NormalisedAction = action.default
 
     def known(self) -> list[float]:
         """Return the scores of settings tried before an interruption."""
@@ -137,36 +135,29 @@ class _TrialLog:
         self._run.next_segment(self._run.state.step)
         return list(kept.scores)
 
-    def add(self, tried: TrialResult) -> None:
-        """Add a result, new or known."""
-        self._tried.append(tried)
-        if self._best is None or tried.score > self._best.score:
-            self._best = tried
+    def add(self, action: NormalisedAction, score: float) -> None:
+        """Add a setting and its score, new or known."""
+        if score > max(self._scores, default=-math.inf):
+            self._best = action
+        self._scores.append(score)
         if self._step <= self._run.state.step:
             return  # known
-        rewards = np.full(self._steps, tried.score)
-        self._run.stepped(self._step, tried.action, rewards, np.zeros(0))
-        self._run.record(self._step, {"search/score": tried.score, "search/best": self._best.score})
+        self._run.stepped(self._step, action, np.full(self._steps, score), np.zeros(0))
+        self._run.record(self._step, {"search/score": score, "search/best": max(self._scores)})
         if self._run.segment_is_over(self._step):
-            self._checkpoint()
+            self.checkpoint()
             self._run.next_segment(self._step)
-
-    def end(self) -> None:
-        """Write the last checkpoint."""
-        self._checkpoint()
 
     @property
     def _step(self) -> int:
-        return len(self._tried) * self._steps
+        return len(self._scores) * self._steps
 
-    def _checkpoint(self) -> None:
-        if self._best is None:
-            return
-        setting = self._action.to_values(self._best.action)
-        scores = [one.score for one in self._tried]
+    def checkpoint(self) -> None:
+        """Write a checkpoint."""
+        setting = self._action.to_values(self._best)
 
         def save(name: str, about: Mapping[str, Any]) -> None:
-            resumable = {} if name == "best" else {"scores": scores, "about": dict(about)}
+            resumable = {} if name == "best" else {"scores": self._scores, "about": dict(about)}
             content = {"setting": setting, **resumable}
             text = json.dumps({**content, "sha256": _digest_of(content)}, indent=1) + "\n"
             self._run.folder.write_checkpoint(name + _SUFFIX, lambda path: path.write_text(text, encoding="utf-8"))

@@ -1,31 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Searches for the best single setting on a set of scenarios: a grid, or Optuna's tree of Parzen estimators.
+"""Proposers of settings to try: a grid, or Optuna's tree of Parzen estimators.
 
-Every search begins with the variant's preset, so its result is never worse than that on the same scenarios.
+Both begin with the variant's preset, so the best setting is never worse than that on the same scenarios.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
 
-from bbrgym.agents.trials import Trials
 from bbrgym.envs.scaling import NormalisedAction, TunableScaling
 from bbrgym.errors import ConfigError, MissingExtraError
 
 MAX_GRID = 100_000
-
-
-@dataclass(frozen=True)
-class TrialResult:
-    """A setting and its score."""
-
-    action: NormalisedAction  # the setting, [tunables], in [-1, 1]
-    score: float  # mean score over the scenarios
 
 
 class Proposer(Protocol):
@@ -36,42 +26,6 @@ class Proposer(Protocol):
 
     def tell(self, score: float) -> None:
         """Report the score of the last setting."""
-
-
-def search(
-    trials: Trials,
-    proposer: Proposer,
-    budget: int,
-    *,
-    known: Sequence[float] = (),
-    on_tried: Callable[[TrialResult], None] | None = None,
-) -> list[TrialResult]:
-    """Try settings one after the other.
-
-    Args:
-        trials: scenarios to try them on.
-        proposer: proposes the settings.
-        budget: largest number of settings.
-        known: scores of the first settings, from an interrupted search; these are not run again.
-        on_tried: called after each setting.
-
-    Returns:
-        All results, in order.
-
-    Raises:
-        WorldError: a simulation failed.
-    """
-    tried: list[TrialResult] = []
-    while len(tried) < budget:
-        action = proposer.ask()
-        if action is None:
-            break
-        score = known[len(tried)] if len(tried) < len(known) else float(trials.scores(action).mean())
-        proposer.tell(score)
-        tried.append(TrialResult(action, score))
-        if on_tried is not None:
-            on_tried(tried[-1])
-    return tried
 
 
 class GridProposer:
@@ -85,12 +39,10 @@ class GridProposer:
         size: number of settings.
 
     Raises:
-        ConfigError: levels is below 2, or there are more than `MAX_GRID` combinations.
+        ConfigError: there are more than `MAX_GRID` combinations.
     """
 
     def __init__(self, action: TunableScaling, levels: int) -> None:
-        if levels < 2:
-            raise ConfigError(f"agent.levels: is {levels}, expected a whole number >= 2")
         even = np.linspace(-1.0, 1.0, levels, dtype=np.float32)
         axes = [np.unique(_settled(action, index, even)) for index in range(len(action.names))]
         combinations = int(np.prod([float(len(axis)) for axis in axes]))

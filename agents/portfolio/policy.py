@@ -126,7 +126,6 @@ class PortfolioAgent:
         return self.networks[0] if len(self.networks) == 1 else ReselectingNetwork(*self.networks).eval()
 
     def make_policy(self, seeds: Sequence[int]) -> PortfolioPolicy:
-        """Return a new policy; see `Agent`."""
         choosers = [partial(self.choose, turn=turn) for turn in range(len(self.networks))]
         return PortfolioPolicy([_Episode(self.routine, choosers) for _ in seeds])
 
@@ -153,7 +152,6 @@ class PortfolioPolicy:
         self._episodes = episodes
 
     def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:
-        """Return the actions; see `Policy`."""
         rows = zip(self._episodes, observations, episode_starts, strict=True)
         return np.stack([episode.act(observation, bool(is_first)) for episode, observation, is_first in rows])
 

@@ -68,7 +68,6 @@ class LocalRollouts(Rollouts):
 
     @contextmanager
     def vec_env(self, options: Options, num_envs: int) -> Iterator[VecEnv]:
-        """Return a context in which the environments are open; see `Rollouts`."""
         from bbrgym.envs.flow_vec_env import FlowVecEnv
         from bbrgym.envs.tune_vec_env import TuneVecEnv
 
@@ -85,7 +84,6 @@ class LocalRollouts(Rollouts):
     def results(
         self, tasks: Sequence[Callable[[int | None], Result]], threads: int | None
     ) -> Iterator[tuple[int, Result]]:
-        """Run the tasks one after the other; see `Rollouts`."""
         for number, task in enumerate(tasks):
             yield number, task(threads)
 
@@ -109,7 +107,6 @@ class RayRollouts(Rollouts):
 
     @contextmanager
     def vec_env(self, options: Options, num_envs: int) -> Iterator[VecEnv]:
-        """Return a context in which the environments are open; see `Rollouts`."""
         from bbrgym.envs.ray_vec_env import RayVecEnv
 
         with ray_session(self.address, "rollouts=ray", self.actors * self.cpus_per_actor) as ray:
@@ -132,7 +129,6 @@ class RayRollouts(Rollouts):
         tasks: Sequence[Callable[[int | None], Result]],
         threads: int | None,  # noqa: ARG002 - a task has the threads of its CPUs
     ) -> Iterator[tuple[int, Result]]:
-        """Run the tasks in the cluster, at most ``actors`` at once; see `Rollouts`."""
         if not tasks:
             return
         with ray_session(self.address, "rollouts=ray", self.actors * self.cpus_per_actor) as ray:
