@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 from repository import ROOT
-from tiny import ACTIONS, AGENTS, SHORT, asked, curve, interrupt, run, weights
+from tiny import ACTIONS, AGENTS, SHORT, asked, curve, run, weights
 
 import bbrgym
 from bbrgym.agents.loading import load_agent
@@ -88,17 +88,6 @@ def test_the_zip_of_a_policy_for_all_flows_needs_no_environments(tmp_path: Path)
     taken = agent.make_policy(range(3)).act(seen, np.ones(3, np.bool_))
     np.testing.assert_allclose(model.predict(seen, deterministic=True)[0], taken, atol=1e-6)
     assert model.rollout_buffer_class is RolloutBuffer
-
-
-def test_an_interrupted_training_leaves_the_same_model(tmp_path: Path) -> None:
-    from stable_baselines3 import PPO
-
-    whole = run(tmp_path / "whole")
-    broken = interrupt(tmp_path / "broken", 130, asked())
-    assert (broken / "model.zip").exists()
-    resume_training(broken)
-    one, other = (PPO.load(folder / "model.zip").get_parameters()["policy"] for folder in (whole, broken))
-    assert all(np.array_equal(one[name], other[name]) for name in one)
 
 
 @pytest.mark.parametrize("critic", [False, True])

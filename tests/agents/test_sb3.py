@@ -5,20 +5,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 import yaml
 from stable_baselines3.common.callbacks import BaseCallback
-from tiny import AGENTS, FLAT, asked, curve, run, weights
+from tiny import AGENTS, FLAT, SCENARIO, asked, curve, run, weights
 
 import bbrgym
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.networks import SamplingNetwork
 from bbrgym.agents.training.train_agent import train
-from bbrgym.agents.training.validation import Validation
 from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch
-from bbrgym.scenario.distribution import split_seeds
+from bbrgym.evaluate.agent_entrants import Learned
 
 pytestmark = pytest.mark.usefixtures("undrawn_file")
 
@@ -35,14 +35,15 @@ def first_action(folder: Path) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_what_is_loaded_scores_what_was_validated(agent: str, tmp_path: Path) -> None:
-    run(tmp_path / "run", agent, total_steps=160)
-    loaded, arguments = load_agent(tmp_path / "run", "last")
-    distribution = bbrgym.load_distribution(asked()["scenario"])
-    validation = Validation(Options(**{**arguments, "world": "twin"}), distribution, split_seeds("validation", 3))
-    assert validation.scores(loaded).mean() == curve(tmp_path / "run")["validation/score"][-1]
+def test_what_is_loaded_scores_in_an_evaluation_what_was_validated(agent: str, tmp_path: Path) -> None:
+    folder = run(tmp_path / "run", agent, total_steps=160)
+    loaded, arguments = load_agent(folder, "last")
     assert loaded.name == agent
-    validation.close()
+    entrant = Learned(agent, "bbq", f"{agent} bbq", arguments, loaded, "")
+    rows = bbrgym.evaluate(SCENARIO, [], agent=entrant, world="twin", draws=3, split="validation")
+    validated = pl.read_parquet(folder / "validation.parquet")
+    expected = validated.filter(pl.col("step") == validated["step"].max())["score"].to_list()
+    assert rows.unique("seed", maintain_order=True)["score"].to_list() == expected
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -50,13 +50,6 @@ def test_advantages_are_sums_of_discounted_surprises_up_to_a_run_s_end(
         assert found[t].item() == pytest.approx(expected, abs=1e-9)
 
 
-def test_with_lambda_1_values_cancel_and_with_0_one_step_is_looked_ahead() -> None:
-    rewards, values, goes_on = random(6, 2), random(7, 2, seed=1), torch.ones(6, 2)
-    whole = advantages(rewards, values, goes_on, 1.0, 1.0)
-    torch.testing.assert_close(whole, rewards.flip(0).cumsum(0).flip(0) + values[-1] - values[:-1])
-    torch.testing.assert_close(advantages(rewards, values, goes_on, 0.9, 0.0), rewards + 0.9 * values[1:] - values[:-1])
-
-
 def test_probabilities_are_those_of_a_normal_distribution() -> None:
     model, seen, actions = model_of(), random(7, 5).float(), random(7, 3, seed=1).float()
     normal = torch.distributions.Normal(model.mean(seen), model.log_std.exp())

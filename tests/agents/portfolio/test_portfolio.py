@@ -16,24 +16,20 @@ from small_portfolio import files, small
 from tiny import SCENARIO, interrupt, kill, run
 
 import bbrgym
-from bbrgym.agents.base import Constant
 from bbrgym.agents.deploy.export_agent import export
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.assembly import DRAINING, Assembly
 from bbrgym.agents.portfolio.identification import histories
 from bbrgym.agents.portfolio.identification_features import settings_held
 from bbrgym.agents.portfolio.policy import PortfolioAgent
-from bbrgym.agents.rollout import make_rollout, options_for
 from bbrgym.agents.training import loop
 from bbrgym.agents.training.settings import parse_training
 from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.envs.library import load_library
 from bbrgym.envs.observation import FEATURE_LISTS
-from bbrgym.envs.scaling import TunableScaling
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.errors import MissingExtraError
 from bbrgym.evaluate.evaluation import run_evaluation
-from bbrgym.scenario.files import load_scenario, read_scenario
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
@@ -191,17 +187,6 @@ def test_its_library_is_a_file_for_actions(whole: Path) -> None:
     env.close()
 
 
-def test_the_exported_network_chooses_as_the_agent_does(whole: Path, tmp_path: Path) -> None:
-    agent, _ = load_agent(whole)
-    assert isinstance(agent, PortfolioAgent)
-    exported = torch.jit.load(export(whole, "torchscript", output=tmp_path / "agent.pt"))
-    history = np.random.default_rng(3).random((20, 2, agent.routine.width), np.float32)
-    chosen = exported(torch.from_numpy(history.reshape(20, -1))).numpy()
-    assert len(np.unique(chosen, axis=0)) > 1
-    for row, setting in zip(history, chosen, strict=True):
-        assert (agent.choose(list(row)) == setting).all()
-
-
 def test_without_scikit_learn_no_stage_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked_for = small()
     monkeypatch.setitem(sys.modules, "sklearn", None)
@@ -257,31 +242,21 @@ def test_a_second_choice_ends_in_the_same_bytes_when_interrupted(reselecting: Pa
     assert files(folder) == again
 
 
-def test_two_choices_are_exported_as_one_network(reselecting: Path, tmp_path: Path) -> None:
-    agent, _ = load_agent(reselecting)
+@pytest.mark.parametrize("fixture", ["whole", "reselecting"])
+def test_the_exported_network_chooses_as_the_agent_does(
+    fixture: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    folder = request.getfixturevalue(fixture)
+    agent, _ = load_agent(folder)
     assert isinstance(agent, PortfolioAgent)
-    exported = torch.jit.load(export(reselecting, "torchscript", output=tmp_path / "agent.pt"))
-    history = np.random.default_rng(3).random((6, 1, agent.routine.width), np.float32)
-    turns = np.arange(6) % 2
-    chosen = exported(torch.from_numpy(history[:, 0]), torch.from_numpy(turns[:, None].astype(np.float32))).numpy()
+    exported = torch.jit.load(export(folder, "torchscript", output=tmp_path / "agent.pt"))
+    history = np.random.default_rng(3).random((20, agent.routine.intervals, agent.routine.width), np.float32)
+    turns = np.arange(20) % len(agent.networks)
+    inputs = [history.reshape(20, -1), turns[:, None].astype(np.float32)][: len(agent.networks)]
+    chosen = exported(*map(torch.from_numpy, inputs)).numpy()
+    assert len(np.unique(chosen, axis=0)) > 1
     for row, turn, setting in zip(history, turns.tolist(), chosen, strict=True):
         assert (agent.choose(list(row), turn=turn) == setting).all()
-
-
-def test_a_fixed_setting_is_the_same_for_each_flow_and_for_all() -> None:
-    flows = [{"name": "early", "rtt_ms": 10, "role": "tuned"}]
-    flows += [{"name": "late", "rtt_ms": 50, "role": "tuned", "start_s": 1.2}]
-    scenario = load_scenario({**read_scenario("rtt_fairness"), "duration_s": 4.0, "flows": flows})
-    action = np.full(TunableScaling("bbq").space.shape, 0.25, np.float32)
-    scores = []
-    for is_per_flow in (False, True):
-        agent = Constant("constant", action, is_per_flow=is_per_flow)
-        options = options_for(agent, variant="bbq", scenario=[scenario], world="twin", view="each")
-        rollout = make_rollout(options, [1])
-        scores.append(rollout.scores(agent.make_policy).tolist())
-        rollout.close()
-    assert scores[0] == scores[1]
-    assert np.isfinite(scores).all()
 
 
 # ---- evaluation ----------------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from bbrgym.agents.loading import load_agent
 from bbrgym.agents.rollout import flow_seed, options_for
 from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.agents.training.validation import Validation
-from bbrgym.cli.main import main
 from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.multi import parallel_env
 from bbrgym.envs.scaling import TunableScaling
@@ -228,14 +227,3 @@ def test_an_exported_policy_is_a_function_of_one_flow_s_observation(trained: Pat
         np.testing.assert_allclose(actions, expected, atol=1e-5)
         assert env.action_space(name).contains(expected[0])
     env.close()
-
-
-def test_the_command_trains_it(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
-    monkeypatch.chdir(tmp_path)
-    options = ["scenario=rtt_fairness", "scenario.duration_s=2", "scenario.warmup_s=0", "scenario.flows.0.stop_s=1.5"]
-    options += ["variant=bbq", "num_envs=2", "validation.draws=2", "threads=1", "total_steps=16"]
-    options += ["agent.n_steps=4", "agent.batch_size=8", "agent.n_epochs=1", "env=multi", "env.reward_scope=own"]
-    assert main(["train", *options]) == 0
-    assert "ppo-multi bbq on rtt_fairness, 16 steps: validation score" in capsys.readouterr().out
-    (folder,) = (tmp_path / "runs").iterdir()
-    assert folder.name.startswith("ppo-multi-bbq-rtt_fairness-")
