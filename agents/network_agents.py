@@ -18,23 +18,25 @@ from bbrgym.worlds import Flags
 
 
 class NetworkAgent:
-    """Agent that acts by a network, for all tuned flows of an episode.
+    """Agent that acts by a network.
 
     Args:
         name: name in records.
         network: from observations to actions.
+        is_per_flow: see `Agent`.
     """
 
-    is_per_flow = False
-
-    def __init__(self, name: str, network: Network) -> None:
+    def __init__(
+        self, name: str, network: Network | SamplingNetwork | RecurrentNetwork, *, is_per_flow: bool = False
+    ) -> None:
         self.name = name
+        self.is_per_flow = is_per_flow
         self._network = network
 
     def make_policy(self, seeds: Sequence[int]) -> Policy:
         return policy_of(self._network, seeds)
 
-    def network(self) -> Network:
+    def network(self) -> Network | SamplingNetwork | RecurrentNetwork:
         """Return the network that acts and is exported."""
         return self._network
 

@@ -173,17 +173,7 @@ def _train(
     on_end: OnEnd | None,
     callback: Any,
 ) -> dict[str, Any]:
-    """Train.
-
-    Args:
-        output_dir: run folder.
-        config: options.
-        resume: whether the folder may hold the training already.
-        trusted: options that may run code and are the user's own, not just found.
-        on_progress: see `train`.
-        on_end: see `train`.
-        callback: see `train`.
-    """
+    """Train as `config` says; `trusted` are options that may run code and are the user's own, not just found."""
     settings = parse_training(config)
     if "world" not in trusted:
         refuse_found_programs(settings.world)

@@ -13,12 +13,12 @@ import numpy as np
 import polars as pl
 import pytest
 from repository import ROOT
-from tiny import ACTIONS, AGENTS, SHORT, asked, curve, run, weights
+from tiny import ACTIONS, AGENTS, SHORT, curve, run, weights
 
 import bbrgym
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.networks import Sb3Network
-from bbrgym.agents.training.train_agent import resume_training, train
+from bbrgym.agents.training.train_agent import resume_training
 from bbrgym.cli.main import main
 from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch
@@ -160,27 +160,6 @@ def test_features_of_one_s_own_are_made_where_the_agent_acts(tmp_path: Path, mon
         load_agent(folder)
 
 
-@pytest.mark.parametrize(
-    ("others", "says"),
-    [
-        ({"device": "gpu"}, "agent.device: is 'gpu', expected one of 'auto', 'cpu' or 'cuda'"),
-        ({"policy_kwargs": {"net_arc": [8]}}, "agent: ppo cannot be made: .*net_arc"),
-        ({"policy_kwargs": {"net_arch": [-3]}}, "agent: ppo cannot be made: .*negative dimension"),
-        ({"policy_kwargs": {"activation_fn": "Tan"}}, "activation_fn: is 'torch.nn.Tan': module torch.nn has no class"),
-        ({"policy_kwargs": {"activation_fn": "Module.x"}}, "policy_kwargs.activation_fn: is 'Module.x'"),
-        ({"policy_kwargs": {"optimizer_class": 3}}, "policy_kwargs.optimizer_class: is 3, expected the import path"),
-        (
-            {"policy_kwargs": {"optimizer_class": "torch.nn.Linear"}},
-            "optimizer_class: is 'torch.nn.Linear', expected a class derived from torch.optim.optimizer.Optimizer",
-        ),
-    ],
-)
-def test_what_does_not_fit_is_one_clear_error(others: dict[str, Any], says: str, tmp_path: Path) -> None:
-    with pytest.raises(bbrgym.ConfigError, match=says):
-        train(output_dir=tmp_path / "run", **asked({"name": "ppo", **AGENTS["ppo"], **others}, **BRIEF))
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_device_that_is_not_there_is_one_clear_error(tmp_path: Path) -> None:
     import torch
 
@@ -238,28 +217,3 @@ def test_flows_share_a_policy_of_other_algorithms_and_act_by_it(target: str, tmp
     taken = agent.make_policy(range(4)).act(seen, np.ones(4, np.bool_))
     np.testing.assert_allclose(taken, policy.policy.predict(seen, deterministic=True)[0], atol=1e-6)
     assert isinstance(policy.network(), Sb3Network) == (target in ("stable_baselines3.TD3", "sb3_contrib.QRDQN"))
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"_target_": "sb3_contrib.ARS"}, "agent._target_: is 'sb3_contrib.*ARS', expected an algorithm derived from"),
-        ({"_target_": "stable_baselines3.A2C", "policy": "MlpPolcy"}, "agent.policy: is 'MlpPolcy'; did you mean MlpP"),
-        (
-            {"_target_": "stable_baselines3.A2C", "learning_rate_end": 0.0},
-            "agent.learning_rate_end: is given without agent.learning_rate, from which it falls",
-        ),
-        (
-            {"_target_": "stable_baselines3.A2C", "n_step": 8},
-            "agent.n_step: is not a hyperparameter; did you mean n_step",
-        ),
-        (
-            {"_target_": "torch.nn.Linear"},
-            "agent._target_: is 'torch.nn.Linear', expected a class derived from bbrgym.* or stable_base",
-        ),
-    ],
-)
-def test_what_is_no_algorithm_is_said(options: dict[str, Any], says: str, tmp_path: Path) -> None:
-    with pytest.raises(bbrgym.ConfigError, match=says):
-        train(output_dir=tmp_path / "run", **asked({"name": "other", **options}, **BRIEF))
-    assert not (tmp_path / "run").exists()

@@ -94,28 +94,6 @@ def test_the_critic_sees_more_and_the_actor_does_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("agent", "others", "says"),
-    [
-        ("dqn", {"action": {}}, "agent: dqn cannot be made: .*Box"),
-        ("dqn", {"action": {"levels": 3, "tunables": ["bbr_up_gain"]}}, "agent: dqn cannot be made: .*MultiDiscrete"),
-        ("sac", {"action": {"levels": 3}}, "agent: sac cannot be made: .*MultiDiscrete"),
-        ("sac", {"env": {"critic": True}}, "env.critic: is true, expected false with SAC: only ppo has such a critic"),
-        ({"name": "sac", "initial_std": 0.3}, {}, "agent.initial_std: is not a hyperparameter"),
-        ({"name": "sac", "acts": "sample"}, {}, "agent.acts: is not a hyperparameter"),
-        (
-            {"name": "dqn", "start_at_default": True},
-            {"action": FLAT},
-            "agent.start_at_default: is true, expected false: .* no mean",
-        ),
-        ({"name": "ppo", "acts": "often"}, {}, "agent.acts: is 'often', expected one of 'mean' or 'sample'"),
-    ],
-)
-def test_what_does_not_fit_is_said(agent: Any, others: dict[str, Any], says: str, tmp_path: Path) -> None:
-    with pytest.raises(bbrgym.ConfigError, match=says):
-        train(output_dir=tmp_path, **asked(agent, **{**BRIEF, **others}))
-
-
-@pytest.mark.parametrize(
     ("acts", "hold_intervals", "is_sampling"),
     [(None, 1, True), (None, 2, False), ("sample", 2, True), ("mean", 1, False)],
 )

@@ -11,10 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import LEARNABLE, asked, curve, run
 
-import bbrgym
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.torch_ppo import ActorCritic, Samples, TorchPpo, advantages, improve
-from bbrgym.agents.training.train_agent import train
 from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import TrainingError
@@ -108,17 +106,3 @@ def test_nan_stops_it_and_keeps_the_last_good_checkpoint(tmp_path: Path) -> None
     with pytest.raises(TrainingError, match=r"NaN or infinite after \d+ steps of torch_ppo; the last .* of step 0"):
         run(tmp_path / "run", agent)
     load_agent(tmp_path / "run", "last")
-
-
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({"agent": {"name": "torch_ppo", "gama": 1}}, "agent.gama: is not a field; did you mean gamma"),
-        ({"agent": {"name": "torch_ppo", "gamma": 2}}, "agent.gamma: is 2.*, expected a number <= 1"),
-        ({"agent": {"name": "torch_ppo", "hidden": []}}, r"agent.hidden: is \[\], expected at least 1"),
-        ({"action": {"levels": 3}}, "action.levels: actions are MultiDiscrete.*, expected continuous ones"),
-    ],
-)
-def test_a_wrong_setting_is_one_clear_error(settings: dict[str, Any], says: str, tmp_path: Path) -> None:
-    with pytest.raises(bbrgym.ConfigError, match=says):
-        train(output_dir=tmp_path / "run", **asked(**{"agent": "torch_ppo", **settings}))

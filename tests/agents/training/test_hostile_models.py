@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 from special_files import put_special_file
+from tiny import SCENARIO, asked
+from tiny import run as train
 
 pytest.importorskip("stable_baselines3", reason="what trains")
 
@@ -30,19 +32,8 @@ from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError
 
-SHORT: dict[str, Any] = {
-    "name": "short",
-    "duration_s": 1,
-    "link": {"rate_mbps": 10, "queue": {"size_bdp": 1}},
-    "flows": [{"name": "flow", "rtt_ms": 20}],
-}
-TRAINING: dict[str, Any] = {
-    "scenario": SHORT,
-    "variant": "bbq",
-    "num_envs": 4,
-    "total_steps": 64,
-    "validation": {"draws": 2},
-}
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
 AGENTS: dict[str, dict[str, Any]] = {  # one for each format of checkpoints
     "ppo": {"name": "ppo", "hidden": [4], "n_steps": 8, "batch_size": 32, "acts": "mean"},
     "grid": {"name": "grid", "levels": 2, "draws": 1},
@@ -53,9 +44,7 @@ of_networks = pytest.mark.parametrize("trained", ["ppo"], indirect=True)
 
 @pytest.fixture(scope="module", params=list(AGENTS))
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp(request.param) / "run"
-    bbrgym.train(**{**TRAINING, "total_steps": 160}, agent=AGENTS[request.param], output_dir=folder)
-    return folder
+    return train(tmp_path_factory.mktemp(request.param) / "run", AGENTS[request.param], total_steps=160)
 
 
 @pytest.fixture
@@ -241,7 +230,7 @@ def _onnx_files() -> dict[str, bytes]:
 
 
 def evaluate(model: Path) -> None:
-    bbrgym.evaluate(SHORT, [], agent=model, world="twin", variant="bbq", seeds=[1])
+    bbrgym.evaluate(SCENARIO, [], agent=model, world="twin", variant="bbq", draws=1)
 
 
 def test_an_onnx_file_that_does_not_act_is_one_sentence(tmp_path: Path) -> None:
@@ -273,7 +262,7 @@ def test_an_onnx_file_that_does_not_act_is_one_sentence(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("name", ["torch_ppo", "ppo"])
 def test_a_network_of_no_machines_size_is_refused(name: str, agent: dict[str, Any], says: str) -> None:
-    settings = parse_training({**TRAINING, "agent": {"name": name, **agent}})
+    settings = parse_training(asked({"name": name, **agent}))
     assert says in refusal(lambda: trainer_of(settings, is_trusted=True))
 
 
@@ -286,5 +275,5 @@ def test_a_network_of_no_machines_size_is_refused(name: str, agent: dict[str, An
     ],
 )
 def test_so_is_one_in_other_options(agent: dict[str, Any]) -> None:
-    settings = parse_training({**TRAINING, "agent": agent})
+    settings = parse_training(asked(agent))
     assert refusal(lambda: trainer_of(settings, is_trusted=True)).startswith("agent.")

@@ -172,15 +172,6 @@ def test_another_training_cannot_go_on_in_its_folder(whole: Path) -> None:
         train(output_dir=whole, resume=True, **asked(seed=2))
 
 
-def test_a_folder_in_use_cannot_be_taken(tmp_path: Path) -> None:
-    folder = TrainingFolder(tmp_path)
-    folder.open(resume=False)
-    with pytest.raises(bbrgym.ConfigError, match="is in use by bbrgym train, process"):
-        train(output_dir=tmp_path, resume=True, **asked())
-    folder.close()
-    train(output_dir=tmp_path, resume=True, **asked(total_steps=32))
-
-
 @pytest.fixture(scope="module")
 def brief(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Makes the run folder of a brief training of an agent, once."""

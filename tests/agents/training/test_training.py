@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tiny import LEARNABLE, SCENARIO, SHORT, asked, curve, run, weights
+from tiny import FLAT, LEARNABLE, SCENARIO, SHORT, asked, curve, run, weights
 
 import bbrgym
 from bbrgym.agents.base import Constant
@@ -144,6 +144,69 @@ def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(tmp_path: Pat
         ({"scenario": "wan_mx"}, "no scenario is named 'wan_mx'; did you mean wan_mix"),
         ({"total_step": 5}, "total_step: is not a field; did you mean total_steps"),
         ({"logger": "wnb"}, "logger: is 'wnb'; "),
+        # of plain PyTorch
+        ({"agent": {"name": "torch_ppo", "gama": 1}}, "agent.gama: is not a field; did you mean gamma"),
+        ({"agent": {"name": "torch_ppo", "gamma": 2}}, "agent.gamma: is 2.*, expected a number <= 1"),
+        ({"agent": {"name": "torch_ppo", "hidden": []}}, r"agent.hidden: is \[\], expected at least 1"),
+        (
+            {"agent": "torch_ppo", "action": {"levels": 3}},
+            "action.levels: .* MultiDiscrete.*, expected continuous ones",
+        ),
+        # of draws
+        ({"draws": {"by_cots": True}}, "draws.by_cots: is not a field; did you mean by_cost"),
+        ({"draws": {"by_cost": True}, "scenario": "steady"}, "draws.by_cost: is True, expected false: one scenario"),
+        (
+            {"draws": {"by_cost": True}, "agent": {"name": "grid", "levels": 2}, "action": {"tunables": ["bbq_beta"]}},
+            "draws: is {'by_cost': True}, expected the default with agent=grid",
+        ),
+        # of algorithms of Stable-Baselines3
+        ({"agent": "dqn", "action": {}}, "agent: dqn cannot be made: .*Box"),
+        ({"agent": "dqn", "action": {"levels": 3, "tunables": ["bbr_up_gain"]}}, "dqn cannot be made: .*MultiDiscrete"),
+        ({"agent": "sac", "action": {"levels": 3}}, "agent: sac cannot be made: .*MultiDiscrete"),
+        ({"agent": "sac", "env": {"critic": True}}, "env.critic: is true, expected false with SAC: only ppo has such"),
+        ({"agent": {"name": "sac", "initial_std": 0.3}}, "agent.initial_std: is not a hyperparameter"),
+        ({"agent": {"name": "sac", "acts": "sample"}}, "agent.acts: is not a hyperparameter"),
+        (
+            {"agent": {"name": "dqn", "start_at_default": True}, "action": FLAT},
+            "agent.start_at_default: is true, expected false: .* no mean",
+        ),
+        ({"agent": {"name": "ppo", "acts": "often"}}, "agent.acts: is 'often', expected one of 'mean' or 'sample'"),
+        (
+            {"agent": {"name": "ppo", "device": "gpu"}},
+            "agent.device: is 'gpu', expected one of 'auto', 'cpu' or",
+        ),
+        *(
+            ({"agent": {"name": "ppo", "policy_kwargs": arguments}}, says)
+            for arguments, says in (
+                ({"net_arc": [8]}, "agent: ppo cannot be made: .*net_arc"),
+                ({"net_arch": [-3]}, "agent: ppo cannot be made: .*negative dimension"),
+                ({"activation_fn": "Tan"}, "activation_fn: is 'torch.nn.Tan': module torch.nn has no class"),
+                ({"activation_fn": "Module.x"}, "policy_kwargs.activation_fn: is 'Module.x'"),
+                ({"optimizer_class": 3}, "policy_kwargs.optimizer_class: is 3, expected the import path"),
+                (
+                    {"optimizer_class": "torch.nn.Linear"},
+                    "'torch.nn.Linear', expected a class derived from torch.optim",
+                ),
+            )
+        ),
+        *(
+            ({"agent": {"name": "other", "_target_": target, **options}}, says)
+            for target, options, says in (
+                ("sb3_contrib.ARS", {}, "agent._target_: is 'sb3_contrib.*ARS', expected an algorithm derived from"),
+                ("stable_baselines3.A2C", {"policy": "MlpPolcy"}, "agent.policy: is 'MlpPolcy'; did you mean MlpP"),
+                (
+                    "stable_baselines3.A2C",
+                    {"learning_rate_end": 0.0},
+                    "agent.learning_rate_end: is given without agent.learning_rate, from which it falls",
+                ),
+                ("stable_baselines3.A2C", {"n_step": 8}, "agent.n_step: is not a hyperparameter; did you mean n_step"),
+                (
+                    "torch.nn.Linear",
+                    {},
+                    "agent._target_: is 'torch.nn.Linear', .* from bbrgym.* or stable_base",
+                ),
+            )
+        ),
     ],
 )
 def test_a_wrong_setting_is_one_clear_error(settings: dict[str, Any], says: str, tmp_path: Path) -> None:
