@@ -22,6 +22,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from bbrgym.agents.base import Agent
 from bbrgym.agents.training.about import KEY
 from bbrgym.agents.training.checkpoints import finite_or_refuse, save_state
+from bbrgym.agents.training.folder import MODEL
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.envs.flow_vec_env import FlowVecEnv
 from bbrgym.errors import TrainingError
@@ -95,7 +96,8 @@ class SegmentCallback(BaseCallback):
             state = {"policy": self.model.policy.state_dict()} if name == "best" else _state(self.model)
             save_state(self._run.folder, name, about, state)
             if name == "best":
-                self._run.folder.write_model(zipped(self.model, self._about))
+                model = zipped(self.model, self._about)
+                self._run.folder.write_file(MODEL, lambda partial: partial.write_bytes(model))
 
         self._run.checkpoint(self.step, self._make_agent(), save)
 

@@ -134,14 +134,10 @@ class PortfolioAgent:
         chosen: NormalisedAction = alone(self.networks[turn], np.concatenate(history)[None])[0][0]
         return chosen
 
-    def privileged_choice(self, scenario: Scenario) -> int:
-        """Return the number of the setting chosen by the true parameters of a scenario."""
-        parameters = true_parameters([scenario]).astype(np.float32)
-        return int(alone(self._privileged, parameters)[0][0].argmax())
-
     def privileged_policy(self, scenario: Scenario) -> PortfolioPolicy:
         """Return a policy of one environment that identifies, then chooses by the true parameters of its scenario."""
-        setting = self.library[self.privileged_choice(scenario)]
+        parameters = true_parameters([scenario]).astype(np.float32)
+        setting = self.library[alone(self._privileged, parameters)[0][0].argmax()]
         return PortfolioPolicy([_Episode(self.routine, [lambda _: setting])])
 
 

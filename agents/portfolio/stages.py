@@ -25,7 +25,15 @@ from torch import nn
 from bbrgym.agents.networks import torch_threads
 from bbrgym.agents.oracle import presets
 from bbrgym.agents.portfolio.assembly import Assembly, Found
-from bbrgym.agents.portfolio.fit import Examples, FitSettings, check_fit, confusion, cross_validate, fitted
+from bbrgym.agents.portfolio.fit import (
+    CrossValidation,
+    Examples,
+    FitSettings,
+    check_fit,
+    confusion,
+    cross_validate,
+    fitted,
+)
 from bbrgym.agents.portfolio.identification import IdentificationPart, examples_of
 from bbrgym.agents.portfolio.identification_features import settings_held
 from bbrgym.agents.portfolio.library import Candidates, children, coverage
@@ -222,8 +230,8 @@ class Stages:
         write_library(run.folder.path / LIBRARY, kept)
         run.folder.write_table("coverage.parquet", curve)
         self._record({"library/best_fixed": float(covered[0]), "library/coverage": float(covered[-1])})
-        run.log_table(self._step, "library", pl.DataFrame(rows))
-        run.log_table(self._step, "coverage", curve)
+        run.logger.table(self._step, "library", pl.DataFrame(rows))
+        run.logger.table(self._step, "coverage", curve)
         return library
 
     def _examples(self, library: NormalisedAction) -> Examples:
@@ -245,7 +253,7 @@ class Stages:
 
     def _fit_reselection(self, found: Found) -> None:
         """Add what chooses again to what was found."""
-        run, assembly, fit = self._run, self._assembly, self._settings.fit
+        run, assembly = self._run, self._assembly
         run.stage = "reselect"
         library = found["library"]
         first = assembly.network(assembly.features, library, found["selector"])
@@ -256,25 +264,19 @@ class Stages:
             for draws in parts_of(self._plan.reselect)
         ]
         table = self._parts.tables("reselect", parts)
-        seed = run.settings.stream("fit", 1)
         examples = self._watched(table, assembly.reselect_features)
-        with torch_threads(run.settings.torch_threads):
-            choices = cross_validate(examples, fit, seed).choices
-            selector = fitted(examples, fit, seed)
+        selector, validated = self._fitted(examples, 1)
         every = np.arange(len(examples))
         held = settings_held(examples.features, library)
-        gains = examples.scores[every, choices] - examples.scores[every, held]
+        gains = examples.scores[every, validated.choices] - examples.scores[every, held]
         self._record({"fit/reselect_gain": float(np.average(gains, weights=examples.weights))})
         found["reselect"] = selector.state_dict()
 
     def _selector(self, examples: Examples) -> TreeSelector:
-        """Return the selector, fitted on all draws, after its cross-validation."""
-        run, fit = self._run, self._settings.fit
+        """Return the selector by what was observed."""
+        run = self._run
         run.stage = "fit"
-        seed = run.settings.stream("fit", 0)
-        with torch_threads(run.settings.torch_threads):
-            validated = cross_validate(examples, fit, seed)
-            selector = fitted(examples, fit, seed)
+        selector, validated = self._fitted(examples)
         names = list(self._assembly.features.names)
         importance = pl.DataFrame({"feature": names, "loss": validated.importance}).sort(
             "loss", descending=True, maintain_order=True
@@ -290,21 +292,22 @@ class Stages:
                 "fit/gain": validated.score - validated.fixed_score,
             }
         )
-        run.log_table(self._step, "confusion", table)
-        run.log_table(self._step, "importance", importance)
+        run.logger.table(self._step, "confusion", table)
+        run.logger.table(self._step, "importance", importance)
         return selector
 
     def _privileged(self, examples: Examples) -> TreeSelector:
-        """Return the selector by true parameters, fitted in the same way."""
-        run, fit = self._run, self._settings.fit
+        """Return the selector by true parameters."""
         parameters = torch.from_numpy(true_parameters([draw.scenario for draw in self._plan.identification])).float()
-        privileged = replace(examples, features=parameters)
-        seed = run.settings.stream("fit", 0)
-        with torch_threads(run.settings.torch_threads):
-            validated = cross_validate(privileged, fit, seed)
-            selector = fitted(privileged, fit, seed)
+        selector, validated = self._fitted(replace(examples, features=parameters))
         self._record({"fit/privileged_gain": validated.score - validated.fixed_score})
         return selector
+
+    def _fitted(self, examples: Examples, stream: int = 0) -> tuple[TreeSelector, CrossValidation]:
+        """Return a selector that is fitted on all draws, and its cross-validation."""
+        fit, seed = self._settings.fit, self._run.settings.stream("fit", stream)
+        with torch_threads(self._run.settings.torch_threads):
+            return fitted(examples, fit, seed), cross_validate(examples, fit, seed)
 
     # ---- details -----------------------------------------------------------------------------------------------
 

@@ -117,7 +117,7 @@ class TrainingRun:
         callback: of the caller's, for the trainer, see `Trainer.check_callback`.
 
     Attributes:
-        settings, folder, rollouts, callback: as given.
+        settings, folder, logger, rollouts, callback: as given.
         state: state of the training at the last checkpoint.
         stage: what the trainer is doing, for the progress; its to set.
     """
@@ -135,7 +135,7 @@ class TrainingRun:
         self.settings = settings
         self.folder = folder
         self.rollouts = rollouts
-        self._logger = logger
+        self.logger = logger
         self._on_progress = on_progress
         self._validation_seeds = split_seeds("validation", settings.validation.draws)
         self._validation = Validation(
@@ -239,10 +239,6 @@ class TrainingRun:
         self._recorded_step = step
         self._add(step, row)
 
-    def log_table(self, step: int, name: str, table: pl.DataFrame) -> None:
-        """Give a table to the logger."""
-        self._logger.table(step, name, table)
-
     def refuse_nan(self, step: int, metrics: Mapping[str, float]) -> None:
         """Check metrics.
 
@@ -285,7 +281,7 @@ class TrainingRun:
         now_s = time.perf_counter()
         self.state.validation_s += now_s - began_s
         self.state.wall_s = now_s - self._started_s
-        self._logger.metrics(step, {"time/steps_per_s": step / self.state.wall_s})
+        self.logger.metrics(step, {"time/steps_per_s": step / self.state.wall_s})
         self._show(step)
         # In this order: whenever the training is killed, `last` is not newer than any other file.
         self.folder.write_table(METRICS, self.metrics())
@@ -332,7 +328,7 @@ class TrainingRun:
         numbers = {name: float(value) for name, value in row.items()}
         self._rows[-1] |= numbers
         if numbers:
-            self._logger.metrics(step, numbers)
+            self.logger.metrics(step, numbers)
 
     def _show(self, step: int) -> None:
         if self._on_progress is not None:

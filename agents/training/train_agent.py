@@ -287,7 +287,7 @@ def _log_outcome(run: TrainingRun, logger: Logger) -> None:
     folder, state = run.folder, run.state
     if reason_not_to_draw() is None:
         curve = draw_curve(run.metrics(), run.validation())
-        folder.write_figure("curve.png", curve)
+        folder.write_file("figures/curve.png", lambda partial: curve.savefig(partial, format="png", dpi=120))
         logger.figure(state.step, "curve", curve)
     logger.table(state.step, "validation", run.validation().filter(pl.col("step") == state.step))
     logger.summary(run.summary())

@@ -16,8 +16,7 @@ from tiny import SCENARIO, asked
 import bbrgym
 from bbrgym.agents.deploy.fixed_point import MAX_NUMBER, Q20, Integers
 from bbrgym.agents.deploy.integer_policy import IntegerPolicy, ScalarProgram
-from bbrgym.agents.deploy.quantise_portfolio import quantise_portfolio
-from bbrgym.agents.deploy.quantise_trees import quantise_trees
+from bbrgym.agents.deploy.quantise_portfolio import quantise_portfolio, quantise_trees
 from bbrgym.agents.deploy.trace_program import traced
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.policy import PortfolioAgent

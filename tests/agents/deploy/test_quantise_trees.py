@@ -13,7 +13,7 @@ from policies import portfolio_of, random_trees
 
 from bbrgym.agents.deploy.fixed_point import Q20, Integers
 from bbrgym.agents.deploy.integer_policy import IntegerTrees
-from bbrgym.agents.deploy.quantise_trees import quantise_trees
+from bbrgym.agents.deploy.quantise_portfolio import quantise_trees
 from bbrgym.agents.deploy.trace_program import traced
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
 
