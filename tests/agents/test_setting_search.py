@@ -94,9 +94,10 @@ def test_the_oracle_of_a_scenario_does_not_depend_on_its_neighbours(scenarios, t
 def test_a_grid_has_every_combination_once_and_both_ends():
     action = TunableScaling("bbr-mix", ["bbr_up_gain", "use_probe_cap", "bbq_alpha_us"])
     grid = GridProposer(action, 4)
-    settings = [setting.tolist() for setting in iter(grid.ask, None)]
+    settings = [grid.ask().tolist() for _ in range(grid.size)]
+    assert grid.ask() is None
     assert settings[0] == action.default.tolist()
-    assert len(settings) == grid.size == 1 + 4 * 2 * 4
+    assert grid.size == 1 + 4 * 2 * 4
     assert len({tuple(setting) for setting in settings[1:]}) == 4 * 2 * 4
     values = [action.to_values(np.array(setting, np.float32)) for setting in settings[1:]]
     for name in action.names:
