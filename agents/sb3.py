@@ -73,20 +73,7 @@ def _name_of_activation(value: Any) -> Any:
 
 
 class Sb3Trainer(Trainer):
-    """Base of the trainers of algorithms derived from those of Stable-Baselines3; see `trainer_class`.
-
-    Attributes:
-        policy: the algorithm's own name of the policy's class. Default: MlpPolicy, or the first of another name.
-        hidden: widths of the networks' layers.
-        activation: function between the layers.
-        start_at: run folder of a search, whose setting becomes the first mean action. Default: none.
-        start_at_default: whether the variant's preset becomes the first mean action.
-        policy_kwargs: other arguments of the policy, before those that the fields above stand for. A class among them
-            is given by its name in torch.nn or torch.optim, or by an import path.
-        device: where the networks are trained; ``auto`` is ``cuda`` where there is one. Agents act on the CPU.
-        learning_rate, batch_size, gamma: arguments of the algorithm. Default: its own.
-        learning_rate_end: value to which the learning rate falls linearly. Default: it stays constant.
-    """
+    """Base of the trainers of algorithms derived from those of Stable-Baselines3; see `trainer_class`."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -94,14 +81,20 @@ class Sb3Trainer(Trainer):
     draws_episodes: ClassVar[bool] = True
     changeable: ClassVar[tuple[str, ...]] = ("batch_size", "device", "gamma", "learning_rate", "learning_rate_end")
 
+    # the algorithm's own name of the policy's class. Default: MlpPolicy, or the first of another name
     policy: str | None = None
-    hidden: Layers = (64, 64)
+    hidden: Layers = (64, 64)  # widths of the networks' layers
+    # function between the layers
     activation: Annotated[Literal["tanh", "relu", "elu", "silu"], BeforeValidator(_name_of_activation)] = "tanh"
-    start_at: PathText | None = None
-    start_at_default: bool = False
+    start_at: PathText | None = None  # run folder of a search, whose setting becomes the first mean action
+    start_at_default: bool = False  # whether the variant's preset becomes the first mean action
+    # other arguments of the policy, before those that the fields above stand for. A class among them is given by its
+    # name in torch.nn or torch.optim, or by an import path
     policy_kwargs: dict[str, Any] = Field(default_factory=dict)
+    # where the networks are trained; ``auto`` is ``cuda`` where there is one. Agents act on the CPU
     device: Literal["auto", "cpu", "cuda"] = "cpu"
-    learning_rate: Positive | None = None
+    learning_rate: Positive | None = None  # of the algorithm, as batch_size and gamma. Default: its own
+    # value to which the learning rate falls linearly. Default: it stays constant
     learning_rate_end: NotNegative | None = None
     batch_size: Count | None = None
     gamma: Share | None = None
@@ -295,22 +288,18 @@ def _arguments_of(algorithm: type[BaseAlgorithm]) -> list[str]:
 
 
 class OnPolicyTrainer(Sb3Trainer):
-    """Base of the trainers of algorithms that learn from rollouts of the current policy.
-
-    Attributes:
-        initial_std: standard deviation of the first actions. Default: 1.
-        acts: how the trained policy acts: ``mean``, or ``sample``, as in training, where actions are continuous and the
-            policy has no memory. None: the mean if actions are held for several control intervals, else samples.
-        n_steps, n_epochs, gae_lambda, clip_range, max_grad_norm: arguments of the algorithm. Default: its own.
-    """
+    """Base of the trainers of algorithms that learn from rollouts of the current policy."""
 
     changeable: ClassVar[tuple[str, ...]] = (
         *Sb3Trainer.changeable,
         *("n_steps", "n_epochs", "gae_lambda", "clip_range", "max_grad_norm", "ent_coef", "vf_coef", "acts"),
     )
 
-    initial_std: Positive | None = None
+    initial_std: Positive | None = None  # standard deviation of the first actions. Default: 1
+    # how the trained policy acts: ``mean``, or ``sample``, as in training, where actions are continuous and the policy
+    # has no memory. None: the mean if actions are held for several control intervals, else samples
     acts: Literal["mean", "sample"] | None = "mean"
+    # arguments of the algorithm. Default: its own
     n_steps: Count | None = None
     n_epochs: Count | None = None
     gae_lambda: Share | None = None
@@ -351,17 +340,14 @@ class OnPolicyTrainer(Sb3Trainer):
 
 
 class OffPolicyTrainer(Sb3Trainer):
-    """Base of the trainers of algorithms that learn from remembered steps.
-
-    Attributes:
-        buffer_size, learning_starts, tau: arguments of the algorithm. Default: its own.
-    """
+    """Base of the trainers of algorithms that learn from remembered steps."""
 
     changeable: ClassVar[tuple[str, ...]] = (
         *Sb3Trainer.changeable,
         *("gradient_steps", "learning_starts", "tau", "train_freq"),
     )
 
+    # arguments of the algorithm. Default: its own
     buffer_size: Count | None = None
     learning_starts: Annotated[Whole, Field(ge=0)] | None = None
     tau: Share | None = None

@@ -44,24 +44,15 @@ VALIDATION_SCHEMA = pl.Schema({"step": pl.Int64, "seed": pl.Int64, "score": pl.F
 
 @dataclass(frozen=True)
 class TrainingProgress:
-    """Progress of a training; NaN where nothing is known yet.
+    """Progress of a training; NaN where nothing is known yet."""
 
-    Attributes:
-        step: steps taken, of ``total_steps``.
-        steps_per_s: steps per second since the last report, validation included.
-        reward: mean reward of a step since the last row of the curve.
-        score: score at the last validation.
-        best_score: highest score so far.
-        stage: what the trainer is doing; empty of one that has no stages.
-    """
-
-    step: int
-    total_steps: int
-    steps_per_s: float = math.nan
-    reward: float = math.nan
-    score: float = math.nan
-    best_score: float = math.nan
-    stage: str = ""
+    step: int  # steps taken
+    total_steps: int  # to take
+    steps_per_s: float = math.nan  # steps per second since the last report, validation included
+    reward: float = math.nan  # mean reward of a step since the last row of the curve
+    score: float = math.nan  # score at the last validation
+    best_score: float = math.nan  # highest score so far
+    stage: str = ""  # what the trainer is doing; empty of one that has no stages
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ OnEnd = Callable[[dict[str, Any]], None]
 
 
 class TrainingOptions(TypedDict, total=False):
-    """Keywords of `train` beside its arguments: fields of `TrainingSettings`, where their meaning is.
+    """Keywords of `train` beside its arguments: fields of `TrainingSettings`, which says what they mean.
 
     `scenario` may be anything that an environment accepts except a function, `world` a name; `agent`, `env`, `logger`
     and `rollouts` may be names of files in conf/, or mappings with a name and what differs from the file. `logger` may

@@ -6,7 +6,7 @@ import pytest
 
 import bbrgym
 from bbrgym.agents.oracle import presets, search_each
-from bbrgym.agents.setting_search import GridProposer
+from bbrgym.agents.search_trainer import GridProposer
 from bbrgym.agents.trials import Trials
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.tunables import TUNABLES, VARIANTS

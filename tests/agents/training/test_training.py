@@ -93,11 +93,11 @@ def test_validation_gives_each_run_the_score_that_it_has_alone() -> None:
 # ---- what cannot be -----------------------------------------------------------------------------------
 
 
-def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(tmp_path: Path) -> None:
-    hyperparameters = {**asked()["agent"], "learning_rate": 1e30, "max_grad_norm": 1e30}
-    with pytest.raises(
-        TrainingError, match=r"NaN or infinite after \d+ steps of ppo; the last checkpoint is of step 0"
-    ):
+@pytest.mark.parametrize("agent", ["ppo", "torch_ppo"])
+def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(agent: str, tmp_path: Path) -> None:
+    hyperparameters = {**asked(agent)["agent"], "learning_rate": 1e30, "max_grad_norm": 1e30}
+    says = rf"NaN or infinite after \d+ steps of {agent}; the last checkpoint is of step 0"
+    with pytest.raises(TrainingError, match=says):
         run(tmp_path / "run", agent=hyperparameters)
     assert curve(tmp_path / "run")["step"].to_list() == [0]
     load_agent(tmp_path / "run", "last")
