@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +15,8 @@ from bbrgym.agents.base import Agent, Policy
 from bbrgym.envs.flow_batch import FlowBatch, FlowOptions
 from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch
+from bbrgym.scenario.distribution import Distribution
+from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Flags, Table, VectorWorld
 from bbrgym.worlds.score import DEFAULT_DELTA, score_of_world
 
@@ -45,6 +48,16 @@ def make_rollout(options: Options, seeds: Sequence[int]) -> Rollout:
     """
     batch = batch_of(len(seeds), options)
     return _FlowRollout(batch, seeds) if isinstance(batch, FlowBatch) else _EpisodeRollout(batch, seeds)
+
+
+def validation_rollout(options: Options, source: Scenario | Distribution, seeds: Sequence[int]) -> Rollout:
+    """Return a rollout of a scenario, or of the one that each seed draws from a distribution, one episode per seed.
+
+    Raises:
+        ConfigError: an option cannot be used.
+    """
+    scenarios = [source if isinstance(source, Scenario) else source(seed) for seed in seeds]
+    return make_rollout(replace(options, scenario=scenarios), seeds)
 
 
 class Rollout(ABC):

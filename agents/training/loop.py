@@ -26,10 +26,10 @@ import numpy as np
 import polars as pl
 
 from bbrgym.agents.base import Agent
+from bbrgym.agents.rollout import validation_rollout
 from bbrgym.agents.training.draws import DrawsByCost
 from bbrgym.agents.training.folder import METRICS, SUMMARY, VALIDATION, TrainingFolder
 from bbrgym.agents.training.settings import TrainingSettings
-from bbrgym.agents.training.validation import Validation
 from bbrgym.agents.training.vec_env import Rollouts
 from bbrgym.errors import ConfigError, TrainingError
 from bbrgym.loggers.logger import Logger
@@ -129,9 +129,7 @@ class TrainingRun:
         self.logger = logger
         self._on_progress = on_progress
         self._validation_seeds = split_seeds("validation", settings.validation.draws)
-        self._validation = Validation(
-            settings.validation_options(), settings.source, self._validation_seeds, settings.validation.score_delta
-        )
+        self._validation = validation_rollout(settings.validation_options(), settings.source, self._validation_seeds)
         self._rows: list[dict[str, Any]] = []
         self._scores = pl.DataFrame(schema=VALIDATION_SCHEMA)
         self._segment = -1
@@ -258,7 +256,7 @@ class TrainingRun:
             self.folder.write_json(SUMMARY, self.summary())
             return
         began_s = time.perf_counter()
-        scores = self._validation.scores(agent)
+        scores = self._validation.scores(agent.make_policy, delta=self.settings.validation.score_delta)
         score = float(scores.mean())
         if not math.isfinite(score):
             raise self.broken("the validation score", step)

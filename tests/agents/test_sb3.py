@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the agents of Stable-Baselines3 start with, see and become."""
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,12 @@ pytestmark = pytest.mark.usefixtures("undrawn_file")
 BRIEF: dict[str, Any] = {"total_steps": 32, "checkpoint_steps": 1000}  # one rollout
 
 
+@pytest.fixture(scope="module")
+def brief(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Makes the run folder of a brief training of an agent, once."""
+    return functools.cache(lambda agent: run(tmp_path_factory.mktemp("brief") / "run", agent, **BRIEF))
+
+
 def first_action(folder: Path) -> tuple[Any, Any]:
     """What a loaded agent does first, and the default."""
     agent, arguments = load_agent(folder, "last")
@@ -47,10 +55,9 @@ def test_what_is_loaded_scores_in_an_evaluation_what_was_validated(agent: str, t
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_it_does_the_same_in_whatever_company(agent: str, tmp_path: Path) -> None:
+def test_it_does_the_same_in_whatever_company(agent: str, brief: Callable[[str], Path]) -> None:
     """To the last bit, and for as long as it remembers."""
-    run(tmp_path / "run", agent, **BRIEF)
-    loaded, arguments = load_agent(tmp_path / "run")
+    loaded, arguments = load_agent(brief(agent))
     (width,) = TuneBatch(1, Options(**{**arguments, "world": "twin"})).observation_space.shape
     rng = np.random.default_rng(1)
     policies, alone = loaded.make_policy(range(7)), [loaded.make_policy([index]) for index in range(7)]
@@ -63,9 +70,8 @@ def test_it_does_the_same_in_whatever_company(agent: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("agent", ["ppo", "recurrent_ppo", "sac", "tqc"])
-def test_training_starts_with_the_variants_own_setting(agent: str, tmp_path: Path) -> None:
-    run(tmp_path / "run", agent, **BRIEF)
-    action, default = first_action(tmp_path / "run")
+def test_training_starts_with_the_variants_own_setting(agent: str, brief: Callable[[str], Path]) -> None:
+    action, default = first_action(brief(agent))
     np.testing.assert_allclose(action, np.clip(default, -0.95, 0.95), atol=0.1)
 
 

@@ -76,18 +76,12 @@ def test_decisions_are_defined_whatever_is_measured(kind: str, tmp_path: Path) -
     fields, flows = wild_fields(policy, 300)
     controller = Controller(CompiledPolicy(policy, tmp_path))
     values = np.array([controller.decide(row[:count]) for row, count in zip(fields, flows, strict=True)])
+    if kind == "saturating":
+        assert controller["layers"].max() == 2**31 - 1
     np.testing.assert_array_equal(sanitized(policy, tmp_path, fields, flows), values)
     assert len(np.unique(values, axis=0)) > (1 if kind in PORTFOLIOS else 3), "it decides"
     for tunable, column in zip(policy.tunables, values.T, strict=True):
         assert tunable.low <= column.min() <= column.max() <= tunable.high
-
-
-def test_wild_weights_do_saturate(tmp_path: Path) -> None:
-    policy = policy_of("saturating")
-    controller = Controller(CompiledPolicy(policy, tmp_path))
-    for row in wild_fields(policy, 3)[0]:
-        controller.decide(row)
-    assert controller["layers"].max() == 2**31 - 1
 
 
 @pytest.mark.parametrize("kind", ["per flow", "levels", "memory of all flows", *PORTFOLIOS])

@@ -17,9 +17,8 @@ import bbrgym
 from bbrgym.agents.base import Agent, Constant
 from bbrgym.agents.deploy.export_agent import export
 from bbrgym.agents.loading import load_agent
-from bbrgym.agents.rollout import flow_seed, options_for
+from bbrgym.agents.rollout import flow_seed, options_for, validation_rollout
 from bbrgym.agents.training.train_agent import resume_training, train
-from bbrgym.agents.training.validation import Validation
 from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.multi import parallel_env
 from bbrgym.envs.scaling import TunableScaling
@@ -68,12 +67,12 @@ def sampling(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def validated(agent: Agent, arguments: dict[str, Any]) -> list[float]:
-    validation = Validation(
+    validation = validation_rollout(
         options_for(agent, **{**arguments, "world": "twin"}),
         bbrgym.load_distribution(SCENARIO),
         split_seeds("validation", 3),
     )
-    scores: list[float] = validation.scores(agent).tolist()
+    scores: list[float] = validation.scores(agent.make_policy).tolist()
     validation.close()
     return scores
 
@@ -137,8 +136,8 @@ def test_a_constant_action_of_each_flow_is_the_preset_with_the_values_it_means()
     action = TunableScaling("bbq")
     agent = Constant("mine", np.full(action.space.shape, 0.25, np.float32))
     options = FlowOptions(world="twin", scenario=distribution, variant="bbq", control_interval_s=0.15)
-    validation = Validation(options, distribution, seeds)
-    scores = validation.scores(agent)
+    validation = validation_rollout(options, distribution, seeds)
+    scores = validation.scores(agent.make_policy)
     validation.close()
     for seed, score in zip(seeds, scores, strict=True):
         values = action.to_values(agent.action)

@@ -13,10 +13,10 @@ from tiny import FLAT, LEARNABLE, SCENARIO, SHORT, asked, curve, run, weights
 import bbrgym
 from bbrgym.agents.base import Constant
 from bbrgym.agents.loading import load_agent
+from bbrgym.agents.rollout import validation_rollout
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.settings import parse_training
 from bbrgym.agents.training.train_agent import train
-from bbrgym.agents.training.validation import Validation
 from bbrgym.cli.main import main
 from bbrgym.envs.library import load_library, write_library
 from bbrgym.envs.observation import FEATURE_LISTS
@@ -80,9 +80,9 @@ def test_validation_gives_each_run_the_score_that_it_has_alone() -> None:
     seeds = split_seeds("validation", 5)
     options = Options(world="twin", scenario=distribution, variant="bbq", control_interval_s=0.3)
     agent = Constant("mine", np.full(TunableScaling("bbq").space.shape, 0.25, np.float32))
-    validation = Validation(options, distribution, seeds)
-    scores = validation.scores(agent)
-    assert validation.scores(agent).tolist() == scores.tolist()
+    validation = validation_rollout(options, distribution, seeds)
+    scores = validation.scores(agent.make_policy)
+    assert validation.scores(agent.make_policy).tolist() == scores.tolist()
     values = TunableScaling("bbq").to_values(agent.action)
     for seed, score in zip(seeds, scores, strict=True):
         alone = bbrgym.evaluate(distribution(seed), ["bbq"], seeds=[seed], world="twin", tunables=values)
