@@ -222,13 +222,16 @@ class _Writer(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _placed(self, outputs: _Operands) -> ScalarProgram:
         """Return the steps that the outputs need, each result in a cell that is free."""
-        needed = self._needed(outputs)
-        order = sorted(needed)
-        last = {one: len(order) for one in outputs.tolist() if one >= self._inputs}
-        for place, number in enumerate(order):
-            for one in self._steps[number][1:]:
-                if one >= self._inputs:
-                    last[one] = max(last.get(one, 0), place)
+        # the last step that needs a result
+        last = {one: len(self._steps) for one in outputs.tolist() if one >= self._inputs}
+        order: list[int] = []
+        for number in reversed(range(len(self._steps))):
+            if self._inputs + number in last:
+                order.append(number)
+                for one in self._steps[number][1:]:
+                    if one >= self._inputs:
+                        last.setdefault(one, number)
+        order.reverse()
         constants = sorted(
             {-1 - one for number in order for one in self._steps[number][1:] if one < 0}
             | {-1 - one for one in outputs.tolist() if one < 0}
@@ -246,10 +249,10 @@ class _Writer(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return len(constants) + one
             return len(constants) + self._inputs + cell_of[one]
 
-        for place, number in enumerate(order):
+        for number in order:
             code, *given = self._steps[number]
             operands = [operand(one) for one in given]
-            free.extend(cell_of[one] for one in ends.pop(place, ()))
+            free.extend(cell_of[one] for one in ends.pop(number, ()))
             if not free:
                 free.append(cells)
                 cells += 1
@@ -269,14 +272,3 @@ class _Writer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             cells,
             np.array([operand(one) for one in outputs.tolist()], np.int64),
         )
-
-    def _needed(self, outputs: _Operands) -> set[int]:
-        """Return the numbers of the steps that the outputs need."""
-        needed: set[int] = set()
-        waiting = [one for one in outputs.tolist() if one >= self._inputs]
-        while waiting:
-            number = waiting.pop() - self._inputs
-            if number not in needed:
-                needed.add(number)
-                waiting += [one for one in self._steps[number][1:] if one >= self._inputs]
-        return needed
