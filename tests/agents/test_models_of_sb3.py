@@ -118,8 +118,7 @@ def test_arguments_of_the_policy_are_the_users(tmp_path: Path) -> None:
     own = {"net_arch": {"pi": [12], "vf": [20]}, "activation_fn": "GELU", "optimizer_class": "AdamW"}
     folder = run(tmp_path / "run", {"name": "ppo", **AGENTS["ppo"], "policy_kwargs": own}, **BRIEF)
     agent, _ = load_agent(folder)
-    policy: Any = agent
-    layers = [type(layer).__name__ for layer in policy.policy.mlp_extractor.policy_net]
+    layers = [type(layer).__name__ for layer in agent.policy.mlp_extractor.policy_net]
     assert layers == ["Linear", "GELU"]
     assert len(weights(folder)[".state.policy.mlp_extractor.value_net.0.bias"]) == 20 * 4
     assert ".state.policy.optimizer.param_groups.0.weight_decay" in weights(folder)
@@ -150,10 +149,9 @@ def test_features_of_one_s_own_are_made_where_the_agent_acts(tmp_path: Path, mon
     monkeypatch.setenv("BBRGYM_TRUSTED_MODULES", "my_squeezed")
     folder = run(tmp_path / "run", hyperparameters, **BRIEF)
     agent, _ = load_agent(folder)
-    policy: Any = agent
-    seen = np.random.default_rng(1).random((2, *policy.policy.observation_space.shape), np.float32)
+    seen = np.random.default_rng(1).random((2, *agent.policy.observation_space.shape), np.float32)
     taken = agent.make_policy([1, 2]).act(seen, np.ones(2, np.bool_))
-    np.testing.assert_allclose(taken, policy.policy.predict(seen, deterministic=True)[0], atol=1e-6)
+    np.testing.assert_allclose(taken, agent.policy.predict(seen, deterministic=True)[0], atol=1e-6)
     monkeypatch.delenv("BBRGYM_TRUSTED_MODULES")
     del sys.modules["my_squeezed"]
     with pytest.raises(bbrgym.ConfigError, match="BBRGYM_TRUSTED_MODULES"):
@@ -212,8 +210,7 @@ def test_flows_share_a_policy_of_other_algorithms_and_act_by_it(target: str, tmp
     folder = run(tmp_path / "run", agent, action=action, env={"name": "multi"}, total_steps=96)
     agent, _ = load_agent(folder)
     assert agent.is_per_flow
-    policy: Any = agent
-    seen = np.random.default_rng(1).random((4, *policy.policy.observation_space.shape), np.float32)
+    seen = np.random.default_rng(1).random((4, *agent.policy.observation_space.shape), np.float32)
     taken = agent.make_policy(range(4)).act(seen, np.ones(4, np.bool_))
-    np.testing.assert_allclose(taken, policy.policy.predict(seen, deterministic=True)[0], atol=1e-6)
-    assert isinstance(policy.network(), Sb3Network) == (target in ("stable_baselines3.TD3", "sb3_contrib.QRDQN"))
+    np.testing.assert_allclose(taken, agent.policy.predict(seen, deterministic=True)[0], atol=1e-6)
+    assert isinstance(agent.network(), Sb3Network) == (target in ("stable_baselines3.TD3", "sb3_contrib.QRDQN"))

@@ -33,13 +33,19 @@ def brief(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return functools.cache(lambda agent: run(tmp_path_factory.mktemp("brief") / "run", agent, **BRIEF))
 
 
+def first_seen(arguments: dict[str, Any]) -> tuple[Any, Any]:
+    """What an agent observes first in its environment, [1, numbers], and the environment's default action."""
+    batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
+    seen = batch.reset([0], [1])
+    batch.close()
+    return seen, batch.action.default
+
+
 def first_action(folder: Path) -> tuple[Any, Any]:
     """What a loaded agent does first, and the default."""
     agent, arguments = load_agent(folder, "last")
-    batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
-    action = agent.make_policy([1]).act(batch.reset([0], [1]), np.ones(1, np.bool_))[0]
-    batch.close()
-    return action, batch.action.default
+    seen, default = first_seen(arguments)
+    return agent.make_policy([1]).act(seen, np.ones(1, np.bool_))[0], default
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -58,7 +64,7 @@ def test_what_is_loaded_scores_in_an_evaluation_what_was_validated(agent: str, t
 def test_it_does_the_same_in_whatever_company(agent: str, brief: Callable[[str], Path]) -> None:
     """To the last bit, and for as long as it remembers."""
     loaded, arguments = load_agent(brief(agent))
-    (width,) = TuneBatch(1, Options(**{**arguments, "world": "twin"})).observation_space.shape
+    width = first_seen(arguments)[0].shape[1]
     rng = np.random.default_rng(1)
     policies, alone = loaded.make_policy(range(7)), [loaded.make_policy([index]) for index in range(7)]
     for step in range(4):
@@ -109,17 +115,14 @@ def test_a_policy_samples_unless_its_actions_are_held_or_the_mean_is_asked_for(
     hyperparameters = {"name": "ppo", **AGENTS["ppo"], "acts": acts}
     run(tmp_path / "run", hyperparameters, **{**BRIEF, "action": {"hold_intervals": hold_intervals}})
     agent, _ = load_agent(tmp_path / "run")
-    network: Any = agent
-    assert isinstance(network.network(), SamplingNetwork) == is_sampling
+    assert isinstance(agent.network(), SamplingNetwork) == is_sampling
 
 
 def test_a_sampling_agent_draws_from_streams_of_the_runs_seeds(tmp_path: Path) -> None:
     hyperparameters = {"name": "ppo", **AGENTS["ppo"], "acts": "sample", "initial_std": 0.3}
     run(tmp_path / "run", hyperparameters, **BRIEF)
     agent, arguments = load_agent(tmp_path / "run")
-    batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
-    seen = batch.reset([0], [1])
-    batch.close()
+    seen, default = first_seen(arguments)
     episode_starts, goes_on = np.ones(2, np.bool_), np.zeros(2, np.bool_)
     together, alone = agent.make_policy([5, 6]), agent.make_policy([6])
     both = np.repeat(seen, 2, axis=0)
@@ -127,7 +130,7 @@ def test_a_sampling_agent_draws_from_streams_of_the_runs_seeds(tmp_path: Path) -
     single = np.array([alone.act(seen, (episode_starts if step == 0 else goes_on)[:1]) for step in range(400)])
     assert np.array_equal(single[:, 0], drawn[:, 1])
     assert not np.allclose(drawn[:, 0], drawn[:, 1])
-    mean = np.clip(batch.action.default, -0.95, 0.95)
+    mean = np.clip(default, -0.95, 0.95)
     inner = np.abs(mean) < 0.3  # so that few draws meet the ends
     assert inner.any()
     assert (np.abs(drawn[:, 0].mean(axis=0) - mean)[inner] < 0.1).all()
@@ -143,9 +146,7 @@ def test_noise_that_depends_on_what_is_seen(agent: str, tmp_path: Path) -> None:
     hyperparameters = {"name": agent, **AGENTS[agent], **acts, "use_sde": True}
     run(tmp_path / "run", hyperparameters, **BRIEF)
     loaded, arguments = load_agent(tmp_path / "run")
-    batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
-    seen = batch.reset([0], [1])
-    batch.close()
+    seen, _ = first_seen(arguments)
     policy = loaded.make_policy([1])
     drawn = np.array([policy.act(seen, np.array([step == 0]))[0] for step in range(400)])
     expected, _ = loaded.policy.predict(seen, deterministic=True)

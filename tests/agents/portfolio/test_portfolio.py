@@ -21,7 +21,6 @@ from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.assembly import DRAINING, Assembly
 from bbrgym.agents.portfolio.identification import histories
 from bbrgym.agents.portfolio.identification_features import settings_held
-from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.training import loop
 from bbrgym.agents.training.settings import parse_training
 from bbrgym.agents.training.train_agent import resume_training, train
@@ -160,7 +159,6 @@ def test_a_damaged_part_is_named(whole: Path, tmp_path: Path) -> None:
 
 def test_it_identifies_the_path_then_holds_a_setting_of_its_library(whole: Path) -> None:
     agent, arguments = load_agent(whole)
-    assert isinstance(agent, PortfolioAgent)
     assert (arguments["view"], arguments["frame_stack"]) == ("each", 1)
     assert tuple(arguments["features"]) == FEATURE_LISTS["memory"]
     policy = agent.make_policy([1, 2])
@@ -180,7 +178,6 @@ def test_it_identifies_the_path_then_holds_a_setting_of_its_library(whole: Path)
 def test_its_library_is_a_file_for_actions(whole: Path) -> None:
     library = load_library(whole / "library.yaml", "bbq")
     agent, _ = load_agent(whole)
-    assert isinstance(agent, PortfolioAgent)
     assert len(library.settings) == len(agent.library) <= 3
     env = TuneEnv(scenario="steady", world="twin", variant="bbq", action_kind="library", library=whole / "library.yaml")
     assert env.action_space.n == len(agent.library)
@@ -206,7 +203,6 @@ def reselecting(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_chooses_again_whenever_the_time_of_an_identification_has_passed(reselecting: Path) -> None:
     agent, _ = load_agent(reselecting)
-    assert isinstance(agent, PortfolioAgent)
     assert len(agent.networks) == 2
     generator = np.random.default_rng(4)
     views = generator.random((4, agent.routine.width), np.float32)
@@ -222,7 +218,6 @@ def test_a_second_choice_is_fitted_on_what_the_first_one_holds(reselecting: Path
     curve = pl.read_parquet(reselecting / "metrics.parquet")
     assert {"fit/gain", "fit/reselect_gain"} <= set(curve.columns)
     agent, _ = load_agent(reselecting)
-    assert isinstance(agent, PortfolioAgent)
     parts = sorted((reselecting / "states").glob("reselect-*.parquet"))
     history = histories(pl.concat(map(pl.read_parquet, parts)), 1, agent.routine.width)
     features = agent.networks[1].features(history)
@@ -248,7 +243,6 @@ def test_the_exported_network_chooses_as_the_agent_does(
 ) -> None:
     folder = request.getfixturevalue(fixture)
     agent, _ = load_agent(folder)
-    assert isinstance(agent, PortfolioAgent)
     exported = torch.jit.load(export(folder, "torchscript", output=tmp_path / "agent.pt"))
     history = np.random.default_rng(3).random((20, agent.routine.intervals, agent.routine.width), np.float32)
     turns = np.arange(20) % len(agent.networks)
