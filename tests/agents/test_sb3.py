@@ -49,8 +49,8 @@ def first_action(folder: Path) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_what_is_loaded_scores_in_an_evaluation_what_was_validated(agent: str, tmp_path: Path) -> None:
-    folder = run(tmp_path / "run", agent, total_steps=160)
+def test_what_is_loaded_scores_in_an_evaluation_what_was_validated(agent: str, brief: Callable[[str], Path]) -> None:
+    folder = brief(agent)
     loaded, arguments = load_agent(folder, "last")
     assert loaded.name == agent
     entrant = Learned(agent, "bbq", f"{agent} bbq", arguments, loaded, "")
@@ -198,7 +198,7 @@ class Counting(BaseCallback):
         self.ended += 1
 
 
-@pytest.mark.parametrize("agent", ["ppo", "sac"])
+@pytest.mark.parametrize("agent", ["ppo", pytest.param("sac", marks=pytest.mark.slow)])
 def test_a_callback_is_called_and_changes_no_weight(agent: str, tmp_path: Path) -> None:
     counting, calls = Counting(), []
 

@@ -34,7 +34,9 @@ KINDS |= {
 }
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(
+    scope="module", params=[pytest.param(one, marks=[pytest.mark.slow] if one == "critic" else []) for one in KINDS]
+)
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     agent, others = KINDS[request.param]
     return run(tmp_path_factory.mktemp("trained") / "run", agent, total_steps=96, **others)

@@ -47,7 +47,9 @@ def test_a_killed_training_goes_on_with_the_same_curve_and_weights(by: int, whol
     assert_same(folder, whole)
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize(
+    "agent", [pytest.param(one, marks=[pytest.mark.slow] if one == "tqc" else []) for one in AGENTS]
+)
 def test_every_agent_goes_on_as_if_nothing_had_happened(agent: str, tmp_path: Path) -> None:
     whole = run(tmp_path / "whole", agent)
     broken = interrupt(tmp_path / "broken", 230, asked(agent))  # after the second checkpoint, with things learned
@@ -76,7 +78,7 @@ def test_a_training_interrupted_before_its_first_checkpoint_begins_again(whole: 
 
 def test_a_resume_from_step_0_records_the_rows_of_a_fresh_start(tmp_path: Path) -> None:
     """An update has fewer steps than `log_steps`, and the first checkpoint is of step 0."""
-    steps = {"total_steps": 1024, "checkpoint_steps": 1024, "log_steps": 512, "num_envs": 8}
+    steps = {"total_steps": 512, "checkpoint_steps": 512, "log_steps": 256, "num_envs": 8}
     for agent in ("torch_ppo", "ppo"):
         hyperparameters = {"name": agent, "n_steps": 16, "batch_size": 64, "n_epochs": 1}
         whole = run(tmp_path / f"whole-{agent}", hyperparameters, **steps)
