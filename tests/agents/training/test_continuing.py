@@ -110,11 +110,11 @@ def test_the_command_goes_on_with_the_options_of_the_run(
     own = ["agent.learning_rate=1e-5", "logger=csv", "total_steps=+3.2e1"]
     command = ["train", "-m", f"continue_from={first}", *own, f"hydra.sweep.dir={tmp_path / 'jobs'}"]
     assert main(command) == 0, capsys.readouterr().err
-    (job,) = (tmp_path / "jobs").glob("total_steps*")
-    config = yaml.safe_load((job / "config.yaml").read_text())
+    (summary,) = (tmp_path / "jobs").glob("*/summary.json")
+    config = yaml.safe_load(summary.with_name("config.yaml").read_text())
     assert (config["agent"]["hidden"], config["scenario"]["name"]) == ([64], "tiny")
     assert (config["agent"]["learning_rate"], config["logger"]["name"]) == (1e-5, "csv")
-    assert json.loads((job / "summary.json").read_text())["total_steps"] == 352
+    assert json.loads(summary.read_text())["total_steps"] == 352
 
 
 @pytest.mark.parametrize(
