@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -178,26 +177,26 @@ def _train(
     if "world" not in trusted:
         refuse_found_programs(settings.world)
     settings.refuse_more_than_the_cores_allow()
-    parts = _parts_of(settings, trusted)
+    trainer, logger_settings, rollouts = _parts_of(settings, trusted)
     if callback is not None:
-        parts.trainer.check_callback(callback)
-    settings = parts.trainer.adapted(settings)
+        trainer.check_callback(callback)
+    settings = trainer.adapted(settings)
     folder = TrainingFolder(output_dir)
     with folder.opened(resume=resume):
         if folder.has_config():
             _refuse_another(settings, folder)
-            _refuse_damaged(settings, folder, parts.trainer)
+            _refuse_damaged(settings, folder, trainer)
         elif settings.continue_from is not None:
-            check_continued(settings, parts.trainer)
+            check_continued(settings, trainer)
             source = ContinuedFolder(Path(settings.continue_from.folder))
             for checkpoint in ("best", "last"):  # what cannot be read is not taken over
-                parts.trainer.load(source, settings, checkpoint)
+                trainer.load(source, settings, checkpoint)
             source.check_model()
             folder.take_over(source)
         folder.write_config(settings.plain())
-        with _memory_errors(), logged(parts.logger, _logged_run(settings, folder)) as logger:
-            with closing(TrainingRun(settings, folder, logger, parts.rollouts, on_progress, callback)) as run:
-                parts.trainer.train(run)
+        with _memory_errors(), logged(logger_settings, _logged_run(settings, folder)) as logger:
+            with closing(TrainingRun(settings, folder, logger, rollouts, on_progress, callback)) as run:
+                trainer.train(run)
             _log_outcome(run, logger)
             summary = run.summary()
             if on_end is not None:
@@ -216,43 +215,32 @@ def _memory_errors() -> Iterator[None]:
         raise MemoryError(one_line(error)) from error
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """Classes that a training's settings choose by `_target_`, with their options."""
-
-    trainer: Trainer
-    logger: LoggerSettings
-    rollouts: Rollouts
-
-
-def _parts_of(settings: TrainingSettings, trusted: Collection[str]) -> _Parts:
-    """Return what the settings choose.
+def _parts_of(settings: TrainingSettings, trusted: Collection[str]) -> tuple[Trainer, LoggerSettings, Rollouts]:
+    """Return the objects of the classes that the settings choose by `_target_`.
 
     Raises:
         ConfigError: there is no such class, an option has a value that is not allowed, or the parts do not fit.
     """
-    parts = _Parts(
-        trainer_of(settings, is_trusted="agent" in trusted),
-        logger_of(settings.logger, is_trusted="logger" in trusted),
-        build("rollouts", settings.rollouts, Rollouts, is_trusted="rollouts" in trusted),
-    )
+    trainer = trainer_of(settings, is_trusted="agent" in trusted)
+    logger = logger_of(settings.logger, is_trusted="logger" in trusted)
+    rollouts = build("rollouts", settings.rollouts, Rollouts, is_trusted="rollouts" in trusted)
     name = settings.agent_name
-    if settings.is_per_flow and not parts.trainer.is_shared:
+    if settings.is_per_flow and not trainer.is_shared:
         able = [
             one
             for one in shipped_names("agent")
             if class_of("agent", shipped("agent", one), Trainer, extra="train").is_shared
         ]
         raise ConfigError(f"agent.name: is {name!r}, expected one of {', '.join(able)} with env=multi")
-    if not isinstance(parts.rollouts, LocalRollouts) and not parts.trainer.is_distributed:
-        raise ConfigError(f"rollouts.name: is {parts.rollouts.name!r}, expected local with agent={name}")
-    if settings.draws != DrawSettings() and not parts.trainer.draws_episodes:
+    if not isinstance(rollouts, LocalRollouts) and not trainer.is_distributed:
+        raise ConfigError(f"rollouts.name: is {rollouts.name!r}, expected local with agent={name}")
+    if settings.draws != DrawSettings() and not trainer.draws_episodes:
         raise ConfigError(
             f"draws: is {shown(settings.draws.model_dump(exclude_none=True))}, expected the default with agent={name}, "
             f"which chooses its networks itself"
         )
-    parts.rollouts.check(settings.envs_side_by_side, is_per_flow=settings.is_per_flow)
-    return parts
+    rollouts.check(settings.envs_side_by_side, is_per_flow=settings.is_per_flow)
+    return trainer, logger, rollouts
 
 
 def _refuse_another(settings: TrainingSettings, folder: TrainingFolder) -> None:

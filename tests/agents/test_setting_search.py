@@ -83,14 +83,6 @@ def test_the_oracle_is_at_least_as_good_as_every_preset_and_never_worse_with_mor
     assert trials.scores(more.actions).tolist() == more.scores.tolist()
 
 
-def test_the_oracle_of_a_scenario_does_not_depend_on_its_neighbours(scenarios, trials):
-    among = search_each(trials, SEEDS, 14)
-    with Trials(scenarios[1:2], SEEDS[1:2], "bbr-mix") as alone:
-        found = search_each(alone, SEEDS[1:2], 14)
-    assert found.actions[0].tolist() == among.actions[1].tolist()
-    assert found.scores[0] == among.scores[1]
-
-
 def test_a_grid_has_every_combination_once_and_both_ends():
     action = TunableScaling("bbr-mix", ["bbr_up_gain", "use_probe_cap", "bbq_alpha_us"])
     grid = GridProposer(action, 4)

@@ -202,11 +202,6 @@ def test_a_checkpoint_that_holds_something_else_is_one_clear_error(
         assert "\n" not in str(caught.value)
 
 
-def test_what_is_no_run_folder_is_said(tmp_path: Path) -> None:
-    with pytest.raises(bbrgym.ConfigError, match="is no run folder of bbrgym train"):
-        resume_training(tmp_path)
-
-
 LOST = bytes(range(256))
 
 
