@@ -164,7 +164,7 @@ class Sb3Trainer(Trainer):
         if has_state(run.folder, "last"):
             run.resume(restore_state(run.folder, "last", lambda state: restore(model, state)))
         model.set_logger(Logger(None, []))  # SegmentCallback takes the algorithm's measurements from it
-        about = about_agent(self.agent(run.settings, _on_cpu(model.policy)), "best", run.settings)
+        about = about_agent(self.agent(run.settings, _on_cpu(model.policy)), "best", run.settings.env_arguments())
         segments = SegmentCallback(run, model, env, about, lambda: self.agent(run.settings, _on_cpu(model.policy)))
         try:
             steps = run.settings.total_steps * segments.rows - model.num_timesteps
