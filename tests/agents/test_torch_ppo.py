@@ -92,7 +92,8 @@ def test_it_starts_with_the_variants_own_setting(tmp_path: Path) -> None:
     np.testing.assert_allclose(action[0], batch.action.default, atol=0.1)
 
 
-@pytest.mark.parametrize("critic", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("critic", [False, True])
 def test_learning_raises_the_score(critic: bool, tmp_path: Path) -> None:
     agent = {"name": "torch_ppo", "n_steps": 12, "batch_size": 96, "learning_rate": 3e-3}
     run(tmp_path / "run", agent, **{**LEARNABLE, "env": {**LEARNABLE["env"], "critic": critic}})

@@ -235,7 +235,7 @@ def test_a_second_choice_ends_in_the_same_bytes_when_interrupted(reselecting: Pa
     assert files(folder) == files(reselecting)
 
 
-@pytest.mark.parametrize("fixture", ["whole", "reselecting"])
+@pytest.mark.parametrize("fixture", [pytest.param("whole", marks=pytest.mark.slow), "reselecting"])
 def test_the_exported_network_chooses_as_the_agent_does(
     fixture: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

@@ -104,13 +104,14 @@ def test_a_search_tries_more_settings(tmp_path: Path) -> None:
 # ---- the command --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("multirun", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_command_goes_on_with_the_options_of_the_run(
-    first: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    multirun: bool, first: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own = ["agent.learning_rate=1e-5", "logger=csv", "total_steps=+3.2e1"]
-    command = ["train", "-m", f"continue_from={first}", *own, f"hydra.sweep.dir={tmp_path / 'jobs'}"]
-    assert main(command) == 0, capsys.readouterr().err
-    (summary,) = (tmp_path / "jobs").glob("*/summary.json")
+    where = ["-m", f"hydra.sweep.dir={tmp_path}"] if multirun else [f"output_dir={tmp_path / '0'}"]
+    assert main(["train", f"continue_from={first}", *own, *where]) == 0, capsys.readouterr().err
+    (summary,) = tmp_path.glob("*/summary.json")
     config = yaml.safe_load(summary.with_name("config.yaml").read_text())
     assert (config["agent"]["hidden"], config["scenario"]["name"]) == ([64], "tiny")
     assert (config["agent"]["learning_rate"], config["logger"]["name"]) == (1e-5, "csv")

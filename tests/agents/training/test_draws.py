@@ -30,7 +30,7 @@ def some(count: int, **how):
 
 
 def test_weighted_means_are_those_of_the_distribution():
-    draws, all_draws = some(4000), some(4000, by_cost=False)
+    draws, all_draws = some(2000), some(2000, by_cost=False)
     logs = [np.log(draw.scenario.link.rate_mbps) for draw in draws]
     expected = np.mean([np.log(draw.scenario.link.rate_mbps) for draw in all_draws])
     assert np.average(logs, weights=[draw.weight for draw in draws]) == pytest.approx(expected, abs=0.1)

@@ -144,7 +144,7 @@ def test_a_lock_that_is_a_link_does_not_empty_another_file(run: Path) -> None:
 
 
 @of_networks
-@pytest.mark.parametrize("format_", ["torchscript", "onnx", "c"])
+@pytest.mark.parametrize("format_", ["torchscript", pytest.param("onnx", marks=pytest.mark.slow), "c"])
 def test_an_export_without_room_is_one_sentence_and_leaves_no_file(
     run: Path, format_: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

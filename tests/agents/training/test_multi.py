@@ -24,7 +24,6 @@ from bbrgym.envs.multi import parallel_env
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.evaluate.records import TUNABLE_PREFIX
-from bbrgym.report.report import write_report
 from bbrgym.scenario.distribution import split_seeds
 
 pytestmark = pytest.mark.usefixtures("undrawn_file")
@@ -194,15 +193,11 @@ def test_it_takes_part_beside_others(world: str, sampling: Path, tmp_path: Path)
     agent = {"name": "ppo", **AGENTS["ppo"], "acts": "sample"}
     whole = run(tmp_path / "whole", agent, scenario=SCENARIO, total_steps=32)
     asked_for = {"variants": ["bbr"], "world": world, "draws": 2, "split": "validation"}
-    outcome = run_evaluation(
-        SCENARIO, asked_for, agent=[str(sampling), str(whole), "random"], output_dir=tmp_path / "out"
-    )
-    write_report(tmp_path / "out", outcome)
+    outcome = run_evaluation(SCENARIO, asked_for, agent=[str(sampling), str(whole), "random"])
     names = [row.entrant for row in outcome.rankings[0].rows]
     assert names == ["bbr", "ppo-multi bbq", "ppo bbq", "random bbr-mix"]
     assert outcome.summary["score"].is_finite().all()
     assert set(outcome.policy_maps) >= {"ppo-multi bbq"}
-    assert (tmp_path / "out" / "report.html").exists()
     again = run_evaluation(SCENARIO, {**asked_for, "jobs": 1}, agent=str(sampling))
     assert again.summary.equals(outcome.summary.filter(pl.col("agent").is_in(["fixed", "ppo-multi"])))
 
