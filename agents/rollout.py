@@ -72,6 +72,7 @@ class Rollout(ABC):
         batch.refuses_late = True
         self._seeds = list(seeds)
         self.tunables = batch.scaling.names
+        self._observations: Any = None
 
     @property
     def worlds(self) -> VectorWorld:
