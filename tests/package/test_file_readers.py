@@ -223,7 +223,7 @@ READERS = [
         "t.down",
         lambda at: read_trace(str(at / "t.down")),
     ),
-    Reader("experiment", ("papers.catalogue _read",), "e.yaml", lambda at: load_experiment(str(at / "e.yaml"))),
+    Reader("experiment", ("papers.catalogue _fields_in",), "e.yaml", lambda at: load_experiment(str(at / "e.yaml"))),
     Reader("authors' numbers", ("papers.catalogue _rows",), "numbers.csv", _reference),
     Reader("library", ("envs.library _read",), "l.yaml", lambda at: load_library(at / "l.yaml")),
     Reader(
