@@ -18,24 +18,25 @@ from bbrgym.worlds import Flags
 
 
 class NetworkAgent:
-    """Agent that acts by a network, for all tuned flows of an episode.
+    """Agent that acts by a network.
 
     Args:
         name: name in records.
         network: from observations to actions.
+        is_per_flow: see `Agent`.
     """
 
-    is_per_flow = False
-
-    def __init__(self, name: str, network: Network) -> None:
+    def __init__(
+        self, name: str, network: Network | SamplingNetwork | RecurrentNetwork, *, is_per_flow: bool = False
+    ) -> None:
         self.name = name
+        self.is_per_flow = is_per_flow
         self._network = network
 
     def make_policy(self, seeds: Sequence[int]) -> Policy:
-        """Return a new policy; see `Agent`."""
         return policy_of(self._network, seeds)
 
-    def network(self) -> Network:
+    def network(self) -> Network | SamplingNetwork | RecurrentNetwork:
         """Return the network that acts and is exported."""
         return self._network
 
@@ -54,7 +55,6 @@ class LikeliestPolicy:
         self._network = network
 
     def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:  # noqa: ARG002 - it remembers nothing
-        """Return the actions; see `Policy`."""
         return np.concatenate([alone(self._network, observation)[0] for observation in _rows(observations)])
 
 
@@ -67,7 +67,6 @@ class SamplingPolicy:
         self._generators = [self._generator(seed) for seed in seeds]
 
     def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:
-        """Return the actions; see `Policy`."""
         for index in np.flatnonzero(episode_starts).tolist():
             self._generators[index] = self._generator(self._seeds[index])
         drawn = [generator.standard_normal((1, self._network.tunables), np.float32) for generator in self._generators]
@@ -88,7 +87,6 @@ class RecurrentPolicy:
         self._memories = [[part.numpy() for part in memory]] * count
 
     def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:
-        """Return the actions; see `Policy`."""
         actions = []
         starts = episode_starts.astype(np.float32)
         for index, observation in enumerate(_rows(observations)):

@@ -84,7 +84,7 @@ BY_ITSELF = {
     | {"_about_in zipfile.ZipFile", "load_model zipfile.is_zipfile"},
     "agents.training.checkpoints": {"_save path.open", "restore_state torch.load"},
     "agents.loading": {"load_agent trainer_of(settings, is_trusted=False).load"},
-    "agents.training.train_agent": {"_train parts.trainer.load", "_refuse_damaged trainer.load"},
+    "agents.training.train_agent": {"_train trainer.load", "_refuse_damaged trainer.load"},
     "worlds.server": {"Server._reset self._mailbox.read_text"},
     "worlds.worker_engine": {"WorkerEngine._ask self._mailbox.read_text"},
     "sweeps.search": {"search folder.open"},
@@ -236,7 +236,7 @@ READERS = [
         "t.down",
         lambda at: read_trace(str(at / "t.down")),
     ),
-    Reader("experiment", "papers.catalogue _read", "e.yaml", lambda at: load_experiment(str(at / "e.yaml"))),
+    Reader("experiment", "papers.catalogue _fields_in", "e.yaml", lambda at: load_experiment(str(at / "e.yaml"))),
     Reader("authors' numbers", "papers.catalogue _rows", "numbers.csv", _reference),
     Reader("library", "envs.library _read", "l.yaml", lambda at: load_library(at / "l.yaml")),
     Reader(

@@ -67,6 +67,16 @@ def test_a_variant_and_a_point_give_the_fields_of_a_scenario(tmp_path: Path) -> 
     assert experiment.fields_of("bbr", 40.0)["link"]["queue"] == {"size_bdp": 2.0}
 
 
+def test_an_experiment_like_another_one_has_its_scenario_and_sweep(tmp_path: Path) -> None:
+    one, path = load(tmp_path), tmp_path / "mine" / "two.yaml"
+    fields = {name: value for name, value in FIELDS.items() if name not in ("scenario", "sweep")}
+    path.write_text(yaml.safe_dump({**fields, "like": "one"}))
+    assert load_experiment(str(path)) == one.model_copy(update={"id": "two"})
+    path.write_text(yaml.safe_dump({**fields, "like": "three"}))
+    with pytest.raises(ConfigError, match=r"three\.yaml"):
+        load_experiment(str(path))
+
+
 def test_a_list_of_names_stands_for_variants(tmp_path: Path) -> None:
     fields = {"published": [], "claims": [], "variants": ["bbr", "cubic"]}
     assert list(load(tmp_path, **fields).variants) == ["bbr", "cubic"]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """An experiment of a paper: what it runs, and the numbers that were published; conf/experiment/<paper>/<id>.yaml.
 
+A file with ``like: ID`` has the scenario, sweep and intervals of another one in its folder, where it gives none itself.
+
     scenario --(variant's fields)--(sweep's fields)--(seed)--> runs -> quantities -> beside `published` and `claims`
 
 A published number is compared with, never tuned to.
