@@ -26,6 +26,7 @@ from waiting import meanwhile, wait_until
 import bbrgym
 from bbrgym.ns3gym.errors import PeerGone, ProtocolError, ProtocolTimeout
 
+pytestmark = pytest.mark.usefixtures("own_children")
 ACTOR = str(Path(__file__).with_name("support") / "actor.py")
 OBSERVED = spaces.Box(-1e9, 1e9, (3,), np.float32)
 ACTED = spaces.Box(-1, 1, (1,), np.float32)

@@ -17,6 +17,8 @@ from waiting import meanwhile, wait_until
 import bbrgym
 from bbrgym.worlds import LateRunError
 
+pytestmark = pytest.mark.usefixtures("own_children")
+
 
 def advance_until(world, misbehaves_at_s):
     while world.now_s < misbehaves_at_s:

@@ -249,6 +249,7 @@ def stock(name="stock"):
     }
 
 
+@pytest.mark.usefixtures("own_children")
 @pytest.mark.parametrize("isolation", ISOLATIONS)
 def test_a_controller_that_a_world_does_not_have_is_refused_before_anything_runs(short_scenario, isolation):
     lacks = r"scenario stock: flows\[1\]\.cc: is 'ns3-bbr', which world 'twin' does not have; "
