@@ -14,7 +14,7 @@ from gymnasium import spaces
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from numpy.typing import NDArray
 
-from bbrgym.envs.action import ActionMapping
+from bbrgym.envs.action import ActionMapping, ActType
 from bbrgym.envs.critic import CriticObservation
 from bbrgym.envs.episode_spec import EpisodeSource, EpisodeSpec, episode_sources, names_and_tuned
 from bbrgym.envs.features import Observation
@@ -156,6 +156,16 @@ class Episodes(ABC):
     @abstractmethod
     def reset(self, indices: Sequence[int], seeds: Sequence[int]) -> Any:
         """Begin episodes in some environments and return the observations of all."""
+
+    @abstractmethod
+    def act(self, actions: ActType) -> None:
+        """Set the tunables and run for the first control interval of a step; see the derived class."""
+
+    def simulate(self, *arguments: Any) -> None:
+        """Run for all control intervals of a step: `act` with these arguments, then `hold` while the action lasts."""
+        self.act(*arguments)
+        while self.is_holding:
+            self.hold()
 
     def set_options(self, options: Mapping[str, Any], indices: Sequence[int]) -> None:
         """Take the options of a reset: `scenario`, as for `TuneEnv`, for the next episodes of some environments.

@@ -121,19 +121,6 @@ class FlowBatch(Episodes):
         self._frames.begin(rows.ravel().tolist(), view)
         return self.observe()
 
-    def simulate(self, actions: ActType) -> None:
-        """Set the tunables of the flows that act and run for the control intervals of a step.
-
-        Args:
-            actions: [N, L, tunables], [N, L] if flat; those of flows that do not act are ignored.
-
-        Raises:
-            ConfigError, ResetNeeded, ClosedEnvironmentError, WorldError: see `act`.
-        """
-        self.act(actions)
-        while self.is_holding:
-            self.hold()
-
     def act(self, actions: ActType) -> None:
         """Set the tunables of the flows that act and run for the first control interval of a step.
 

@@ -65,21 +65,6 @@ class TuneBatch(Episodes):
         self._frames.begin(indices, self._view(stats, indices))
         return self.observe()
 
-    def simulate(self, actions: ActType, begin: Sequence[int] = (), seeds: Sequence[int] = ()) -> None:
-        """Set the tunables and run for the control intervals of a step; or begin an episode.
-
-        Args:
-            actions: [N, tunables]; [N] if flat.
-            begin: environments that begin an episode instead; their actions are ignored.
-            seeds: seeds of these episodes.
-
-        Raises:
-            ConfigError, ResetNeeded, ClosedEnvironmentError, WorldError: see `act`.
-        """
-        self.act(actions, begin, seeds)
-        while self.is_holding:
-            self.hold()
-
     def act(self, actions: ActType, begin: Sequence[int] = (), seeds: Sequence[int] = ()) -> None:
         """Set the tunables and run for the first control interval of a step; or begin an episode.
 
