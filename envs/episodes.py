@@ -74,6 +74,9 @@ class Episodes(ABC):
     (`FlowBatch`). Every computation is one over all episodes, and gives each of them what it would get alone, bit for
     bit.
 
+    A method raises ConfigError or ScenarioError if an argument is not allowed, ResetNeeded where no episode has begun
+    or one has ended, ClosedEnvironmentError after `close`, and WorldError if a world broke.
+
     Args:
         num_envs: N.
         options: arguments of all environments.
@@ -277,12 +280,7 @@ class Episodes(ABC):
             self.worlds = None
 
     def save(self, index: int) -> EpisodeSnapshot:
-        """Return an environment's episode as it is now, to come back to any number of times.
-
-        Raises:
-            ConfigError: its world cannot be saved.
-            ResetNeeded, ClosedEnvironmentError: no episode has begun, or the environment is closed.
-        """
+        """Return an environment's episode as it is now, to come back to any number of times."""
         worlds, spec = self._open_worlds(), self._specs[index]
         if spec is None:
             raise ResetNeeded(RESET_FIRST)
@@ -320,12 +318,7 @@ class Episodes(ABC):
         return self._intervals_left > 0 and bool(self._held().any())
 
     def hold(self) -> None:
-        """Run for another control interval of the last action, where the episode goes on.
-
-        Raises:
-            ResetNeeded, ClosedEnvironmentError: no episode has begun, or the environment is closed.
-            WorldError: a world broke.
-        """
+        """Run for another control interval of the last action, where the episode goes on."""
         mask = self._held()
         self._advance(mask)
         self._intervals_left -= 1
@@ -340,11 +333,7 @@ class Episodes(ABC):
     # ---- for derived classes: begin and advance ----------------------------------------------------------------
 
     def _open_worlds(self) -> VectorWorld:
-        """Return the worlds.
-
-        Raises:
-            ResetNeeded, ClosedEnvironmentError: there are none yet, or none any more.
-        """
+        """Return the worlds."""
         if self._is_closed:
             raise ClosedEnvironmentError(_CLOSED)
         if self.worlds is None:
@@ -356,22 +345,13 @@ class Episodes(ABC):
 
         Args:
             mask: environments that will act, [N]. Default: all.
-
-        Raises:
-            ResetNeeded, ClosedEnvironmentError: no episode has begun, it has ended, or the environment is closed.
         """
         self._open_worlds()
         if not (self._is_running if mask is None else self._is_running[mask]).all():
             raise ResetNeeded(RESET_FIRST)
 
     def _begin(self, indices: Sequence[int], seeds: Sequence[int]) -> None:
-        """Begin episodes with these seeds in some environments.
-
-        Raises:
-            ConfigError, ScenarioError: a seed, or a drawn scenario, is not allowed.
-            ClosedEnvironmentError: the environment is closed.
-            WorldError: a world broke.
-        """
+        """Begin episodes with these seeds in some environments."""
         if self._is_closed:
             raise ClosedEnvironmentError(_CLOSED)
         self._is_running[indices] = False

@@ -55,11 +55,7 @@ class TuneBatch(Episodes):
         self._episode_starts: Flags | None = None  # in the last step, instead of running
 
     def reset(self, indices: Sequence[int], seeds: Sequence[int]) -> ObsType:
-        """Begin episodes in some environments and return the observations of all.
-
-        Raises:
-            ConfigError, ScenarioError, ClosedEnvironmentError, WorldError: see `Episodes`.
-        """
+        """Begin episodes in some environments and return the observations of all."""
         self._begin(indices, seeds)
         stats = self._tuned.stats(self._open_worlds(), indices)
         self._frames.begin(indices, self._view(stats, indices))
@@ -72,11 +68,6 @@ class TuneBatch(Episodes):
             actions: [N, tunables]; [N] if flat.
             begin: environments that begin an episode instead; their actions are ignored.
             seeds: seeds of these episodes.
-
-        Raises:
-            ConfigError: an action is outside the action space.
-            ResetNeeded, ClosedEnvironmentError: an episode has ended, or the environment is closed.
-            WorldError: a world broke.
         """
         actions = self.action.array(actions, (self.num_envs,))
         runs = self._all_but(begin)
