@@ -465,7 +465,7 @@ def test_too_little_memory_is_one_line_and_leaves_nothing(options: list[str], tm
 
 
 @pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize("command", [["list"], ["scenario", "steady"], ["evaluate", *SHORT, "output_dir=out"]])
+@pytest.mark.parametrize("command", [["scenario", "steady"], ["evaluate", *SHORT, "output_dir=out"]])
 def test_output_that_cannot_be_written_is_one_line(command: list[str], tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
         done = run(*command, cwd=tmp_path, out=full)

@@ -113,12 +113,6 @@ def test_alpha_fair_falls_with_alpha_and_is_throughput_at_1(goodput, alpha, beta
     assert alpha_fair_of(1.0 + 1e-7, goodput) == pytest.approx(term("throughput", goodput), abs=1e-4)
 
 
-@given(st.floats(0.3, 7.9), st.floats(0.01, 0.3), st.floats(0.1, 2.0))
-def test_alpha_fair_pays_for_evening_out(goodput, taken, alpha):
-    apart, nearer = [goodput, goodput + 2.0], [goodput + taken, goodput + 2.0 - taken]
-    assert alpha_fair_of(alpha, nearer, capacity=10.0) > alpha_fair_of(alpha, apart, capacity=10.0)
-
-
 def test_loss():
     assert term("loss", [1.0], dropped=0.0) == 0.0
     assert term("loss", [1.0], dropped=25.0) == -0.25

@@ -230,13 +230,6 @@ def test_many_twins_in_this_process(short_scenario):
         assert alone.flow_stats().tobytes() == shown[-1]
 
 
-def test_the_twin_runs_here_and_ns3_in_a_worker_unless_said():
-    assert {name: kind.isolation for name, kind in registered_worlds().items() if name in NAMES} == {
-        "ns3": "process",
-        "twin": "none",
-    }
-
-
 def stock(name="stock"):
     """A scenario with one of ns-3's own controls."""
     return {
