@@ -13,7 +13,7 @@ from hydra.types import RunMode
 from omegaconf import IntegerNode, OmegaConf
 
 from bbrgym.agents.training.settings import TrainingSettings
-from bbrgym.cli.composition import compose_config, config_loader
+from bbrgym.cli.composition import Loader, compose_config
 from bbrgym.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("undrawn_file")
@@ -151,7 +151,7 @@ def test_references_of_hydra_are_to_the_options_given(chdir: str, here: Callable
 
 
 def test_options_have_types_in_the_composed_configuration() -> None:
-    config = config_loader(models=[TrainingSettings]).load_configuration("train", ["total_steps=2e3"], RunMode.RUN)
+    config = Loader(models=[TrainingSettings]).load_configuration("train", ["total_steps=2e3"], RunMode.RUN)
     assert isinstance(config._get_node("total_steps"), IntegerNode)
     assert OmegaConf.to_container(config)["total_steps"] == 2000  # type: ignore[call-overload, index]
 
