@@ -218,7 +218,7 @@ READERS = [
     ),
     Reader(
         "trace",
-        ("scenario.traces read_trace", "scenario.traces _chunks_of_lines", "scenario.traces _read_rates"),
+        ("scenario.traces read_trace", "scenario.traces _read_times", "scenario.traces _read_rates"),
         "t.down",
         lambda at: read_trace(str(at / "t.down")),
     ),
