@@ -52,7 +52,7 @@ class ActionMapping:
         scaling: mapping between normalised actions and tunables.
         kind: `absolute`, `relative` or `library`.
         levels: number of discrete levels of each tunable. Default: continuous actions.
-        flat: whether one number stands for the levels of all tunables, as value-based tuned flows need it.
+        flat: whether one number stands for the levels of all tunables, as value-based agents need it.
         step_size: distance by which a relative action of 1 moves a normalised tunable.
         max_change: largest distance that a normalised tunable moves in a step. Default: no limit.
         library: settings to choose from, of the same tunables or of some of them; for kind `library`.

@@ -51,7 +51,7 @@ class Snapshot:
 
 
 class VectorWorld:
-    """N runs; made by `bbrgym.worlds.make_vector_world`.
+    """N runs; made by `bbrgym.worlds.make_vector_world`. Methods of the same name raise the errors of `World`.
 
     It may be used by any thread, by one at a time. The arrays are the same ones from one call to the next, until
     `reserve`; copy what you keep. A world has a row for each of its flows, in the scenario's order; the rows from there
@@ -197,11 +197,7 @@ class VectorWorld:
             self._each(chosen, lambda index: self._advance(index, seconds, self._all[:1]))
 
     def run_to_end(self) -> None:
-        """Run all worlds to the ends of their scenarios, as one interval each.
-
-        Raises:
-            WorldError: a simulation broke. The other worlds have run.
-        """
+        """Run all worlds to the ends of their scenarios, as one interval each."""
         longest_s = max(scenario.duration_s for scenario in self.scenarios)
         while not self.done.all():
             self.advance(longest_s, ~self.done)
@@ -316,12 +312,7 @@ class VectorWorld:
         self._stopped.discard(index)
 
     def _ask(self, index: int, act: Callable[[Any, int], Any]) -> Any:
-        """Act on a world's engine and its place there.
-
-        Raises:
-            ConfigError: the engine refused it.
-            WorldError: the run broke.
-        """
+        """Act on a world's engine and its place there."""
         number, place = divmod(index, self._per_engine)
         try:
             return act(self._engine(number), place)
