@@ -449,12 +449,9 @@ def test_too_few_file_descriptors_are_one_line(world: str, files: int, tmp_path:
     assert "Too many open files" in last_line(limited("RLIMIT_NOFILE", files, *arguments, cwd=tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "options",
-    [
-        ["agent=sac", "agent.buffer_size=100_000_000"],
-        pytest.param(["agent=ppo", "agent.n_steps=50_000_000"], marks=pytest.mark.slow),
-    ],
+    "options", [["agent=sac", "agent.buffer_size=100_000_000"], ["agent=ppo", "agent.n_steps=50_000_000"]]
 )
 def test_too_little_memory_is_one_line_and_leaves_nothing(options: list[str], tmp_path: Path) -> None:
     pytest.importorskip("stable_baselines3")
