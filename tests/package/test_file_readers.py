@@ -22,8 +22,7 @@ import bbrgym
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.settings import parse_training
 from bbrgym.cli import hydra_program
-from bbrgym.cli.composition import compose_config, config_loader
-from bbrgym.config.loader import search_path_of
+from bbrgym.cli.composition import Loader, compose_config, search_path_of
 from bbrgym.envs.library import load_library
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate import agent_option
@@ -192,11 +191,11 @@ class Reader:
 
 
 def _compose(folder: Path, *overrides: str) -> Any:
-    return config_loader(search_path_of(str(folder / "conf"))).load_configuration("train", [*overrides], _RUN)
+    return Loader(search_path_of(str(folder / "conf"))).load_configuration("train", [*overrides], _RUN)
 
 
 def _help(folder: Path) -> str:
-    return hydra_program._file(config_loader(search_path_of(config_path=str(folder / "conf"))), "train")
+    return hydra_program._file(Loader(search_path_of(config_path=str(folder / "conf"))), "train")
 
 
 def _reference(folder: Path) -> Any:
@@ -232,7 +231,7 @@ READERS = [
     ),
     Reader(
         "trace",
-        "scenario.traces read_trace _chunks_of_lines _read_rates",
+        "scenario.traces read_trace _read_times _read_rates",
         "t.down",
         lambda at: read_trace(str(at / "t.down")),
     ),
@@ -241,13 +240,13 @@ READERS = [
     Reader("library", "envs.library _read", "l.yaml", lambda at: load_library(at / "l.yaml")),
     Reader(
         "options",
-        "config.loader _read_options",
+        "cli.composition _read_options",
         "o.yaml",
         lambda at: parse_training(compose_config("train", [f"agent={at / 'o.yaml'}"])),
     ),
     Reader(
         "options of Hydra's",
-        "config.loader _UsersFiles.load_config",
+        "cli.composition _UsersFiles.load_config",
         "conf/agent/o.yaml",
         lambda at: _compose(at, "agent=o"),
         takes=("empty", "secret keys"),

@@ -16,7 +16,7 @@ from hydra.types import RunMode
 from small import GRID, NO_LEVELS, multirun, scenario, states, summary
 
 from bbrgym.agents.loading import load_agent
-from bbrgym.cli.composition import config_loader
+from bbrgym.cli.composition import Loader
 from bbrgym.cli.main import main
 from bbrgym.config.overrides import parse_override
 from bbrgym.sweeps.jobs import Job
@@ -163,10 +163,10 @@ def test_references_of_hydra_are_resolved_for_each_job(tmp_path: Path, monkeypat
 def names(*overrides: str) -> list[str]:
     """Return the names of the jobs that Hydra's sweeper makes of some options."""
     JobRuntime.instance().set("name", "train")
-    config = config_loader().load_configuration("train", list(overrides), RunMode.MULTIRUN)
+    config = Loader().load_configuration("train", list(overrides), RunMode.MULTIRUN)
     own = [one for one in map(parse_override, overrides) if not one.is_hydra_override()]
     (jobs,) = BasicSweeper.split_arguments(own, None)
-    return [config_loader().load_sweep_config(config, job).hydra.job.override_dirname for job in jobs]
+    return [Loader().load_sweep_config(config, job).hydra.job.override_dirname for job in jobs]
 
 
 def test_every_combination_is_a_job_with_a_name_of_its_own() -> None:
@@ -194,7 +194,7 @@ def test_a_list_is_one_value_and_choices_are_several() -> None:
 
 
 def test_a_job_gets_its_group_of_wandb_and_its_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = config_loader().load_configuration("train", ["logger=wandb", "seed=3"], RunMode.RUN)
+    config = Loader().load_configuration("train", ["logger=wandb", "seed=3"], RunMode.RUN)
     config.hydra.sweep.dir = str(tmp_path / "mine")
     HydraConfig.instance().set_config(config)
     try:

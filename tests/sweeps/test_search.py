@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 from small import NO_LEVELS, multirun, running_below, scenario, start, states, step_of, summary
 from waiting import wait_until
 
-from bbrgym.cli.composition import compose_config, config_loader
+from bbrgym.cli.composition import Loader, compose_config
 from bbrgym.config.overrides import parse_override
 from bbrgym.errors import ConfigError, SweepError
 from bbrgym.sweeps.jobs import TIMEOUT, job_limit_s
@@ -163,7 +163,7 @@ def test_processes_share_the_trials_of_a_study(tmp_path: Path) -> None:
 
 def settings(*overrides: str) -> tuple[dict[str, Any], list[str]]:
     """Return the settings of a command line, and the options that are not searched."""
-    config = config_loader().load_configuration("train", list(overrides), RunMode.MULTIRUN)
+    config = Loader().load_configuration("train", list(overrides), RunMode.MULTIRUN)
     own = [one for one in map(parse_override, overrides) if not one.is_hydra_override()]
     found, options = settings_of(config, own)
     return found, [str(one.input_line) for one in options]
