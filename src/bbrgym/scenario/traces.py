@@ -142,9 +142,7 @@ def _read_times(file: Path, path: str) -> NDArray[np.int64]:
     if content and not content.endswith(b"\n"):
         content += b"\n"
     is_whole = _LINES.fullmatch(content) is not None
-    times_ms = (
-        np.fromstring(content.decode("ascii"), np.int64, sep=" ") if content and is_whole else np.zeros(0, np.int64)
-    )
+    times_ms = np.fromstring(content.decode("ascii"), np.int64, sep=" ") if content and is_whole else np.zeros(0, int)
     if not is_whole or times_ms.max(initial=0) > MAX_TIME_MS:
         raise _wrong_line(content, path)
     falls = np.flatnonzero(np.diff(times_ms) < 0)
