@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Traces in Mahimahi's format, the shipped one and recorded ones, and rate traces."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import bbrgym
+from bbrgym.scenario import traces
 from bbrgym.scenario.traces import read_trace
 
 RECORDED = Path(__file__).resolve().parents[3] / "shared" / "traces" / "Verizon-LTE-short.down"
@@ -78,6 +81,46 @@ def test_a_trace_that_begins_after_the_end_is_refused(tmp_path: Path) -> None:
         bbrgym.ScenarioError, match=r"link.trace: carries nothing before 5 s, expected .* duration_s = 4"
     ):
         bbrgym.load_scenario({**fields, "flows": [{"name": "a", "rtt_ms": 20.0}]})
+
+
+# ---- many lines -------------------------------------------------------------------------------------------
+
+LINES = 3_000_000
+LOADING = """
+import resource, sys
+from bbrgym.scenario.traces import read_trace
+read_trace(sys.argv[1])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+trace = read_trace(sys.argv[2])
+print(len(trace.times_ms), trace.times_ms[-1], (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+"""
+
+
+def test_a_line_takes_8_bytes(tmp_path: Path) -> None:
+    paths = [tmp_path / "short.down", tmp_path / "long.down"]
+    for path, lines in zip(paths, (600_000, LINES), strict=True):  # the first one fills a chunk
+        path.write_text("".join(f"{line // 18}\n" for line in range(lines)))
+    done = subprocess.run(
+        [sys.executable, "-c", LOADING, *map(str, paths)], capture_output=True, text=True, timeout=300, check=True
+    )
+    lines, last_ms, more_bytes = map(int, done.stdout.split())
+    assert (lines, last_ms) == (LINES, (LINES - 1) // 18)
+    assert more_bytes < 2.6 * 8 * LINES  # an array grows by half, and is copied
+
+
+def test_chunks_end_where_lines_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.down"
+    times_ms = [number * number for number in range(200)]
+    for chunk_bytes in (1, 7, 64, 10_000):
+        monkeypatch.setattr(traces, "_CHUNK_BYTES", chunk_bytes)
+        path.write_text("\n".join(map(str, times_ms)))
+        assert read_trace(str(path)).times_ms == times_ms
+        path.write_text("\n".join(map(str, [*times_ms[:150], times_ms[148], *times_ms[150:]])))
+        with pytest.raises(bbrgym.ConfigError, match=r"line 151 of .* is 21904, .* not before the line above, 22201"):
+            read_trace(str(path))
+        path.write_text("\n".join(map(str, [*times_ms[:150], "x,y", *times_ms[150:]])))
+        with pytest.raises(bbrgym.ConfigError, match=r"line 151 of .* expected a time"):
+            read_trace(str(path))
 
 
 # ---- rate traces ------------------------------------------------------------------------------------------
