@@ -231,7 +231,7 @@ READERS = [
     ),
     Reader(
         "trace",
-        "scenario.traces read_trace _read_times _read_rates",
+        "scenario.traces read_trace _chunks_of_lines _read_rates",
         "t.down",
         lambda at: read_trace(str(at / "t.down")),
     ),
