@@ -107,10 +107,6 @@ MORE = DraftCase(
     number=15,
     name="bandwidth-up",
     title="Increasing Bandwidth 10x and Ensuring Full Bandwidth is Reached",
-    how=(
-        "Random loss until STARTUP is over, which sets inflight_longterm; the rate rises tenfold when CRUISE begins, "
-        "and the queue holds four of the new BDP."
-    ),
     conditions=(
         *(Condition(1.0, 1000.0), Condition(10.0, 100.0), Condition(40.0, 10.0)),
         *(Condition(100.0, 10.0), Condition(200.0, 1.0), Condition(1000.0, 1.0)),
@@ -186,7 +182,6 @@ LESS = DraftCase(
     number=16,
     name="bandwidth-down",
     title="Decreasing Bandwidth 10x and Ensuring Max Bandwidth Adapts Down",
-    how="A bulk flow behind a queue of one BDP; the rate falls to a tenth when CRUISE begins.",
     conditions=(
         *(Condition(1.0, 10_000.0), Condition(10.0, 1000.0), Condition(40.0, 100.0)),
         *(Condition(100.0, 100.0), Condition(200.0, 10.0), Condition(1000.0, 10.0)),

@@ -9,7 +9,16 @@ import numpy as np
 
 from bbrgym.conformance.ack_history import CRUISE, DOWN, REFILL, UP, AckHistory
 from bbrgym.conformance.draft_case import SHORT_PATH, V1_CYCLES, DraftCase, Known, interrupted
-from bbrgym.conformance.judgement import FLOOR_PKTS, GAIN_TOLERANCE, INTERRUPTS, MARGIN, Judgement, Stay, whole_stay
+from bbrgym.conformance.judgement import (
+    FLOOR_PKTS,
+    GAIN_TOLERANCE,
+    INTERRUPTS,
+    MARGIN,
+    Judgement,
+    Stay,
+    end_of,
+    whole_stay,
+)
 from bbrgym.conformance.setup import MSS_BYTES, PATHS, CaseSetup, Stage, rate_becomes, varied
 
 DOWN_BEGINS = "DOWN begins"
@@ -29,11 +38,6 @@ def _down(history: AckHistory, setup: CaseSetup) -> Stay | None:
         end = history.end_of(rows[0]) if rows else None
         return None if end is None else (rows[0], end)
     return whole_stay(history, rows)
-
-
-def _down_is_over(history: AckHistory, setup: CaseSetup) -> int | None:
-    found = _down(history, setup)
-    return None if found is None else found[1]
 
 
 def _headroom_pkts(setup: CaseSetup, hi_pkts: int) -> float:
@@ -72,9 +76,8 @@ DOWN_INFLIGHT = DraftCase(
     number=8,
     name="down-inflight",
     title="Exiting PROBE_DOWN on Inflight",
-    how="A bulk flow and a queue of four BDP, until the DOWN after the first UP is over.",
     conditions=PATHS,
-    end=_down_is_over,
+    end=end_of(_down),
     check=_check_down,
     not_for=V1_CYCLES,
     known=(
@@ -110,11 +113,11 @@ _TWO_WAITS = (
     "UP between. Where 63 rounds take longer, PROBE_RTT, due five seconds after a smaller RTT, mostly comes first."
 )
 
+# The rate falls by a tenth, as the draft says, or by 20 %.
 DOWN_TIME = DraftCase(
     number=9,
     name="down-time",
     title="Exiting PROBE_DOWN After Max Time",
-    how="As down-inflight; the rate falls by a tenth, as the draft says, or by 20 % when DOWN begins.",
     conditions=varied(("-10 %", -10.0), ("-20 %", -20.0)),
     stages=(
         Stage(
@@ -123,7 +126,7 @@ DOWN_TIME = DraftCase(
             rate_becomes(lambda one: one.varied_rate_mbps),
         ),
     ),
-    end=_down_is_over,
+    end=end_of(_down),
     check=_check_down_time,
     queue_bdp=8.0,
     not_for=V1_CYCLES,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from bbrgym.conformance.ack_history import CRUISE, DOWN, PROBE_RTT, AckHistory
-from bbrgym.conformance.setup import MSS_BYTES, CaseSetup
+from bbrgym.conformance.setup import MSS_BYTES, CaseSetup, Find
 
 PLATEAU_ROUNDS = 3  # without growth, after which a phase takes the bandwidth for found
 BANDWIDTH_TOLERANCE = 0.02  # part of the bottleneck's rate that max_bw may be off
@@ -44,13 +44,7 @@ class _Incomplete(Exception):
 
 
 class Judgement:
-    """Statements on a run.
-
-    Attributes:
-        history: ACKs of the run.
-        setup: scenario of the run.
-        statements: so far.
-    """
+    """Statements on a run, given its ACKs and its scenario."""
 
     def __init__(self, history: AckHistory, setup: CaseSetup) -> None:
         self.history, self.setup = history, setup
@@ -120,6 +114,16 @@ def judged(check: Check, history: AckHistory, setup: CaseSetup) -> list[DraftSta
     with suppress(_Incomplete):  # its last statement says what is missing
         check(judgement)
     return judgement.statements
+
+
+def end_of(stay: Callable[[AckHistory, CaseSetup], Stay | None]) -> Find:
+    """Return the function that finds the end of a stay."""
+
+    def find(history: AckHistory, setup: CaseSetup) -> int | None:
+        found = stay(history, setup)
+        return None if found is None else found[1]
+
+    return find
 
 
 def whole_stay(history: AckHistory, rows: list[int]) -> Stay | None:

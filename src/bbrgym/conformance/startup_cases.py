@@ -78,7 +78,6 @@ STARTUP_PLATEAU = DraftCase(
     number=1,
     name="startup-plateau",
     title="Exiting STARTUP on Bandwidth Plateau",
-    how="A bulk flow and a queue of four BDP. The plateau is judged again from the delivery-rate samples.",
     conditions=PATHS,
     end=_left_startup,
     check=_check_plateau,
@@ -142,10 +141,6 @@ STARTUP_LOSS = DraftCase(
     number=2,
     name="startup-loss-limited",
     title="Exiting STARTUP on Loss When Application-Limited",
-    how=(
-        "An application writes 0.3 of what the bottleneck carries; four round trips later packets are lost at "
-        "random, a tenth or enough for twelve gaps in a round."
-    ),
     conditions=paths(least_pkts=80),
     begin=limited,
     stages=(Stage("the application limits STARTUP", _is_limited, loses(lambda one: loss_for_gaps(one.bdp_pkts / 3))),),
@@ -206,7 +201,6 @@ DRAIN_INFLIGHT = DraftCase(
     number=3,
     name="drain-inflight",
     title="Exiting DRAIN Based on Inflight",
-    how="A bulk flow and a queue of four BDP, until DRAIN is over.",
     conditions=PATHS,
     end=_drain_is_over,
     check=_check_drain,
@@ -235,11 +229,11 @@ def _check_drain_time(run: Judgement) -> None:
     run.states(BY_TIME, rounds == _DRAIN_ROUNDS + 1 and out > wanted, measured, end)
 
 
+# The rate falls by a tenth, as the draft says, or by 70 %.
 DRAIN_TIME = DraftCase(
     number=4,
     name="drain-time",
     title="Exiting DRAIN Based on Time",
-    how="As drain-inflight; the rate falls by a tenth, as the draft says, or by 70 % when DRAIN begins.",
     conditions=varied(("-10 %", -10.0), ("-70 %", -70.0)),
     stages=(Stage("DRAIN begins", _left_startup, rate_becomes(lambda one: one.varied_rate_mbps)),),
     end=_drain_is_over,
