@@ -8,7 +8,7 @@ import math
 from bbrgym.conformance.ack_history import CRUISE, DOWN, NO_RATE, UP, AckHistory
 from bbrgym.conformance.draft_case import DraftCase, Known, interrupted
 from bbrgym.conformance.judgement import Judgement
-from bbrgym.conformance.setup import CaseSetup, Condition, Stage, is_long, rate_becomes
+from bbrgym.conformance.setup import CaseSetup, Stage, conditions, is_long, rate_becomes
 from bbrgym.conformance.up_cases import LOSES_UNTIL_STARTUP_ENDS, lose_in_startup
 
 
@@ -107,10 +107,7 @@ MORE = DraftCase(
     number=15,
     name="bandwidth-up",
     title="Increasing Bandwidth 10x and Ensuring Full Bandwidth is Reached",
-    conditions=(
-        *(Condition(1.0, 1000.0), Condition(10.0, 100.0), Condition(40.0, 10.0)),
-        *(Condition(100.0, 10.0), Condition(200.0, 1.0), Condition(1000.0, 1.0)),
-    ),
+    conditions=conditions((1.0, 1000.0), (10.0, 100.0), (40.0, 10.0), (100.0, 10.0), (200.0, 1.0), (1000.0, 1.0)),
     begin=lose_in_startup,
     stages=(
         LOSES_UNTIL_STARTUP_ENDS,
@@ -182,9 +179,8 @@ LESS = DraftCase(
     number=16,
     name="bandwidth-down",
     title="Decreasing Bandwidth 10x and Ensuring Max Bandwidth Adapts Down",
-    conditions=(
-        *(Condition(1.0, 10_000.0), Condition(10.0, 1000.0), Condition(40.0, 100.0)),
-        *(Condition(100.0, 100.0), Condition(200.0, 10.0), Condition(1000.0, 10.0)),
+    conditions=conditions(
+        (1.0, 10_000.0), (10.0, 1000.0), (40.0, 100.0), (100.0, 100.0), (200.0, 10.0), (1000.0, 10.0)
     ),
     stages=(Stage("CRUISE begins", _cruise_begins, rate_becomes(lambda one: one.rate_mbps / 10)),),
     end=_adapted,

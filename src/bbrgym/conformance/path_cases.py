@@ -10,7 +10,7 @@ import numpy as np
 from bbrgym.conformance.ack_history import CRUISE, NO_RATE, AckHistory
 from bbrgym.conformance.draft_case import DraftCase, Known, interrupted
 from bbrgym.conformance.judgement import BANDWIDTH_TOLERANCE, CRUISE_SHARE, FLOOR_PKTS, MARGIN, Judgement, Stay
-from bbrgym.conformance.setup import HEADER_BYTES, MSS_BYTES, CaseSetup, Condition, paths
+from bbrgym.conformance.setup import HEADER_BYTES, MSS_BYTES, CaseSetup, conditions, paths
 
 # ---- ACKs that arrive in bursts -----------------------------------------------------------------------
 
@@ -143,10 +143,8 @@ SMALL_BDP = DraftCase(
     number=14,
     name="sub-packet-bdp",
     title="Correctly Managing Sub-Packet BDPs",
-    conditions=(
-        *(Condition(rtt_ms, 0.064) for rtt_ms in (1.0, 10.0, 100.0)),
-        *(Condition(rtt_ms, 1.0) for rtt_ms in (1.0, 10.0)),
-        *(Condition(1.0, 10.0), Condition(0.1, 100.0)),
+    conditions=conditions(
+        *((1.0, 0.064), (10.0, 0.064), (100.0, 0.064), (1.0, 1.0), (10.0, 1.0), (1.0, 10.0), (0.1, 100.0))
     ),
     end=_rounds_of_probe_bw,
     check=_check_small,
@@ -206,10 +204,7 @@ POLICER = DraftCase(
     number=17,
     name="policer",
     title="Handling Token Bucket Policers",
-    conditions=(
-        *(Condition(1.0, 400.0), Condition(10.0, 400.0), Condition(40.0, 40.0)),
-        *(Condition(100.0, 100.0), Condition(200.0, 4.0), Condition(1000.0, 10.0)),
-    ),
+    conditions=conditions((1.0, 400.0), (10.0, 400.0), (40.0, 40.0), (100.0, 100.0), (200.0, 4.0), (1000.0, 10.0)),
     begin=_police,
     end=_policed_long,
     check=_check_policer,
