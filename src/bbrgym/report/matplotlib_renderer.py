@@ -71,11 +71,7 @@ _PAPER: dict[str, Any] = {
 
 
 def write_figures(folder: Path, specs: Iterable[FigureSpec], settings: FigureSettings | None = None) -> None:
-    """Write each figure as ``<name>.png``, or in the format and style of settings, whole or not at all.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
+    """Write each figure as ``<name>.png``, or in the format and style of settings, whole or not at all."""
     settings = FigureSettings() if settings is None else settings
     ending = settings.format
     of_style: Any = _FILES | (_PAPER if settings.style == "paper" else {})
@@ -92,7 +88,9 @@ def write_figures(folder: Path, specs: Iterable[FigureSpec], settings: FigureSet
 def draw(spec: FigureSpec, style: Literal["screen", "paper"] = "screen") -> Figure:
     """Return a specification as a Matplotlib figure."""
     is_paper = style == "paper"
-    width_in, height_in = _paper_size(spec) if is_paper else (spec.width_in, spec.height_in)
+    width_in, height_in = spec.width_in, spec.height_in
+    if is_paper:
+        width_in, height_in = _PAPER_WIDTHS_IN[spec.columns > 1], _PAPER_SCALE * height_in
     figure = Figure(figsize=(width_in, height_in), dpi=_DPI, layout="constrained")
     FigureCanvasAgg(figure)
     grid: list[Axes] = (
@@ -112,24 +110,14 @@ def draw(spec: FigureSpec, style: Literal["screen", "paper"] = "screen") -> Figu
     for axes, panel in zip(grid, spec.panels, strict=False):
         _draw_panel(figure, axes, panel)
     _draw_axes(figure, grid, spec)
-    if is_paper:
-        _make_thin(grid)
+    for line in (line for axes in grid for line in axes.lines) if is_paper else ():
+        line.set(linewidth=_PAPER_LINES * line.get_linewidth(), markersize=_PAPER_LINES * line.get_markersize())
     if spec.has_legend:
         _draw_legend(figure, grid, width_in / (_PAPER_SCALE if is_paper else 1.0))
     if not is_paper:  # which has a caption
         heading = spec.subject or spec.title
         figure.suptitle(heading, fontsize="medium" if len(heading) > _LONG_TITLE * spec.width_in else "large")
     return figure
-
-
-def _paper_size(spec: FigureSpec) -> tuple[float, float]:
-    """Return the size of a figure in a two-column paper in inches."""
-    return _PAPER_WIDTHS_IN[spec.columns > 1], _PAPER_SCALE * spec.height_in
-
-
-def _make_thin(grid: Sequence[Axes]) -> None:
-    for line in (line for axes in grid for line in axes.lines):
-        line.set(linewidth=_PAPER_LINES * line.get_linewidth(), markersize=_PAPER_LINES * line.get_markersize())
 
 
 def _draw_panel(figure: Figure, axes: Axes, panel: Panel) -> None:
