@@ -55,7 +55,7 @@ def scores_on(
         with closing(make_vector_world(world, len(scenarios), scenarios, run_seeds, threads=threads)) as worlds:
             worlds.run_to_end()
             found = np.array([score_of_world(worlds, index, delta=delta) for index in range(len(scenarios))])
-    elif isinstance(entrant, Learned):
+    elif isinstance(entrant, Learned) and entrant.kind != "reference":
         options = entrant.options(world=world, scenario=scenarios, threads=threads)
         with closing(make_rollout(options, run_seeds)) as rollout:
             found = rollout.scores(entrant.controller.make_policy, delta=delta)
