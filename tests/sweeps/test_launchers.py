@@ -58,7 +58,7 @@ def starter_of(out: Path, job: str, begun: subprocess.Popen[bytes]) -> psutil.Pr
     return found[0]
 
 
-@pytest.mark.parametrize("name", LAUNCHERS)
+@pytest.mark.parametrize("name", ["joblib", "ray", pytest.param("submitit_local", marks=pytest.mark.slow)])
 def test_each_launcher_runs_the_same_jobs(name: str, tmp_path: Path) -> None:
     """A grid has two levels at least."""
     out = tmp_path / "out"
