@@ -9,16 +9,7 @@ import numpy as np
 
 from bbrgym.conformance.ack_history import CRUISE, DOWN, REFILL, UP, AckHistory
 from bbrgym.conformance.draft_case import SHORT_PATH, V1_CYCLES, DraftCase, Known, interrupted
-from bbrgym.conformance.judgement import (
-    FLOOR_PKTS,
-    GAIN_TOLERANCE,
-    INTERRUPTS,
-    MARGIN,
-    Judgement,
-    Stay,
-    end_of,
-    whole_stay,
-)
+from bbrgym.conformance.judgement import FLOOR_PKTS, INTERRUPTS, Judgement, Stay, end_of, whole_stay
 from bbrgym.conformance.setup import MSS_BYTES, PATHS, CaseSetup, Stage, rate_becomes, varied
 
 DOWN_BEGINS = "DOWN begins"
@@ -51,11 +42,7 @@ def _check_down(run: Judgement) -> None:
     history, sender = run.history, run.setup.sender
     row, end = run.needs_stay(DOWN_ENDS, _down(history, run.setup))
     own = sender.constant("down_gain")
-    bw = np.minimum(history["bw_Bps"][row:end], history["bw_lo_Bps"][row:end]).astype(float)
-    gains = history["pacing_Bps"][row:end] / (MARGIN * bw)
-    worst = int(abs(gains / own - 1).argmax())
-    is_own = abs(gains[worst] / own - 1) <= GAIN_TOLERANCE
-    run.states("the pacing gain is DOWN's", is_own, f"gain {gains[worst]:.4f}", row + worst)
+    run.has_gain("DOWN", own, (row, end), np.minimum(history["bw_Bps"], history["bw_lo_Bps"]))
     run.states(GAIN_OF_DRAFT, abs(own - 0.9) < 1e-9, f"its own is {own:.4f}", row)
     column = "prior_in_flight_pkts"
     out = history[column].astype(float) if sender.is_draft else history.departing_pkts(column, MSS_BYTES)
