@@ -10,14 +10,8 @@ import yaml
 from small_experiment import FIELDS
 
 from bbrgym.errors import ConfigError
-from bbrgym.papers.catalogue import (
-    PAPERS,
-    experiment_names,
-    load_experiment,
-    notes_of,
-    reference_numbers,
-    select_experiments,
-)
+from bbrgym.papers import catalogue
+from bbrgym.papers.catalogue import experiment_names, load_experiment, reference_numbers, select_experiments
 from bbrgym.papers.experiment import Quantity
 from bbrgym.papers.reproduction import prepare_reproduction
 from bbrgym.papers.request import parse_reproduction
@@ -38,12 +32,12 @@ def test_every_shipped_experiment_can_run(name: str) -> None:
 
 
 def test_every_paper_has_experiments() -> None:
-    assert {name.split("/")[0] for name in experiment_names()} == set(PAPERS)
+    assert {name.split("/")[0] for name in experiment_names()} == set(catalogue.PAPERS)
     of_bbq = select_experiments("bbq", [])
     assert [one.name for one in of_bbq] == [name for name in experiment_names() if name.startswith("bbq/")]
-    assert notes_of("bbq").startswith("Not stated: when the long flow joins (5 s here, ")
+    assert catalogue.notes_of("bbq").startswith("Not stated: when the long flow joins (5 s here, ")
     assert not any("when the long flow joins" in one.notes for one in of_bbq)
-    assert notes_of("mine") == ""
+    assert catalogue.notes_of("mine") == ""
     with pytest.raises(ConfigError, match="paper: is 'bbq' beside experiment"):
         select_experiments("bbq", ["bbq/fig13"])
 

@@ -3,9 +3,6 @@
 
 import importlib.util
 import re
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,9 +12,9 @@ import polars as pl
 import pytest
 import yaml
 from small_experiment import FIELDS
-from waiting import PATIENCE_S, wait_until
 
 from bbrgym.cli.main import main
+from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.evaluate.statistics import Estimate
 from bbrgym.papers.cases import with_stack
 from bbrgym.papers.catalogue import load_experiment
@@ -111,29 +108,28 @@ def test_many_seeds_are_shown_as_a_distribution(here: Here, experiment_file: Pat
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_an_interrupted_run_goes_on(experiment_file: Path, tmp_path: Path, here: Here) -> None:
-    fields = {**FIELDS, "seeds": 20, "scenario": {**FIELDS["scenario"], "duration_s": 10.0}}
-    experiment_file.write_text(yaml.safe_dump(fields))
+def test_an_interrupted_run_goes_on(
+    experiment_file: Path, tmp_path: Path, here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
     arguments = [f"experiment={experiment_file}", "output_dir=out"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bbrgym", "reproduce", *arguments, "jobs=1"],
-        cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    kept = tmp_path / "out" / "jobs"
-    wait_until(lambda: any(kept.glob("*.summary.parquet")) or process.poll() is not None)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 130, errors
+    store, kept = EvaluationFolder.store_job, tmp_path / "out" / "jobs"
+
+    def stop_after_two(folder: EvaluationFolder, *of_job: Any) -> None:
+        store(folder, *of_job)
+        if len(list(kept.glob("*.summary.parquet"))) == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EvaluationFolder, "store_job", stop_after_two)
+        code, _, errors = here(*arguments, "jobs=1")
+    assert code == 130
     assert "bbrgym reproduce resume=out goes on" in errors
     before = {path: path.stat().st_mtime_ns for path in kept.glob("*.summary.parquet")}
-    assert 0 < len(before) < 80
+    assert len(before) == 2
     code, _, errors = here("resume=out")
     assert code == 0, errors
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    assert len(list(kept.glob("*.summary.parquet"))) == 80
+    assert len(list(kept.glob("*.summary.parquet"))) == 8
     assert here(*arguments)[0] == 2  # without resume a used folder is refused
     code, _, errors = here("resume=out", "seeds=3")
     assert code == 2

@@ -35,13 +35,8 @@ def _growth_in_up(history: AckHistory, row: int, end: int, forgets: bool) -> tup
     """Return how often the step of an UP doubled, and the first row at which inflight_hi is not as the draft has it.
 
     BBRProbeInflightLongtermUpward(): while the bound holds the sender, each window of packets acknowledged raises it by
-    2^n packets, n the rounds of this UP that ended so. What was in flight when a packet left raises it too.
-
-    Args:
-        history: ACKs of the run.
-        row: with which UP begins, with a bound.
-        end: first row after it.
-        forgets: the packets counted are forgotten when the bound does not hold the sender, as in BBRv2.
+    2^n packets, n the rounds of this UP that ended so. What was in flight when a packet left raises it too. BBRv2
+    forgets the packets counted when the bound does not hold the sender.
     """
     names = ("inflight_hi_pkts", "cwnd_pkts", "tx_in_flight_pkts", "delivered_pkts", "is_cwnd_limited", "round_count")
     bounds, windows, in_flight, delivered, limited, rounds = (history[name][row - 1 : end].tolist() for name in names)

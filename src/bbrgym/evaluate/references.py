@@ -59,13 +59,7 @@ class Oracle(Entrant):
         return other_seeds(seed, self.runs)
 
     def setting(self, scenario: Scenario, seed: int, check: Callable[[], None]) -> dict[str, float]:
-        """Return the best values by tunable that the search finds.
-
-        Args:
-            scenario: of the run.
-            seed: of the run.
-            check: called after each trial; raises an exception to stop the search.
-        """
+        """Return the best values by tunable that the search finds for a run; ``check`` may stop it after a trial."""
         seeds = self.seeds(seed)
         preset = VARIANTS[self.variant].preset
         with Trials([scenario] * len(seeds), seeds, self.variant, threads=1, delta=self.delta) as trials:

@@ -21,11 +21,7 @@ from bbrgym.worlds.score import score_of_world
 
 
 def entrant_named(option: str, name: str) -> Entrant:
-    """Return an entrant: a variant, a trained agent, or a reference.
-
-    Args:
-        option: that names it, for the error.
-        name: a variant, a run folder, or a reference such as ``library-best:RUN``.
+    """Return the entrant that an option names: a variant, a run folder, or a reference such as ``library-best:RUN``.
 
     Raises:
         ConfigError: there is no such entrant.

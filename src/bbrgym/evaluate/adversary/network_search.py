@@ -49,13 +49,7 @@ Scores = Callable[[Sequence[Scenario]], list[tuple[float, float]]]
 def search_networks(
     space: SearchSpace, settings: Adversary, scores: Scores, known: Sequence[tuple[float, float]] = ()
 ) -> Iterator[list[NetworkTrial]]:
-    """Yield the trials of each batch.
-
-    Args:
-        space: networks to search.
-        settings: of the search.
-        scores: runs both on some networks.
-        known: scores of the first networks, from an interrupted search; these are not run again.
+    """Yield the trials of each batch; ``known`` are scores of the first networks, which are not run again.
 
     Raises:
         MissingExtraError: Optuna is not installed.
