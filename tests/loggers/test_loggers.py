@@ -118,17 +118,6 @@ def test_a_training_that_breaks_is_finished_as_broken(tmp_path: Path) -> None:
     assert everything(file)["exit"] == 1
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_a_resumed_training_is_the_same_run(tmp_path: Path) -> None:
-    interrupt(tmp_path, 230, asked(logger=WANDB))
-    resume_training(tmp_path)
-    first, second = (everything(file) for file in finished_runs(tmp_path, 2))
-    assert first["run"].run_id == second["run"].run_id
-    assert (first["exit"], second["exit"]) == (1, 0)
-    steps = sorted({row["step"] for one in (first, second) for row in one["history"] if "validation/score" in row})
-    assert steps == curve(tmp_path).drop_nulls("validation/score")["step"].to_list()
-
-
 ENVIRONMENT = {
     "WANDB_PROJECT": "theirs",
     "WANDB_RUN_GROUP": "a group",
@@ -204,58 +193,45 @@ def test_a_login_is_an_environment_variable_or_the_host_s_entry_in_netrc(
     assert has_login()
 
 
-# ---- TensorBoard --------------------------------------------------------------------------------------
+# ---- several ------------------------------------------------------------------------------------------
 
 
-def test_tensorboard_shows_the_curve_of_a_resumed_training_once(tmp_path: Path) -> None:
-    interrupt(tmp_path, 230, asked(logger="tensorboard"))
-    resume_training(tmp_path)
-    events = EventAccumulator(str(tmp_path / "tensorboard"), purge_orphaned_data=True).Reload()
-    for name in ("validation/score", "rollout/reward", "train/loss"):
-        shown = [(event.step, pytest.approx(event.value, rel=1e-6)) for event in events.Scalars(name)]
-        assert curve(tmp_path).drop_nulls(name).select("step", name).rows() == shown
-    assert "curve" in events.Tags()["images"]
-    texts = events.Tags()["tensors"]
-    assert {"config/text_summary", "validation/text_summary", "exit_code/text_summary"} <= set(texts)
-
-
-# ---- CSV and several ----------------------------------------------------------------------------------
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_csv_files_hold_the_curve_of_a_resumed_training(tmp_path: Path) -> None:
-    interrupt(tmp_path, 230, asked(logger="csv"))
-    resume_training(tmp_path)
-    kept, expected = pl.read_csv(tmp_path / "csv" / "metrics.csv"), curve(tmp_path)
-    assert set(kept.columns) == {*expected.columns, "time/steps_per_s"}
-    for name in expected.columns:
-        assert kept[name].to_list() == pytest.approx(expected[name].to_list())
-    assert pl.read_csv(tmp_path / "csv" / "validation.csv")["step"].unique().to_list() == [320]
-    outcome = dict(pl.read_csv(tmp_path / "csv" / "summary.csv", infer_schema=False).iter_rows())
-    assert float(outcome["best_score"]) == json.loads((tmp_path / "summary.json").read_text())["best_score"]
-    (tmp_path / "csv" / "metrics.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(bbrgym.ConfigError, match=r"cannot read '.*csv/metrics.csv', it is damaged"):
-        resume_training(tmp_path)
-
-
-def test_several_loggers_are_told_the_same(tmp_path: Path) -> None:
-    folder = run(tmp_path / "run", logger={"wandb": {"mode": "offline", "code": False}, "tensorboard": {}, "csv": {}})
-    (file,) = finished_runs(folder)
-    kept = everything(file)
-    assert sorted(one.type for one in kept["artifacts"]) == ["model", "run_table"]
-    rows = [(row["step"], row["validation/score"]) for row in kept["history"] if "validation/score" in row]
-    events = EventAccumulator(str(folder / "tensorboard")).Reload().Scalars("validation/score")
-    written = pl.read_csv(folder / "csv" / "metrics.csv").drop_nulls("validation/score")
-    assert (
-        rows
-        == written.select("step", "validation/score").rows()
-        == curve(folder).drop_nulls("validation/score").select("step", "validation/score").rows()
-    )
-    assert [(event.step, pytest.approx(event.value, rel=1e-6)) for event in events] == rows
+def test_several_loggers_are_told_the_same_of_a_resumed_training(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    several = {"csv": {}, "wandb": {"mode": "offline", "code": False}, "tensorboard": {}}
+    interrupt(folder, 230, asked(logger=several))
     resume_training(folder)  # its config.yaml is read again
     without = run(tmp_path / "without")  # a logger changes nothing in the training
     for name in ("metrics.parquet", "validation.parquet"):
         assert (without / name).read_bytes() == (folder / name).read_bytes()
+    expected = curve(folder)
+
+    first, second = (everything(file) for file in finished_runs(folder, 2))
+    assert first["run"].run_id == second["run"].run_id
+    assert (first["exit"], second["exit"]) == (1, 0)
+    assert sorted(one.type for one in second["artifacts"]) == ["model", "run_table"]
+    rows = [row for one in (first, second) for row in one["history"] if "validation/score" in row]
+    scores = {row["step"]: row["validation/score"] for row in rows}
+    assert sorted(scores.items()) == expected.drop_nulls("validation/score").select("step", "validation/score").rows()
+
+    events = EventAccumulator(str(folder / "tensorboard"), purge_orphaned_data=True).Reload()
+    for name in ("validation/score", "rollout/reward", "train/loss"):
+        shown = [(event.step, pytest.approx(event.value, rel=1e-6)) for event in events.Scalars(name)]
+        assert expected.drop_nulls(name).select("step", name).rows() == shown
+    assert "curve" in events.Tags()["images"]
+    texts = events.Tags()["tensors"]
+    assert {"config/text_summary", "validation/text_summary", "exit_code/text_summary"} <= set(texts)
+
+    kept = pl.read_csv(folder / "csv" / "metrics.csv")
+    assert set(kept.columns) == {*expected.columns, "time/steps_per_s"}
+    for name in expected.columns:
+        assert kept[name].to_list() == pytest.approx(expected[name].to_list())
+    assert pl.read_csv(folder / "csv" / "validation.csv")["step"].unique().to_list() == [320]
+    outcome = dict(pl.read_csv(folder / "csv" / "summary.csv", infer_schema=False).iter_rows())
+    assert float(outcome["best_score"]) == json.loads((folder / "summary.json").read_text())["best_score"]
+    (folder / "csv" / "metrics.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(bbrgym.ConfigError, match=r"cannot read '.*csv/metrics.csv', it is damaged"):
+        resume_training(folder)
 
 
 def test_the_command_takes_several_and_says_how_to_sync(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
