@@ -59,7 +59,7 @@ def test_the_summary_has_a_row_per_job(ran) -> None:
     assert load_agent(out / "agent.levels-5_seed-1")[0].name == "grid"
 
 
-def test_the_folder_has_curves_figures_and_a_page(ran) -> None:
+def test_the_folder_has_curves_and_figures(ran) -> None:
     out, _, _ = ran
     curves = pl.read_parquet(out / "curves.parquet")
     for job in ("agent.levels-5_seed-1", "agent.levels-5_seed-2"):
@@ -68,10 +68,16 @@ def test_the_folder_has_curves_figures_and_a_page(ran) -> None:
         assert own.select("step", "score").rows() == metrics.select("step", "validation/score").rows()
     for name in ("scores", "curves"):
         assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    page = (out / "report.html").read_text()
-    assert "best_score by parameter" in page
-    assert "agent.levels-1_seed-1: end of its log" in page
-    assert "hydra.sweep.dir=" in page
+
+
+def test_a_browser_draws_the_page(ran, browse) -> None:
+    seen = browse(ran[0] / "report.html", "return document.body.textContent;")
+    assert seen.problems == []
+    assert [plot["svgs"] > 0 and plot["marks"] > 0 for plot in seen.plots] == [True, True]
+    assert (seen.loads, seen.requests, seen.overflow) == (0, [], 0)
+    for text in ("Multirun out", "4 jobs", "2 done", "best_score by parameter", "levels-1_seed-1: end of its log"):
+        assert text in seen.result
+    assert f"hydra.sweep.dir={ran[0]}" in seen.result
 
 
 @pytest.mark.usefixtures("undrawn")
