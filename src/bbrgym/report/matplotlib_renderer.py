@@ -172,11 +172,8 @@ def _draw_points(axes: Axes, points: Points) -> None:
     values = [estimate.value for estimate in points.estimates]
     style: dict[str, Any] = {"fmt": _SYMBOLS[points.symbol], "color": points.colour, "label": points.label}
     style["markerfacecolor"] = points.colour if points.is_filled else "white"
-    style |= {"markersize": 5, "capsize": 2, "elinewidth": 1}
-    if points.along == "x":
-        axes.errorbar(values, points.positions, xerr=_errors(points.estimates), **style)
-    else:
-        axes.errorbar(points.positions, values, yerr=_errors(points.estimates), **style)
+    style |= {"markersize": 5, "capsize": 2, "elinewidth": 1, f"{points.along}err": _errors(points.estimates)}
+    axes.errorbar(*((values, points.positions) if points.along == "x" else (points.positions, values)), **style)
 
 
 def _draw_bars(axes: Axes, bars: Bars) -> None:
