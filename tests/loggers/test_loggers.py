@@ -89,7 +89,8 @@ def test_a_run_without_a_login_asks_nothing_and_carries_commit_code_console_and_
     """The standard input of the command stays open."""
     folder = tmp_path / "run"
     own = ["logger=wandb", f"output_dir={folder}"]
-    command, pipe = [sys.executable, "-m", "bbrgym", "evaluate", *EVALUATION, *own], subprocess.PIPE
+    command = [sys.executable, "-m", "bbrgym", "evaluate", *EVALUATION, *own]
+    pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT) as process:
         try:
             assert process.wait(120.0) == 0

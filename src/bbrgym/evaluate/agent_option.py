@@ -49,11 +49,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 def agent_entrants_of(agent: Any, settings: Evaluation) -> list[Entrant]:
-    """Return the entrants of the option, in its order.
-
-    Args:
-        agent: the option, see above; an `Entrant` can stand in the place of a name.
-        settings: of the evaluation.
+    """Return the entrants of the option, in its order; an `Entrant` can stand in the place of a name.
 
     Raises:
         ConfigError: ``agent`` is something else.

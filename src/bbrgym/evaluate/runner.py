@@ -79,13 +79,9 @@ def run_all(
     folder: EvaluationFolder | None = None,
     on_progress: Callable[[EvaluationProgress], None] | None = None,
 ) -> list[RunRecord]:
-    """Return the records of all jobs, in their order.
+    """Return the records of all jobs, in their order; ``on_progress`` is called now and then in the caller's thread.
 
-    Args:
-        jobs: to run.
-        at_once: number of jobs side by side.
-        folder: open; keeps the records of each finished run, and spares the runs that it holds. Default: none.
-        on_progress: called a few times a second, in the caller's thread.
+    The folder, which is open, keeps the records of each finished run, and spares the runs that it holds.
 
     Raises:
         ConfigError: a kept run is damaged.
