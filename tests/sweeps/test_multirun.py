@@ -117,27 +117,14 @@ def test_a_folder_holds_one_job_of_a_name(ran) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_evaluations_can_be_run_so_too(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    options = ["scenario.duration_s=1", "world=twin", "variants=[bbr]", "draws=1,2"]
-    done = multirun(scenario(tmp_path), *options, f"hydra.sweep.dir={out}", command="evaluate")
-    assert done.returncode == 0, done.stderr
-    table = pl.read_parquet(out / "summary.parquet")
-    assert table.select("draws", "world", "entrant", "runs").rows() == [(1, "twin", "bbr", 1), (2, "twin", "bbr", 2)]
-    for draws in (1, 2):
-        runs = pl.read_parquet(out / f"draws-{draws}" / "summary.parquet")
-        score = table.filter(pl.col("draws") == draws)["score"][0]
-        assert score == pytest.approx(runs["score"].mean(), rel=1e-12)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_references_of_hydra_are_resolved_for_each_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_references_of_hydra_are_resolved_for_each_evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also those in the folder, in the environment and in the callbacks; a job's own process knows them too."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own" / "reward").mkdir(parents=True)
     (tmp_path / "own" / "reward" / "mine.yaml").write_text("throughput: 2.0\n")
     options = [
-        *("scenario=steady,lossy", "scenario.duration_s=1", "world=twin", "variants=[bbr]", "seeds=[${hydra:job.num}]"),
+        *("scenario=steady,lossy", "scenario.duration_s=1", "world=twin", "variants=[bbr]"),
+        "seeds=[${hydra:job.num},7]",
         *("hydra.sweep.dir=${hydra:runtime.cwd}/out/${scenario.name}", "hydra.sweep.subdir=${hydra.job.name}"),
         *("hydra.job.name=job-${hydra.job.num}", "+hydra.job.env_set.OF_JOB=${scenario.name}-${hydra.job.num}"),
         "+hydra.callbacks.told={_target_: told.Told, path: ${hydra:runtime.cwd}/told}",
@@ -150,10 +137,16 @@ def test_references_of_hydra_are_resolved_for_each_job(tmp_path: Path, monkeypat
         *("job_start steady-0", "job_end COMPLETED", "job_start lossy-1", "job_end COMPLETED"),
         "multirun_end",
     ]
-    for number, name in enumerate(("steady", "lossy")):
-        runs = pl.read_parquet(tmp_path / "out" / name / f"job-{number}" / "summary.parquet")
-        assert runs.select("scenario", "seed").unique().rows() == [(name, number)]
-    assert set(summary(tmp_path / "out")["job"]) == {"steady/job-0", "lossy/job-1"}
+    table = summary(tmp_path / "out")
+    columns = ("job", "scenario", "world", "entrant", "runs")
+    assert table.select(columns).rows() == [
+        ("lossy/job-1", "lossy", "twin", "bbr", 2),
+        ("steady/job-0", "steady", "twin", "bbr", 2),
+    ]
+    for job, score in table.select("job", "score").iter_rows():
+        runs = pl.read_parquet(tmp_path / "out" / job / "summary.parquet")
+        assert set(runs["seed"]) == {int(job[-1]), 7}
+        assert score == pytest.approx(runs["score"].mean(), rel=1e-12)
     assert multirun(*options, command="evaluate").returncode == 0  # what is done stays done
     done = multirun("scenario=steady", "hydra.sweep.subdir=.", f"hydra.sweep.dir={tmp_path}/out", command="evaluate")
     assert done.returncode == 2
