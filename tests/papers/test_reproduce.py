@@ -115,9 +115,9 @@ def test_an_interrupted_run_goes_on(
     store, kept = EvaluationFolder.store_job, tmp_path / "out" / "jobs"
 
     def stop_after_two(folder: EvaluationFolder, *of_job: Any) -> None:
-        store(folder, *of_job)
         if len(list(kept.glob("*.summary.parquet"))) == 2:
             raise KeyboardInterrupt
+        store(folder, *of_job)
 
     with monkeypatch.context() as patch:
         patch.setattr(EvaluationFolder, "store_job", stop_after_two)
