@@ -23,7 +23,7 @@ import hashlib
 import importlib
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,8 @@ def agent_entrants_of(agent: Any, settings: Evaluation) -> list[Entrant]:
 
 def _entries(agent: Any) -> Iterator[tuple[str | None, Any]]:
     """Yield each agent of the option with its name; None for the name where the option gives none."""
-    for name, entries in agent.items() if isinstance(agent, Mapping) else [(None, agent)]:
+    named: Iterable[tuple[Any, Any]] = agent.items() if isinstance(agent, Mapping) else [(None, agent)]
+    for name, entries in named:
         if name is not None and (not isinstance(name, str) or not _NAME.fullmatch(name) or name == FIXED):
             raise ConfigError(
                 f"agent: {shown(name)} is not a name of an agent, expected letters, digits, '_.-', not {FIXED!r}"

@@ -110,8 +110,9 @@ def draw(spec: FigureSpec, style: Literal["screen", "paper"] = "screen") -> Figu
     for axes, panel in zip(grid, spec.panels, strict=False):
         _draw_panel(figure, axes, panel)
     _draw_axes(figure, grid, spec)
-    for line in (line for axes in grid for line in axes.lines) if is_paper else ():
-        line.set(linewidth=_PAPER_LINES * line.get_linewidth(), markersize=_PAPER_LINES * line.get_markersize())
+    if is_paper:
+        for line in (line for axes in grid for line in axes.lines):
+            line.set(linewidth=_PAPER_LINES * line.get_linewidth(), markersize=_PAPER_LINES * line.get_markersize())
     if spec.has_legend:
         _draw_legend(figure, grid, width_in / (_PAPER_SCALE if is_paper else 1.0))
     if not is_paper:  # which has a caption
