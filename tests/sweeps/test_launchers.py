@@ -88,7 +88,8 @@ def test_no_job_outlives_its_multirun(name: str, tmp_path: Path) -> None:
     assert states(out).get("train", {"status": "interrupted"})["status"] == "interrupted"
 
 
-@pytest.mark.parametrize("name", ["joblib", pytest.param("submitit_local", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["joblib", "submitit_local"])
 def test_a_launcher_that_loses_a_job_says_what_goes_on(name: str, tmp_path: Path) -> None:
     """A worker is killed, as by a lack of memory."""
     out = tmp_path / "out"
