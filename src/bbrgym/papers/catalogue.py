@@ -114,8 +114,6 @@ def reference_numbers(experiment: Experiment, folder: Path) -> list[Number]:
     Raises:
         ConfigError: the file cannot be read, or has other columns.
     """
-    if experiment.reference is None:
-        return []
     known = {number.quantity for number in experiment.numbers}
     return [number for number in _rows(experiment, folder) if number.quantity not in known]
 
@@ -150,7 +148,6 @@ def _rows(experiment: Experiment, folder: Path) -> Iterator[Number]:
                 unit=wanted.unit,
                 source=wanted.file,
                 precision=wanted.rounding,
-                cause=experiment.cause,
             )
 
 
