@@ -353,7 +353,7 @@ Run(const Network& network, bool ours)
             if (const auto bbrgym = DynamicCast<TcpBbrgym>(StockSocket::Controller(socket)))
             {
                 finish.push_back([&recording, bbrgym] {
-                    recording.final_bw_mbps = double(cc_bw_Bps(&bbrgym->GetState())) * 8e-6;
+                    recording.final_bw_mbps = double(cc_bw_Bps(&bbrgym->State())) * 8e-6;
                     DoubleValue alpha(NAN);
                     bbrgym->GetAttributeFailSafe("BbqAlphaUs", alpha);
                     recording.bbq_alpha_us = alpha.Get();
