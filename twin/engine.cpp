@@ -232,16 +232,12 @@ Engine::RunScript()
 void
 Engine::Advance(double duration_s, const WorldTables& tables, StopCheck* stop)
 {
-    if (!(duration_s >= 0))
-    {
-        throw std::invalid_argument("advance: the duration is " + std::to_string(duration_s) + ", expected >= 0 s");
-    }
+    const int64_t step_ns = StepNs(duration_s, m_scenario->duration_ns - m_now_ns);
     for (const auto& [flow, params] : m_tunables.Changes(tables.tunables, *m_scenario))
     {
         m_flows[flow].sender.GetController().SetParams(params);
     }
-    const int64_t left_ns = m_scenario->duration_ns - m_now_ns;
-    RunUntil(m_now_ns + std::min<int64_t>(std::llround(std::min(duration_s * 1e9, 9e18)), left_ns), stop);
+    RunUntil(m_now_ns + step_ns, stop);
     m_measurement.TakeInterval(*this, tables.flow_stats, tables.link_stats);
 }
 
@@ -336,7 +332,7 @@ Engine::RunReceivers(const Event& bound)
     {
         const Event arrival = NextOnLink();
         const Event other = m_receivers.First();
-        if (arrival < std::min(other, bound)) [[likely]]
+        if (arrival < other && arrival < bound) [[likely]]
         {
             Begin(arrival);
             DeliverFromLink();
@@ -455,7 +451,7 @@ Engine::ReachQueue(FlowState& flow, Event arrival, const Event& bound)
         const uint64_t next_order = arrival.order + (uint64_t{1} << Event::SOURCE_BITS);
         is_next = !flow.access.empty() && flow.access.front().order == next_order && flow.access.front().arrives_ns == m_now_ns;
         arrival.order = next_order;
-    } while (is_next && arrival < std::min(NextService(), bound));
+    } while (is_next && arrival < NextService() && arrival < bound);
     SchedulePipe(flow.access, m_arrivals, flow.index);
 }
 
