@@ -332,7 +332,7 @@ Engine::RunReceivers(const Event& bound)
     {
         const Event arrival = NextOnLink();
         const Event other = m_receivers.First();
-        if (arrival < other && arrival < bound) [[likely]]
+        if (arrival < std::min(other, bound)) [[likely]]
         {
             Begin(arrival);
             DeliverFromLink();
@@ -451,7 +451,7 @@ Engine::ReachQueue(FlowState& flow, Event arrival, const Event& bound)
         const uint64_t next_order = arrival.order + (uint64_t{1} << Event::SOURCE_BITS);
         is_next = !flow.access.empty() && flow.access.front().order == next_order && flow.access.front().arrives_ns == m_now_ns;
         arrival.order = next_order;
-    } while (is_next && arrival < NextService() && arrival < bound);
+    } while (is_next && arrival < std::min(NextService(), bound));
     SchedulePipe(flow.access, m_arrivals, flow.index);
 }
 
