@@ -810,7 +810,7 @@ D19(bool ours)
     n.mss = 60000;
     n.rate_mbps = 10000;
     n.one_way_ms = 5;
-    n.duration_s = 10;
+    n.duration_s = ours ? 6 : 12; // until 4 GiB are delivered
     const auto r = Run(n, ours)[0];
     const auto& last = r.rows.back();
     Print("delivered_gib", double(last.delivered_pkts) * n.mss / (1u << 30));
