@@ -301,6 +301,8 @@ static inline void bbr3_on_packets_lost(struct cc_state *state, const struct cc_
 
     deciding.total_lost_pkts = cc_min_u64(last->total_lost_pkts, passing_pkts);
     bbr3_on_packet_lost(state, params, &deciding);
+    if (deciding.total_lost_pkts < last->total_lost_pkts)
+        bbr3_note_loss(state, last->delivered_pkts); /* the phase that then began sees losses too */
 }
 
 /* A tail loss probe repaired the loss of one packet: the last of the flight, of which nothing else is known. */
