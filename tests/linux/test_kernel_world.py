@@ -146,10 +146,11 @@ def test_an_evaluation_keeps_the_lateness_of_its_runs():
 
 @needs_bpf
 @pytest.mark.parametrize(
-    ("cc", "tunable", "value"), [("bbr-mix", "bbr_cwnd_gain", 1.0), ("bbr3", "bbr3_cwnd_gain", 1.5)]
+    ("cc", "tunable", "first", "value"), [("bbr-mix", "bbr_cwnd_gain", 2.0, 1.0), ("bbr3", "bbr3_cwnd_gain", 3.0, 1.5)]
 )
-def test_tunables_are_set_while_the_flow_runs(cc, tunable, value):
-    with bbrgym.make_world("linux", scenario({"cc": cc}, duration_s=4.0), options=ANY_LATENESS) as world:
+def test_tunables_are_set_while_the_flow_runs(cc, tunable, first, value):
+    lossless = scenario({"cc": cc, "tunables": {tunable: first}}, duration_s=4.0, queue={"size_bdp": 5.0})
+    with bbrgym.make_world("linux", lossless, options=ANY_LATENESS) as world:
         cwnd = world.flow_fields.index("cwnd_pkts")
         world.advance(2.0)
         before = world.flow_stats()[0, cwnd]
