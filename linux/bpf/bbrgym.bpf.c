@@ -215,27 +215,32 @@ static __always_inline void end_ack(struct sock *sk)
     keep_flight(flights, (struct tcp_sock *)sk);
 }
 
-/* v3 restores the window when a timeout's episode ends, and not with the next ACK. */
-static __always_inline void end_loss_state(struct sock *sk, const struct cc_state *state, uint8_t new_state)
+/* v3 restores the window when a timeout's episode ends or was spurious, v1 with the next ACK. */
+static __always_inline void end_loss_state(struct sock *sk, const struct cc_state *state)
 {
     struct bpf_flights *flights = bpf_sk_storage_get(&flights_of, sk, 0, 0);
 
     set_socket(sk, state);
-    if (!flights)
-        return;
-    flights->is_reducing = new_state == CC_CA_CWR;
-    keep_flight(flights, (struct tcp_sock *)sk);
+    if (flights)
+        keep_flight(flights, (struct tcp_sock *)sk);
 }
 
-/* The reduction that the kernel makes when a tail loss probe repaired a loss; BBR's window stays. */
-static __always_inline void tell_end_of_reduction(struct sock *sk)
+static __always_inline void end_undo(struct sock *sk, const struct cc_state *state) { set_socket(sk, state); }
+
+/* The kernel reduces the window and is done with it in one ACK: a tail loss probe repaired a loss. */
+static __always_inline void tell_repair(struct sock *sk, uint8_t new_state)
 {
     struct bpf_flights *flights = bpf_sk_storage_get(&flights_of, sk, 0, 0);
     struct bpf_event event = {.kind = BPF_EVENT_PROBE_REPAIR};
     struct tcp_sock *tp = (struct tcp_sock *)sk;
     struct place at;
+    bool is_repair;
 
-    if (!flights || !flights->is_reducing || !begin_event(sk, &at))
+    if (!flights)
+        return;
+    is_repair = flights->is_reducing && new_state < CC_CA_CWR;
+    flights->is_reducing = new_state == CC_CA_CWR;
+    if (!is_repair || !begin_event(sk, &at))
         return;
     event.probe_repair.now_us = tp->tcp_mstamp;
     event.probe_repair.delivered_pkts = tp->delivered;
@@ -244,9 +249,6 @@ static __always_inline void tell_end_of_reduction(struct sock *sk)
     end_event(&at, &event);
 }
 
-/* v1 restores the window with the next ACK. */
-static __always_inline void end_undo(struct sock *sk, const struct cc_state *state) { set_socket(sk, state); }
-
 #else
 
 static __always_inline void start_flights(struct sock *sk) {}
@@ -254,9 +256,9 @@ static __always_inline void tell_losses(struct sock *sk) {}
 static __always_inline void sample_flight(struct sock *sk, struct cc_sample *sample, uint32_t ack, int flag,
                                           const struct rate_sample *rs) {}
 static __always_inline void end_ack(struct sock *sk) {}
-static __always_inline void end_loss_state(struct sock *sk, const struct cc_state *state, uint8_t new_state) {}
-static __always_inline void tell_end_of_reduction(struct sock *sk) {}
+static __always_inline void end_loss_state(struct sock *sk, const struct cc_state *state) {}
 static __always_inline void end_undo(struct sock *sk, const struct cc_state *state) {}
+static __always_inline void tell_repair(struct sock *sk, uint8_t new_state) {}
 
 #endif
 
@@ -460,8 +462,9 @@ void BPF_HOOK(set_state, struct sock *sk, uint8_t new_state)
         tell_loss_state(at.flow, at.settings, &event);
     }
     at.flow->asked_ssthresh = false;
-    end_loss_state(sk, &at.flow->state, new_state);
+    end_loss_state(sk, &at.flow->state);
     end_event(&at, &event);
+    tell_repair(sk, new_state);
 }
 
 SEC("struct_ops/cwnd_event")
@@ -471,8 +474,6 @@ void BPF_HOOK(cwnd_event, struct sock *sk, enum tcp_ca_event kind)
     struct bpf_event event = {.kind = BPF_EVENT_RESTART};
     struct place at;
 
-    if (kind == CA_EVENT_COMPLETE_CWR)
-        tell_end_of_reduction(sk);
     if (kind != CA_EVENT_TX_START || !begin_event(sk, &at))
         return;
     event.restart.now_us = tp->tcp_mstamp;

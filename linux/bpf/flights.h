@@ -11,7 +11,7 @@
  *   marked lost since it left                exact, but for marks of a timer that the loss state does not show
  *   which packets were marked lost           not told, only how many (tcp_sock.lost): the newest packet that was acknowledged
  *                                            before stands for them, which left at most a reordering window after them
- *   a tail loss probe repaired a loss        the window's reduction begins and ends in one ACK
+ *   a tail loss probe repaired a loss        the kernel's state becomes CWR and leaves it in one ACK
  *   a tail loss probe's segment was the      as the newest packet that was acknowledged before
  *   application's last
  *   each packet's mark is echoed             never, the kernel's ECN is RFC 3168's: so marks change nothing, as in google/bbr

@@ -76,7 +76,7 @@ struct rate_sample {
     bool is_ack_delayed;
 };
 
-enum tcp_ca_event { CA_EVENT_TX_START, CA_EVENT_CWND_RESTART, CA_EVENT_COMPLETE_CWR };
+enum tcp_ca_event { CA_EVENT_TX_START };
 
 struct tcp_congestion_ops {
     uint32_t (*ssthresh)(struct sock *sk);
