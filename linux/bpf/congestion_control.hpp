@@ -84,7 +84,10 @@ class CongestionControl
     /** Its name for TCP_CONGESTION, of this object alone: bbrgym_ and eight digits. */
     const std::string& Name() const;
 
-    /** Gives a socket these settings, of the program's generation of BBR, and this congestion control, before or after it connects. Throws. */
+    /**
+     * Gives a socket these settings, of the program's generation of BBR, and this congestion control, before or after it
+     * connects. Throws.
+     */
     void Attach(int socket, const bpf_flow_settings& settings);
 
     /** Changes a socket's settings as a whole, from its next event on. Throws. */
