@@ -8,8 +8,9 @@
  *   undo_cwnd                 -> undo
  *
  * One program text for all variants of a generation: a flow's settings say which. v1 is one program, v2 and v3 are another
- * (-DBBRGYM_BBR3), in which cong_control and set_state tell first of packets lost (flights.h). With cong_control the kernel leaves the window to the
- * algorithm in recovery too, which is right for BBR; for the loss-based ones it would need the kernel's rate reduction.
+ * (-DBBRGYM_BBR3), in which cong_control and set_state tell first of packets lost (flights.h). With cong_control the kernel
+ * leaves the window to the algorithm in recovery too, which is right for BBR; for the loss-based ones it would need the
+ * kernel's rate reduction.
  */
 #include "kernel.h"
 #ifdef BBRGYM_BBR3
