@@ -287,6 +287,24 @@ static inline void bbr3_on_packet_lost(struct cc_state *state, const struct cc_p
     bbr3_handle_too_high(state, params, level_pkts, lost->is_app_limited);
 }
 
+/*
+ * `count` packets that left with the same in flight were marked lost, `last` is the last: where a world sees no more than
+ * how many. The first with which the losses pass the threshold decides.
+ */
+static inline void bbr3_on_packets_lost(struct cc_state *state, const struct cc_params *params,
+                                        const struct cc_lost_packet *last, uint32_t count)
+{
+    struct cc_lost_packet deciding = *last;
+    uint64_t allowed_pkts = cc_scale(last->tx_in_flight_pkts, params->bbr3_loss_thresh_q16);
+    uint64_t first_pkts = cc_sub_sat(last->total_lost_pkts, count) + 1;
+    uint64_t passing_pkts = cc_max_u64(first_pkts, last->lost_at_send_pkts + allowed_pkts + 1);
+
+    deciding.total_lost_pkts = cc_min_u64(last->total_lost_pkts, passing_pkts);
+    bbr3_on_packet_lost(state, params, &deciding);
+    if (deciding.total_lost_pkts < last->total_lost_pkts)
+        bbr3_note_loss(state, last->delivered_pkts); /* the phase that then began sees losses too */
+}
+
 /* A tail loss probe repaired the loss of one packet: the last of the flight, of which nothing else is known. */
 static inline void bbr3_on_probe_repair(struct cc_state *state, const struct cc_params *params, uint64_t now_us,
                                         uint64_t delivered_pkts, bool is_app_limited)
