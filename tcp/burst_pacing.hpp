@@ -33,14 +33,15 @@ class BurstPacing
     static constexpr int64_t RTT_LOG_US = 9;              ///< tcp_tso_rtt_log
     static constexpr uint64_t NONE = std::numeric_limits<uint64_t>::max();
 
-    void Start(const SocketFacts& facts, uint32_t mss_bytes, bool is_loss_based)
+    /** `may_send_singles`: the controller's bursts follow bbr_min_tso_segs instead of tcp_min_tso_segs. */
+    void Start(const SocketFacts& facts, uint32_t mss_bytes, bool may_send_singles)
     {
         m_is_paced = facts.pacing != pacing_choice::none;
         m_is_by_fq = facts.pacing == pacing_choice::fq;
         m_has_credit = facts.pacing_credit;
         m_is_sized_by_rtt = facts.tso_by_rtt;
-        m_may_be_one = !is_loss_based;
-        m_min_pkts = is_loss_based ? static_cast<uint32_t>(facts.min_tso_segs) : 2; // bbr_min_tso_segs
+        m_may_be_one = may_send_singles;
+        m_min_pkts = may_send_singles ? 2 : static_cast<uint32_t>(facts.min_tso_segs);
         m_max_pkts = static_cast<uint32_t>(facts.gso_max_segs);
         m_header_bytes = m_is_by_fq ? FRAME_HEADER_BYTES : 0;
         m_unpaced_pkts = static_cast<uint32_t>(facts.unpaced_segments);

@@ -9,7 +9,7 @@
 //
 // Controller is how the host reaches the algorithms of cc/; it has the functions of cc.h as members, without
 // state and params: State, Start, OnAck, OnPacketLost, OnProbeRepair, OnLossState, OnRto, OnIdle, OnCwndUnderused, OnRestart,
-// OnUndo, WantsTxStates.
+// OnUndo, WantsTxStates, and IsLossBased and MaySendSingles.
 //
 // What has a law of its own stands apart: the RTT estimate, the tail loss probe, F-RTO, undo, rate reduction, bursts and
 // their pacing, window validation.
@@ -239,7 +239,7 @@ TcpSender<Controller>::Start(uint32_t mss_bytes,
     m_board.SetFacts(facts);
     m_rtt.SetFacts(facts);
     m_probe.SetFacts(facts);
-    m_pacing.Start(facts, mss_bytes, m_controller.IsLossBased());
+    m_pacing.Start(facts, mss_bytes, m_controller.MaySendSingles());
     m_mss_bytes = mss_bytes;
     if (handshake_rtt_ns >= 0)
     {

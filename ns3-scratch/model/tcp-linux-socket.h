@@ -50,6 +50,7 @@ class SocketController
     void OnRestart(uint64_t now_us, bool app_limited) { m_controller->OnRestart(now_us, app_limited); }
     void OnUndo();
     bool IsLossBased() const { return !cc_is_bbr(&m_controller->GetParams()); }
+    bool MaySendSingles() const { return cc_may_send_singles(&m_controller->GetParams()); }
     bool WantsTxStates() const { return cc_wants_tx_states(&m_controller->GetParams()); }
 
   private:

@@ -3,7 +3,7 @@
 // Bursts and their pacing alone. Prints a name and a value a line.
 //
 // usage: burst_facts EXPERIMENT
-//     sizes   segments of a burst by its kind: BBR's at low and high rates, a loss-based one's, one on a short path
+//     sizes   segments of a burst by its kind: BBR's at low and high rates, one without its rule, one on a short path
 //     gaps    ms until the next burst of 10 segments of 1000 bytes at 1 MB/s, by its kind
 //     bursts  whether segments end their burst, and what is retransmitted next
 #include "burst_pacing.hpp"
@@ -19,10 +19,10 @@ constexpr uint32_t MSS_BYTES = 1000;
 constexpr uint64_t MEGABYTE_Bps = 1'000'000;
 
 bbrgym::BurstPacing
-Started(const bbrgym::SocketFacts& facts, bool is_loss_based = false)
+Started(const bbrgym::SocketFacts& facts, bool may_send_singles = true)
 {
     bbrgym::BurstPacing pacing;
-    pacing.Start(facts, MSS_BYTES, is_loss_based);
+    pacing.Start(facts, MSS_BYTES, may_send_singles);
     return pacing;
 }
 
@@ -34,7 +34,7 @@ Sizes()
     facts.min_tso_segs = 1;
     std::printf("below_lone_rate %u\n", Started(facts).SizePkts(149'999, -1));
     std::printf("at_lone_rate %u\n", Started(facts).SizePkts(150'000, -1));
-    std::printf("loss_based %u\n", Started(facts, true).SizePkts(150'000, -1));
+    std::printf("without_singles %u\n", Started(facts, false).SizePkts(150'000, -1));
     std::printf("by_rate %u\n", Started(facts).SizePkts(10 * 1024 * MSS_BYTES, -1));
     std::printf("largest %u\n", Started(facts).SizePkts(UINT64_MAX, -1));
     facts.tso_by_rtt = true;

@@ -33,6 +33,7 @@ class Controller
 
     const cc_state& State() const { return m_state; }
     bool IsLossBased() const { return true; }
+    bool MaySendSingles() const { return false; }
     bool WantsTxStates() const { return m_wants_tx_states; }
     void AskForFlights() { m_wants_tx_states = true; }
     const std::vector<cc_lost_packet>& Lost() const { return m_lost; }

@@ -17,7 +17,7 @@ def test_a_burst_holds_a_millisecond_of_data_and_more_on_a_short_path(run_experi
     sizes = run_experiment("burst_facts", "sizes", kind=float)
     assert sizes["below_lone_rate"] == 1  # BBR below 1.2 Mbit/s
     assert sizes["at_lone_rate"] == 2
-    assert sizes["loss_based"] == 1
+    assert sizes["without_singles"] == 1  # min_tso_segs
     assert sizes["by_rate"] == 10
     assert sizes["largest"] == GSO_MAX_BYTES // MSS_BYTES
     assert sizes["short_path"] == sizes["largest"]
