@@ -661,6 +661,36 @@ Bursts(int64_t gso_max_segs, uint64_t pacing_Bps, int64_t one_way_ns = 25 * MS)
     PrintBursts(c);
 }
 
+/** Bursts of nine from sk_buffs of 52 segments: how many end an sk_buff or not, by their size. */
+void
+BurstsInSkbs(bool end_with_skb)
+{
+    constexpr uint64_t SKB_PKTS = 52; // of 1250 bytes in 64 KB
+    constexpr uint64_t BURST_PKTS = 9;
+    Connection c({.initial_cwnd_pkts = 10'000, .facts = {.gso_max_segs = 65'535, .bursts_end_with_skb = end_with_skb}});
+    c.Write(5000);
+    c.Run(200 * MS);
+    std::map<int64_t, uint64_t> sizes_pkts; // by departure; the last one may be cut off
+    for (const Departure& d : c.departures)
+    {
+        ++sizes_pkts[d.at_ns];
+    }
+    uint64_t next = 0;
+    std::array<std::array<int, BURST_PKTS + 1>, 2> counts{};
+    for (auto burst = sizes_pkts.begin(); burst != std::prev(sizes_pkts.end()); ++burst)
+    {
+        next += burst->second;
+        if (burst->second <= BURST_PKTS) // the first ones leave at once
+        {
+            ++counts[next % SKB_PKTS == 0][burst->second];
+        }
+    }
+    Print("ends_of_seven", counts[true][SKB_PKTS % BURST_PKTS]);
+    Print("ends_of_nine", counts[true][BURST_PKTS]);
+    Print("nines_elsewhere", counts[false][BURST_PKTS]);
+    Print("sevens_elsewhere", counts[false][SKB_PKTS % BURST_PKTS]);
+}
+
 /** Ten segments at once, later more: the pacer has waited for data. */
 void
 Credit(bool has_credit)
@@ -888,6 +918,8 @@ constexpr Experiment EXPERIMENTS[] = {
     {"bursts_at_100_mbps", [] { Bursts(65'535, 12'500'000); }},
     {"bursts_at_1_gbps", [] { Bursts(65'535, 125'000'000); }},
     {"bursts_of_three", [] { Bursts(3, 12'500'000); }},
+    {"bursts_in_skbs", [] { BurstsInSkbs(true); }},
+    {"bursts_across_skbs", [] { BurstsInSkbs(false); }},
     {"bursts_on_a_path_of_2_ms", [] { Bursts(65'535, 1'250'000, MS); }},
     {"credit", [] { Credit(true); }},
     {"no_credit", [] { Credit(false); }},

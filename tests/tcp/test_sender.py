@@ -292,6 +292,16 @@ def test_a_burst_leaves_at_once_and_the_next_one_when_its_bytes_are_paced(
     assert facts(experiment) == {"segments": segments, "gap_us": pytest.approx(gap_us, abs=0.001)}
 
 
+def test_a_burst_ends_with_its_sk_buff(facts: Facts) -> None:
+    seen = facts("bursts_in_skbs")
+    assert seen["ends_of_seven"] > 10, "52 segments are five bursts of nine and one of seven"
+    assert 5 * seen["ends_of_seven"] <= seen["nines_elsewhere"] + 2, "the first two leave at once"
+    assert seen["ends_of_nine"] == seen["sevens_elsewhere"] == 0
+    across = facts("bursts_across_skbs")
+    assert across["ends_of_seven"] == across["sevens_elsewhere"] == 0
+    assert across["ends_of_nine"] > 0
+
+
 def test_a_pacer_that_waited_for_data_gives_half_a_gap_of_credit(facts: Facts) -> None:
     assert facts("credit") == {"first_gap_us": 1000, "second_gap_us": 2000}
     assert facts("no_credit") == {"first_gap_us": 2000, "second_gap_us": 2000}
