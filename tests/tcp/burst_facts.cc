@@ -4,12 +4,14 @@
 //
 // usage: burst_facts EXPERIMENT
 //     sizes   segments of a burst by its kind: BBR's at low and high rates, one without its rule, one on a short path
+//     least   segments of a burst at 1 Mbit/s by the algorithm that sends it
 //     gaps    ms until the next burst of 10 segments of 1000 bytes at 1 MB/s, by its kind
 //     bursts  whether segments end their burst, and what is retransmitted next
 #include "burst_pacing.hpp"
 
 #include <cstdio>
 #include <string_view>
+#include <utility>
 
 namespace
 {
@@ -40,6 +42,22 @@ Sizes()
     facts.tso_by_rtt = true;
     std::printf("short_path %u\n", Started(facts).SizePkts(MEGABYTE_Bps, 100'000));
     std::printf("long_path %u\n", Started(facts).SizePkts(MEGABYTE_Bps, 50 * MS));
+}
+
+void
+Least()
+{
+    bbrgym::SocketFacts facts;
+    facts.tso_by_rtt = false;
+    for (const auto& [name, variant] : {std::pair{"bbr", CC_VARIANT_BBR},
+                                        std::pair{"bbr2", CC_VARIANT_BBR2},
+                                        std::pair{"bbr3", CC_VARIANT_BBR3},
+                                        std::pair{"cubic", CC_VARIANT_CUBIC}})
+    {
+        cc_params params;
+        cc_params_init(&params, variant);
+        std::printf("%s %u\n", name, Started(facts, cc_may_send_singles(&params)).SizePkts(125'000, -1));
+    }
 }
 
 double
@@ -101,5 +119,5 @@ int
 main(int, char** argv)
 {
     const std::string_view experiment = argv[1];
-    experiment == "sizes" ? Sizes() : experiment == "gaps" ? Gaps() : Bursts();
+    experiment == "sizes" ? Sizes() : experiment == "least" ? Least() : experiment == "gaps" ? Gaps() : Bursts();
 }

@@ -24,6 +24,11 @@ def test_a_burst_holds_a_millisecond_of_data_and_more_on_a_short_path(run_experi
     assert sizes["long_path"] == 2
 
 
+def test_slow_bbr_and_bbr2_send_one_by_one_and_bbr3_does_not(run_experiment: Experiment) -> None:
+    least = run_experiment("burst_facts", "least", kind=int)
+    assert least == {"bbr": 1, "bbr2": 1, "bbr3": 2, "cubic": 2}  # bbr_min_tso_segs; bbr_tso_segs, tcp_min_tso_segs
+
+
 def test_pacing_waits_for_the_bytes_of_a_burst(run_experiment: Experiment) -> None:
     gaps = run_experiment("burst_facts", "gaps", kind=float)
     assert gaps["tcp"] == pytest.approx(10)
