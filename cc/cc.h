@@ -49,6 +49,15 @@ static inline bool cc_is_bbr(const struct cc_params *params)
     return cc_is_bbr1(params) || cc_is_bbr3(params);
 }
 
+/*
+ * Whether a slow sender's packets leave one by one, below BBR_MIN_TSO_RATE_Bps: in v1 and v2 (bbr_min_tso_segs). v3's bursts
+ * have tcp_min_tso_segs packets at any rate (bbr_tso_segs_generic).
+ */
+static inline bool cc_may_send_singles(const struct cc_params *params)
+{
+    return cc_is_bbr(params) && params->algorithm != CC_ALGORITHM_BBR3;
+}
+
 /* Whether the algorithm has to be told of each packet lost (cc_on_packet_lost), and of what was in flight (cc_sample). */
 static inline bool cc_wants_tx_states(const struct cc_params *params) { return cc_is_bbr3(params); }
 

@@ -502,7 +502,10 @@ uint32_t BPF_HOOK(undo_cwnd, struct sock *sk)
 SEC("struct_ops/min_tso_segs")
 uint32_t BPF_HOOK(min_tso_segs, struct sock *sk)
 {
-    return sk->sk_pacing_rate < BBR_MIN_TSO_RATE_Bps ? 1 : 2;
+    const struct bpf_flow_settings *settings = bpf_sk_storage_get(&settings_of, sk, 0, 0);
+    bool is_slow = sk->sk_pacing_rate < BBR_MIN_TSO_RATE_Bps;
+
+    return is_slow && settings && cc_may_send_singles(&settings->params) ? 1 : 2;
 }
 
 SEC("struct_ops/sndbuf_expand")
