@@ -7,7 +7,7 @@ import polars as pl
 
 from bbrgym.papers.experiment import Experiment
 from bbrgym.papers.numbers_table import SHARE_COLUMNS, numbers_table
-from bbrgym.papers.summary import TESTBEDS, testbed_rows, unmeasured, verdict_headings, verdict_rows
+from bbrgym.papers.summary import TESTBEDS, rows_of_testbeds, unmeasured, verdict_headings, verdict_rows
 
 
 def experiment(name: str, **fields: Any) -> Experiment:
@@ -66,7 +66,7 @@ def test_an_experiment_on_a_testbed_has_a_row_for_each_control_and_metric() -> N
     numbers = pl.DataFrame(cells, schema=numbers_table([]).schema)
     title = "Jain's index, 0.1 % loss"
     row = ["`a`", title, "bbr", "share", "2", "1", "0", "1", "16.0 points"]
-    assert list(testbed_rows([on_testbed([0.4, 0.4])], numbers)) == [[*row, "15.0 points"]]
-    assert list(testbed_rows([on_testbed(None)], numbers)) == [[*row, ""]]
-    ((_, _, verdict, *rest),) = testbed_rows([on_testbed(None)], numbers.clear())
+    assert list(rows_of_testbeds([on_testbed([0.4, 0.4])], numbers)) == [[*row, "15.0 points"]]
+    assert list(rows_of_testbeds([on_testbed(None)], numbers)) == [[*row, ""]]
+    ((_, _, verdict, *rest),) = rows_of_testbeds([on_testbed(None)], numbers.clear())
     assert (verdict, len(rest)) == ("not run", len(TESTBEDS) - 3)

@@ -8,7 +8,7 @@ from bbrgym.papers.catalogue import load_experiment
 from bbrgym.papers.metrics import MeasuredRun, measure
 from bbrgym.papers.reproduction import prepare_reproduction
 from bbrgym.papers.request import parse_reproduction
-from bbrgym.papers.verdicts import testbed_verdict as verdict_of
+from bbrgym.papers.verdicts import verdict_on_testbed
 
 EXPERIMENT = "nyu/10mbps-cubic"
 
@@ -22,7 +22,7 @@ def test_a_share_is_inside_the_range_of_the_testbed(variant: str, at: float) -> 
     assert not isinstance(record, Exception), record
     run = MeasuredRun(record.summary, record.timeseries, case.job.scenario.mss_bytes)
     share = measure(run, number.quantity.metric, number.quantity.flow)
-    assert verdict_of(number, share) == "inside", f"{share} beside {number.spread}"
+    assert verdict_on_testbed(number, share) == "inside", f"{share} beside {number.spread}"
 
 
 def test_a_number_of_the_testbed_has_the_range_of_its_runs_and_the_models_answer() -> None:

@@ -13,10 +13,10 @@ from bbrgym.papers.verdicts import (
     Compared,
     Verdict,
     agrees,
-    testbed_verdict,
     verdict_of_all,
     verdict_of_claim,
     verdict_of_readings,
+    verdict_on_testbed,
     verdicts_of,
 )
 
@@ -69,7 +69,7 @@ def of_testbed(metric: str, low: float, high: float) -> Number:
     ],
 )
 def test_a_number_of_a_testbed_is_inside_its_range_or_near_it(number: Number, measured: float, expected: str) -> None:
-    assert testbed_verdict(number, measured) == expected
+    assert verdict_on_testbed(number, measured) == expected
     assert verdicts_of([Compared(number, measured)]) == [expected]
 
 

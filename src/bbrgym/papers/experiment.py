@@ -367,7 +367,7 @@ class Experiment(Model):
 
     @property
     def is_testbed(self) -> bool:
-        """True if its numbers were measured on a testbed, so that they have the verdicts of `testbed_verdict`."""
+        """True if its numbers were measured on a testbed, so that they have the verdicts of `verdict_on_testbed`."""
         return any(published.lowest is not None for published in self.published)
 
     @property

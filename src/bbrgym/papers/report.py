@@ -18,7 +18,7 @@ from bbrgym.papers.experiment import Experiment
 from bbrgym.papers.figures import experiment_figures
 from bbrgym.papers.numbers_table import numbers_table
 from bbrgym.papers.results import ReproducedExperiment
-from bbrgym.papers.summary import TESTBEDS, heading_of, testbed_rows, unmeasured, verdict_headings, verdict_rows
+from bbrgym.papers.summary import TESTBEDS, heading_of, rows_of_testbeds, unmeasured, verdict_headings, verdict_rows
 from bbrgym.papers.tables import (
     CLAIMS,
     DISTRIBUTIONS,
@@ -69,7 +69,7 @@ def _overview(results: Sequence[ReproducedExperiment], stack: str) -> Iterator[T
         if rows:
             yield table_of(f"Published numbers and claims in world {world}{_with(stack)}", OVERVIEW, iter(rows))
     if testbeds:
-        yield table_of(f"Numbers of testbeds{_with(stack)}", TESTBEDS, testbed_rows(testbeds, numbers))
+        yield table_of(f"Numbers of testbeds{_with(stack)}", TESTBEDS, rows_of_testbeds(testbeds, numbers))
 
 
 def _with(stack: str) -> str:
@@ -357,7 +357,7 @@ def papers_page(folder: Path, experiments: Sequence[Experiment]) -> str:
     for paper, names in papers_of(experiments).items():
         own = [one for one in experiments if one.name in names]
         if own[0].is_testbed:
-            table = markdown_table(TESTBEDS, testbed_rows(own, numbers))
+            table = markdown_table(TESTBEDS, rows_of_testbeds(own, numbers))
         else:
             table = markdown_table(verdict_headings(list(others)), verdict_rows(own, numbers, others))
         parts += [f"## {PAPERS.get(paper, paper)}", table, "\n".join(unmeasured(own, numbers))]

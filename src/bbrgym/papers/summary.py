@@ -63,7 +63,7 @@ def verdict_rows(
             ]
 
 
-def testbed_rows(experiments: Sequence[Experiment], numbers: pl.DataFrame) -> Iterator[list[str]]:
+def rows_of_testbeds(experiments: Sequence[Experiment], numbers: pl.DataFrame) -> Iterator[list[str]]:
     """Yield the cells of `TESTBEDS` for each experiment, world, congestion control under test and metric.
 
     The mean difference from the testbed's means is in points where the metric is a ratio, and else in percent of each

@@ -51,7 +51,7 @@ def _verdict(one: Compared, all_of_them: Sequence[Compared]) -> Verdict:
     if math.isnan(one.measured):
         return "not run"
     if one.number.is_testbed:
-        return testbed_verdict(one.number, one.measured)
+        return verdict_on_testbed(one.number, one.measured)
     if agrees(one.number, one.measured):
         return "agrees"
     is_near = 1 / FACTOR <= one.measured / one.number.value <= FACTOR if one.number.value else False
@@ -66,7 +66,7 @@ def agrees(number: Number, measured: float) -> bool:
     return low - slack - rounding <= measured <= high + slack + rounding
 
 
-def testbed_verdict(number: Number, measured: float) -> Verdict:
+def verdict_on_testbed(number: Number, measured: float) -> Verdict:
     """Return the verdict on a measured value beside the range of a testbed's runs."""
     low, high = number.spread or (number.value, number.value)
     beyond = max(low - measured, measured - high, 0.0)
