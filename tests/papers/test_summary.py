@@ -65,7 +65,7 @@ def test_an_experiment_on_a_testbed_has_a_row_for_each_control_and_metric() -> N
     ]
     numbers = pl.DataFrame(cells, schema=numbers_table([]).schema)
     title = "Jain's index, 0.1 % loss"
-    row = ["`a`", title, "bbr", "share", "2", "1", "0", "1", "16.0 points"]
+    row = ["`mine/a`", title, "bbr", "share", "2", "1", "0", "1", "16.0 points"]
     assert list(rows_of_testbeds([on_testbed([0.4, 0.4])], numbers)) == [[*row, "15.0 points"]]
     assert list(rows_of_testbeds([on_testbed(None)], numbers)) == [[*row, ""]]
     ((_, _, verdict, *rest),) = rows_of_testbeds([on_testbed(None)], numbers.clear())

@@ -28,10 +28,10 @@ PAPERS: Mapping[str, str] = MappingProxyType(
         "bbq": "BBQ (Ma et al., arXiv 1706.09115, 2017)",
         "bbr-plus": "BBR+ (Utsumi et al. 2018)",
         "bbr-pg": "BBR-PG (Xu et al., Future Internet 2024)",
-        "nyu": "Testbed: BBR beside loss-based flows (fatihsarpkaya/bbr-shared-bottleneck)",
-        "bbr3-rtt": "Testbed: BBRv3 with two RTTs (gomezgaona/bbr3)",
-        "l4s": "Testbed: BBRv2 beside others, FIFO and CoDel (fatihsarpkaya/L4S-PAM2025)",
-        "starlink": "Testbed: random loss at 10 Mbit/s (abobker11/TCP-Starlink-Analysis)",
+        "nyu": "BBRv1, v2, v3 beside loss-based flows and each other (github.com/fatihsarpkaya/bbr-shared-bottleneck)",
+        "bbr3-rtt": "BBRv3 with two RTTs (github.com/gomezgaona/bbr3)",
+        "l4s": "BBRv2 beside others, FIFO and CoDel (github.com/fatihsarpkaya/L4S-PAM2025)",
+        "starlink": "random loss at 10 Mbit/s (github.com/abobker11/TCP-Starlink-Analysis)",
     }
 )
 

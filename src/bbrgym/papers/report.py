@@ -354,11 +354,13 @@ def papers_page(folder: Path, experiments: Sequence[Experiment]) -> str:
     for world in numbers["world"].unique(maintain_order=True):
         rows = overview_rows(numbers.filter(pl.col("world") == world), groups_of(experiments))
         parts.append(f"World `{world}`:\n\n{markdown_table(OVERVIEW, rows)}")
-    for paper, names in papers_of(experiments).items():
+    testbeds = [one for one in experiments if one.is_testbed]
+    for paper, names in papers_of(one for one in experiments if not one.is_testbed).items():
         own = [one for one in experiments if one.name in names]
-        if own[0].is_testbed:
-            table = markdown_table(TESTBEDS, rows_of_testbeds(own, numbers))
-        else:
-            table = markdown_table(verdict_headings(list(others)), verdict_rows(own, numbers, others))
+        table = markdown_table(verdict_headings(list(others)), verdict_rows(own, numbers, others))
         parts += [f"## {PAPERS.get(paper, paper)}", table, "\n".join(unmeasured(own, numbers))]
+    if testbeds:
+        sources = "\n".join(f"- `{paper}`: {PAPERS.get(paper, paper)}" for paper in papers_of(testbeds))
+        table = markdown_table(TESTBEDS, rows_of_testbeds(testbeds, numbers))
+        parts += ["## Testbeds", sources, table, "\n".join(unmeasured(testbeds, numbers))]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -76,7 +76,7 @@ def rows_of_testbeds(experiments: Sequence[Experiment], numbers: pl.DataFrame) -
     for experiment in experiments:
         own = numbers.filter(pl.col("experiment") == experiment.name)
         if not len(own):
-            yield [f"`{experiment.id}`", experiment.title, "not run", *[""] * (len(TESTBEDS) - 3)]
+            yield [f"`{experiment.name}`", experiment.title, "not run", *[""] * (len(TESTBEDS) - 3)]
         controls = {name: variant.cc or name for name, variant in experiment.variants.items()}
         models = {tuple(getattr(one.quantity, key) for key in _QUANTITY): one.model for one in experiment.numbers}
         controlled = own.with_columns(cc=pl.col("variant").replace_strict(controls, return_dtype=pl.String))
@@ -85,7 +85,7 @@ def rows_of_testbeds(experiments: Sequence[Experiment], numbers: pl.DataFrame) -
             answers = [models[tuple(row[key] for key in _QUANTITY)] for row in cells]
             known = [answer for answer in answers if answer is not None]
             yield [
-                f"`{experiment.id}`" + (f" in `{world}`" if own["world"].n_unique() > 1 else ""),
+                f"`{experiment.name}`" + (f" in `{world}`" if own["world"].n_unique() > 1 else ""),
                 experiment.title,
                 str(control),
                 str(metric),
