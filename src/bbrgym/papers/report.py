@@ -342,8 +342,8 @@ def papers_page(folder: Path, experiments: Sequence[Experiment]) -> str:
     own_stacks = _read_numbers(folder / _csv_name(""))
     others = {one.stack: one.numbers for one in map(_read_numbers, sorted(folder.glob("papers-*.csv")))}
     numbers = own_stacks.numbers
-    shown = ("agrees", "shape", "no", "verdict on an experiment", "within 1.25, 1.6", "one seed within 1.25, 1.6")
-    shown += ("inside", "near", "mean difference") if any(one.is_testbed for one in experiments) else ()
+    shown = ["agrees", "shape", "no", "verdict on an experiment", "within 1.25, 1.6", "one seed within 1.25, 1.6"]
+    shown += ["inside", "near", "mean difference"] if any(one.is_testbed for one in experiments) else []
     terms = [f"- **{term}**: {_TERMS[term]}" for term in shown]
     terms += [f"- **`stack={stack}`**: the verdict with that stack for every sender." for stack in others]
     parts = [
