@@ -74,6 +74,7 @@ BY_ITSELF = {
     # Texts and files in memory, what `opened` has opened, methods of RunFolder, shared memory.
     "evaluate.evaluation": {"config_of yaml.safe_load"},
     "report.flow_figures": {"_mss_bytes yaml.safe_load"},
+    "papers.published_csv": {"_table pl.read_csv"},
     "papers.report": {"_read_numbers pl.read_csv"},
     "runs.run_folder": {"RunFolder.opened self.open", "RunFolder._own os.open", "RunFolder.copy_file.copy partial.open"}
     | {"RunFolder.read_csv pl.read_csv"},
@@ -205,6 +206,10 @@ def _reference(folder: Path) -> Any:
     return reference_numbers(experiment, folder)
 
 
+def _name_csv(folder: Path) -> None:
+    (folder / "e.yaml").write_text("published: [{csv: published.csv}]\n")
+
+
 def _resumed_csv(folder: Path) -> Any:
     return CsvSettings().start(LoggedRun("train", "name", "group", {}, folder, 1))
 
@@ -236,6 +241,13 @@ READERS = [
         lambda at: read_trace(str(at / "t.down")),
     ),
     Reader("experiment", "papers.catalogue _fields_in", "e.yaml", lambda at: load_experiment(str(at / "e.yaml"))),
+    Reader(
+        "published numbers",
+        "papers.published_csv _table",
+        "published.csv",
+        lambda at: load_experiment(str(at / "e.yaml")),
+        prepare=_name_csv,
+    ),
     Reader("authors' numbers", "papers.catalogue _rows", "numbers.csv", _reference),
     Reader("library", "envs.library _read", "l.yaml", lambda at: load_library(at / "l.yaml")),
     Reader(

@@ -203,3 +203,62 @@ def test_runs_of_a_testbed_have_a_lowest_and_a_highest_value(tmp_path: Path, fie
     published = {**FIELDS["published"][0], **fields}
     with pytest.raises(ConfigError, match=problem):
         load(tmp_path, published=[published])
+
+
+SHARED: dict[str, Any] = {"metric": "goodput_mbps", "unit": "Mbit/s", "source": "text"}
+
+
+def load_csv(tmp_path: Path, rows: str, **fields: Any) -> Any:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "numbers.csv").write_text(rows)
+    return load(tmp_path, published=[FIELDS["published"][0], {"csv": "numbers.csv", **SHARED, **fields}])
+
+
+def test_published_numbers_may_stand_in_a_csv_file(tmp_path: Path) -> None:
+    rows = (
+        "variant,at,value,lowest,highest,model\nsmall,40,8,7,9,\nbbr,40,9,8,10,4\nsmall,80,7,6.5,8,\nbbr,80,6,5,7,5\n"
+    )
+    loaded = load_csv(tmp_path, rows, causes={"bbr": "luck"})
+    small = {**SHARED, "variant": "small", "at": [40, 80], "value": [8, 7], "lowest": [7, 6.5], "highest": [9, 8]}
+    bbr = {**SHARED, "variant": "bbr", "at": [40, 80], "value": [9, 6], "lowest": [8, 5], "highest": [10, 7]}
+    bbr |= {"model": [4, 5], "cause": "luck"}
+    assert loaded == load(tmp_path, published=[FIELDS["published"][0], small, bbr])
+
+
+@pytest.mark.parametrize(
+    ("rows", "fields", "problem"),
+    [
+        ("variant,at\nbbr,40\n", {}, "numbers.csv': column value is missing, allowed are variant, metric, flow"),
+        ("variant,at,value,hihgest\n", {}, "numbers.csv': column hihgest is unknown; did you mean highest?"),
+        (
+            "variant,unit,value\n",
+            {},
+            "numbers.csv': column unit stands in published[1] too, expected it in one of them",
+        ),
+        ("variant,at,value\n", {}, "numbers.csv': has no rows, expected one for each number"),
+        ("variant,at,value\nbbr,40,1,2\n", {}, "numbers.csv': no CSV"),
+        ("variant,at,value\nbbr,40,9\nbbr,80,x\n", {}, "row 3, column value: is 'x', expected a number"),
+        ("variant,at,value\nbbr,40,9\nbbr,80,\n", {}, "row 3, column value: is empty, expected a number"),
+        ("variant,at,value\nbbr,40,nan\n", {}, "row 2, column value: is 'nan', expected a number"),
+        ("variant,at,value\nbbr,40,9\nbbq,40,9\n", {}, "row 3, column variant: is 'bbq'; did you mean bbr?"),
+        (
+            "variant,at,value\nbbr,40,9\nbbr,41,9\n",
+            {},
+            "rows from 2 on, column at: is 41.0, expected one of 40.0, 80.0",
+        ),
+        ("at,value\n40,9\n", {}, "row 2, column variant: is missing"),
+        ("variant,at,value\nbbr,40,9\n", {"unit": "bit/s"}, "published[1].unit: is 'bit/s', expected 'Mbit/s'"),
+        ("variant,at,value\nbbr,40,9\n", {"rounded": 1}, "published[1].rounded: is not a field"),
+        ("variant,at,value\nbbr,40,9\n", {"causes": {"bbq": "x"}}, "published[1].causes: has variant 'bbq'; did you"),
+        ("variant,at,value\nbbr,40,9\n", {"causes": "x"}, "published[1].causes: is 'x', expected texts by variant"),
+        ("variant,at,value\nbbr,40,9\n", {"csv": 7}, "published[1].csv: is 7, expected the name of a file beside"),
+        ("", {"csv": "none.csv"}, "none.csv': No such file"),
+    ],
+)
+def test_an_error_names_the_csv_file_and_its_row_or_column(
+    tmp_path: Path, rows: str, fields: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ConfigError, match=r"^experiment .*one\.yaml: ") as error:
+        load_csv(tmp_path, rows, **fields)
+    assert problem in str(error.value)
+    assert "\n" not in str(error.value)

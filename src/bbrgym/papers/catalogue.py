@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
@@ -16,6 +17,7 @@ from pydantic import ValidationError
 
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.papers.experiment import Experiment, Number, Quantity
+from bbrgym.papers.published_csv import MAX_CSV_BYTES, Entry, expand_published
 from bbrgym.scenario.files import is_scenario_file
 from bbrgym.schema import first_problem, shown
 from bbrgym.untrusted_files import read_text, read_yaml
@@ -35,7 +37,6 @@ PAPERS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-_MAX_CSV_BYTES = 2**22
 _LIKE = ("scenario", "sweep", "behind_radio", "recording", "interval_s")  # fields that ``like`` takes from another file
 
 
@@ -97,10 +98,26 @@ def _read(path: Path, source: str) -> Experiment:
         shared = _fields_in(other, f"{source}: like")
         fields = {**{name: shared[name] for name in _LIKE if name in shared}, **fields}
     try:
+        entries = expand_published(fields.get("published"), path.parent)
+    except ConfigError as error:
+        raise ConfigError(f"experiment {source}: {error}") from error
+    if entries:
+        fields["published"] = [entry.fields for entry in entries]
+    try:
         return Experiment.model_validate({"paper": path.absolute().parent.name, "id": path.stem, **fields})
     except ValidationError as error:
-        where, problem = first_problem(error, Experiment)
-        raise ConfigError(f"experiment {source}: {where}: {problem}") from None
+        problem = ": ".join(first_problem(error, Experiment))
+        raise ConfigError(f"experiment {source}: {_with_files(problem, entries)}") from None
+
+
+def _with_files(problem: str, entries: Sequence[Entry]) -> str:
+    """Return a problem with the file and rows of each published number that it names by the place in the model."""
+
+    def place(match: re.Match[str]) -> str:
+        index = int(match[1])
+        return entries[index].where(match[2] or "") if index < len(entries) else match[0]
+
+    return re.sub(r"\bpublished\[(\d+)\](?:\.(\w+))?", place, problem)
 
 
 def _fields_in(path: Path, source: str) -> dict[str, Any]:
@@ -129,7 +146,7 @@ def _rows(experiment: Experiment, folder: Path) -> Iterator[Number]:
         return
     path = folder / wanted.file
     try:
-        table = csv.DictReader(io.StringIO(read_text(path, _MAX_CSV_BYTES)), skipinitialspace=True)
+        table = csv.DictReader(io.StringIO(read_text(path, MAX_CSV_BYTES)), skipinitialspace=True)
         rows, columns = list(table), table.fieldnames or ()
     except ConfigError as error:
         raise ConfigError(f"reference: {error}") from error
