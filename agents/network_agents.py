@@ -13,38 +13,39 @@ from numpy.typing import NDArray
 from torch import nn
 
 from bbrgym.agents.base import Policy
-from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork, torch_threads
+from bbrgym.agents.networks import Network, SamplingNetwork, torch_threads
 from bbrgym.worlds import Flags
 
 
 class NetworkAgent:
-    """Agent that acts by a network, for all tuned flows of an episode.
+    """Agent that acts by a network.
 
     Args:
         name: name in records.
         network: from observations to actions.
+        is_per_flow: see `Agent`.
     """
 
-    is_per_flow = False
-
-    def __init__(self, name: str, network: Network) -> None:
+    def __init__(self, name: str, network: nn.Module, *, is_per_flow: bool = False) -> None:
         self.name = name
+        self.is_per_flow = is_per_flow
         self._network = network
 
     def make_policy(self, seeds: Sequence[int]) -> Policy:
         """Return a new policy; see `Agent`."""
         return policy_of(self._network, seeds)
 
-    def network(self) -> Network:
+    def network(self) -> nn.Module:
         """Return the network that acts and is exported."""
         return self._network
 
 
-def policy_of(network: Network | SamplingNetwork | RecurrentNetwork, seeds: Sequence[int]) -> Policy:
+def policy_of(network: nn.Module, seeds: Sequence[int]) -> Policy:
     """Return a policy that acts by a network, in one environment per seed."""
     if isinstance(network, SamplingNetwork):
         return SamplingPolicy(network, seeds)
-    return RecurrentPolicy(network, len(seeds)) if isinstance(network, RecurrentNetwork) else LikeliestPolicy(network)
+    has_memory = "episode_starts" in getattr(network, "inputs", ())
+    return RecurrentPolicy(network, len(seeds)) if has_memory else LikeliestPolicy(network)
 
 
 class LikeliestPolicy:
@@ -82,7 +83,7 @@ class SamplingPolicy:
 class RecurrentPolicy:
     """Takes the likeliest action, and remembers."""
 
-    def __init__(self, network: RecurrentNetwork, count: int) -> None:
+    def __init__(self, network: nn.Module, count: int) -> None:
         self._network = network
         _, _, *memory = network.first_inputs(1, 1)
         self._memories = [[part.numpy() for part in memory]] * count
