@@ -32,7 +32,6 @@ class NetworkAgent:
         self._network = network
 
     def make_policy(self, seeds: Sequence[int]) -> Policy:
-        """Return a new policy; see `Agent`."""
         return policy_of(self._network, seeds)
 
     def network(self) -> nn.Module:
@@ -55,7 +54,6 @@ class LikeliestPolicy:
         self._network = network
 
     def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:  # noqa: ARG002 - it remembers nothing
-        """Return the actions; see `Policy`."""
         return np.concatenate([alone(self._network, observation)[0] for observation in _rows(observations)])
 
 
@@ -68,7 +66,6 @@ class SamplingPolicy:
         self._generators = [self._generator(seed) for seed in seeds]
 
     def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:
-        """Return the actions; see `Policy`."""
         for index in np.flatnonzero(episode_starts).tolist():
             self._generators[index] = self._generator(self._seeds[index])
         drawn = [generator.standard_normal((1, self._network.tunables), np.float32) for generator in self._generators]
@@ -89,7 +86,6 @@ class RecurrentPolicy:
         self._memories = [[part.numpy() for part in memory]] * count
 
     def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:
-        """Return the actions; see `Policy`."""
         actions = []
         starts = episode_starts.astype(np.float32)
         for index, observation in enumerate(_rows(observations)):

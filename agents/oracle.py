@@ -26,15 +26,10 @@ _STEP = 0.3  # standard deviation of a mutation; normalised tunables range from 
 
 @dataclass(frozen=True)
 class BestSettings:
-    """The best setting of each scenario so far.
+    """The best setting of each scenario so far."""
 
-    Attributes:
-        actions: settings, [scenarios, tunables], in [-1, 1].
-        scores: their scores, [scenarios].
-    """
-
-    actions: NormalisedAction
-    scores: Table
+    actions: NormalisedAction  # settings, [scenarios, tunables], in [-1, 1]
+    scores: Table  # their scores, [scenarios]
 
     def or_better(self, actions: NormalisedAction, scores: Table) -> BestSettings:
         """Return the better setting of each scenario; of equals the earlier one.

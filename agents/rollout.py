@@ -5,16 +5,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bbrgym.agents.base import Agent, Policy
-from bbrgym.envs.episodes import Episodes
 from bbrgym.envs.flow_batch import FlowBatch, FlowOptions
 from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch
+from bbrgym.scenario.distribution import Distribution
+from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Flags, Table, VectorWorld
 from bbrgym.worlds.score import DEFAULT_DELTA, score_of_world
 
@@ -48,6 +50,16 @@ def make_rollout(options: Options, seeds: Sequence[int]) -> Rollout:
     return _FlowRollout(batch, seeds) if isinstance(batch, FlowBatch) else _EpisodeRollout(batch, seeds)
 
 
+def validation_rollout(options: Options, source: Scenario | Distribution, seeds: Sequence[int]) -> Rollout:
+    """Return a rollout of a scenario, or of the one that each seed draws from a distribution, one episode per seed.
+
+    Raises:
+        ConfigError: an option cannot be used.
+    """
+    scenarios = [source if isinstance(source, Scenario) else source(seed) for seed in seeds]
+    return make_rollout(replace(options, scenario=scenarios), seeds)
+
+
 class Rollout(ABC):
     """N episodes side by side, each from its beginning to the end of its scenario.
 
@@ -55,11 +67,12 @@ class Rollout(ABC):
         tunables: names of the tunables that actions set.
     """
 
-    def __init__(self, batch: Episodes, seeds: Sequence[int]) -> None:
-        self._episodes = batch
+    def __init__(self, batch: TuneBatch | FlowBatch, seeds: Sequence[int]) -> None:
+        self._batch = batch
         batch.refuses_late = True
         self._seeds = list(seeds)
         self.tunables = batch.scaling.names
+        self._observations: Any = None
 
     @property
     def worlds(self) -> VectorWorld:
@@ -68,25 +81,44 @@ class Rollout(ABC):
         Raises:
             ValueError: the rollout has not begun, or is closed.
         """
-        if self._episodes.worlds is None:
+        if self._batch.worlds is None:
             raise ValueError("the rollout has not begun, or is closed")
-        return self._episodes.worlds
+        return self._batch.worlds
 
-    @abstractmethod
     def begin(self, make_policy: MakePolicy) -> None:
         """Begin all episodes, with new policies."""
+        self._renew(make_policy)
+        self.restart(range(len(self._seeds)))
 
-    @abstractmethod
     def restart(self, indices: Sequence[int]) -> None:
         """Begin some episodes once more, so that all can advance together."""
+        self._observations = self._batch.reset(indices, [self._seeds[index] for index in indices])
+        self._forget(indices)
 
-    @abstractmethod
     def advance(self) -> Flags:
         """Act, or hold the last action, and simulate one control interval; return the episodes that have ended, [N].
 
         Raises:
             WorldError: a simulation failed.
         """
+        if self._batch.is_holding:
+            self._batch.hold()
+        else:
+            self._batch.act(self._actions())
+        self._observations = self._batch.observe()
+        return self._batch.has_ended
+
+    @abstractmethod
+    def _renew(self, make_policy: MakePolicy) -> None:
+        """Replace all policies."""
+
+    @abstractmethod
+    def _forget(self, indices: Sequence[int]) -> None:
+        """Let policies forget what they observed in some episodes."""
+
+    @abstractmethod
+    def _actions(self) -> NDArray[Any]:
+        """Return the actions of the policies."""
 
     def scores(self, make_policy: MakePolicy, *, delta: float = DEFAULT_DELTA) -> Table:
         """Run all episodes with new policies to their ends; return their scores, [N], NaN where nothing was measured.
@@ -112,63 +144,37 @@ class Rollout(ABC):
 
     def close(self) -> None:
         """End the worlds."""
-        self._episodes.close()
-
-    def _seeds_of(self, indices: Sequence[int]) -> list[int]:
-        return [self._seeds[index] for index in indices]
+        self._batch.close()
 
 
 class _EpisodeRollout(Rollout):
-    def __init__(self, batch: TuneBatch, seeds: Sequence[int]) -> None:
-        super().__init__(batch, seeds)
-        self._batch = batch
-
-    def begin(self, make_policy: MakePolicy) -> None:
+    def _renew(self, make_policy: MakePolicy) -> None:
         self._policy = make_policy(self._seeds)
         self._episode_starts = np.zeros(len(self._seeds), np.bool_)
-        self.restart(range(len(self._seeds)))
 
-    def restart(self, indices: Sequence[int]) -> None:
-        self._observations = self._batch.reset(indices, self._seeds_of(indices))
+    def _forget(self, indices: Sequence[int]) -> None:
         self._episode_starts[indices] = True
 
-    def advance(self) -> Flags:
-        if self._batch.is_holding:
-            self._batch.hold()
-        else:
-            self._batch.act(self._policy.act(self._observations, self._episode_starts))
-            self._episode_starts = np.zeros_like(self._episode_starts)
-        self._observations = self._batch.observe()
-        return self._batch.has_ended
+    def _actions(self) -> NDArray[Any]:
+        actions = self._policy.act(self._observations, self._episode_starts)
+        self._episode_starts = np.zeros_like(self._episode_starts)
+        return actions
 
 
 class _FlowRollout(Rollout):
     """Makes a flow's policy when the flow first acts; the policy acts alone and observes no other flow."""
 
-    def __init__(self, batch: FlowBatch, seeds: Sequence[int]) -> None:
-        super().__init__(batch, seeds)
-        self._batch = batch
+    _batch: FlowBatch
 
-    def begin(self, make_policy: MakePolicy) -> None:
+    def _renew(self, make_policy: MakePolicy) -> None:
         self._make_policy = make_policy
         self._policies: dict[tuple[int, int], Policy] = {}  # by episode and tuned flow
-        self.restart(range(len(self._seeds)))
 
-    def restart(self, indices: Sequence[int]) -> None:
-        self._observations = self._batch.reset(indices, self._seeds_of(indices))
-        restarted = set(indices)
-        self._policies = {place: policy for place, policy in self._policies.items() if place[0] not in restarted}
-
-    def advance(self) -> Flags:
-        if self._batch.is_holding:
-            self._batch.hold()
-        else:
-            self._batch.act(self._actions())
-        self._observations = self._batch.observe()
-        return self._batch.has_ended
+    def _forget(self, indices: Sequence[int]) -> None:
+        forgotten = set(indices)
+        self._policies = {place: policy for place, policy in self._policies.items() if place[0] not in forgotten}
 
     def _actions(self) -> NDArray[Any]:
-        """Return the actions of the flows that act, of new policies where these have joined."""
         actions: NDArray[Any] = np.stack(
             [np.stack([self._batch.action.default] * self._batch.max_tuned)] * len(self._seeds)
         )

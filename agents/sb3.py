@@ -73,20 +73,7 @@ def _name_of_activation(value: Any) -> Any:
 
 
 class Sb3Trainer(Trainer):
-    """Base of the trainers of algorithms derived from those of Stable-Baselines3; see `trainer_class`.
-
-    Attributes:
-        policy: the algorithm's own name of the policy's class. Default: MlpPolicy, or the first of another name.
-        hidden: widths of the networks' layers.
-        activation: function between the layers.
-        start_at: run folder of a search, whose setting becomes the first mean action. Default: none.
-        start_at_default: whether the variant's preset becomes the first mean action.
-        policy_kwargs: other arguments of the policy, before those that the fields above stand for. A class among them
-            is given by its name in torch.nn or torch.optim, or by an import path.
-        device: where the networks are trained; ``auto`` is ``cuda`` where there is one. Agents act on the CPU.
-        learning_rate, batch_size, gamma: arguments of the algorithm. Default: its own.
-        learning_rate_end: value to which the learning rate falls linearly. Default: it stays constant.
-    """
+    """Base of the trainers of algorithms derived from those of Stable-Baselines3; see `trainer_class`."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -94,14 +81,20 @@ class Sb3Trainer(Trainer):
     draws_episodes: ClassVar[bool] = True
     changeable: ClassVar[tuple[str, ...]] = ("batch_size", "device", "gamma", "learning_rate", "learning_rate_end")
 
+    # the algorithm's own name of the policy's class. Default: MlpPolicy, or the first of another name
     policy: str | None = None
-    hidden: Layers = (64, 64)
+    hidden: Layers = (64, 64)  # widths of the networks' layers
+    # function between the layers
     activation: Annotated[Literal["tanh", "relu", "elu", "silu"], BeforeValidator(_name_of_activation)] = "tanh"
-    start_at: PathText | None = None
-    start_at_default: bool = False
+    start_at: PathText | None = None  # run folder of a search, whose setting becomes the first mean action
+    start_at_default: bool = False  # whether the variant's preset becomes the first mean action
+    # other arguments of the policy, before those that the fields above stand for. A class among them is given by its
+    # name in torch.nn or torch.optim, or by an import path
     policy_kwargs: dict[str, Any] = Field(default_factory=dict)
+    # where the networks are trained; ``auto`` is ``cuda`` where there is one. Agents act on the CPU
     device: Literal["auto", "cpu", "cuda"] = "cpu"
-    learning_rate: Positive | None = None
+    learning_rate: Positive | None = None  # of the algorithm, as batch_size and gamma. Default: its own
+    # value to which the learning rate falls linearly. Default: it stays constant
     learning_rate_end: NotNegative | None = None
     batch_size: Count | None = None
     gamma: Share | None = None
@@ -137,7 +130,6 @@ class Sb3Trainer(Trainer):
     # ---- training and loading ----------------------------------------------------------------------------------
 
     def train(self, run: TrainingRun) -> None:
-        """Train; see `Trainer`."""
         settings = run.settings
         options = settings.options(settings.world_name)
         with torch_threads(settings.torch_threads), run.rollouts.vec_env(options, settings.envs_side_by_side) as env:
@@ -152,7 +144,6 @@ class Sb3Trainer(Trainer):
                 )
 
     def load(self, folder: TrainingFolder, settings: TrainingSettings, checkpoint: str) -> Sb3Agent:
-        """Return the agent of a checkpoint; see `Trainer`."""
         batch = batch_of(1, settings.options(settings.world_name))
         keywords = self._keywords()
         if (self.model_extra or {}).get("use_sde"):
@@ -173,7 +164,7 @@ class Sb3Trainer(Trainer):
         if has_state(run.folder, "last"):
             run.resume(restore_state(run.folder, "last", lambda state: restore(model, state)))
         model.set_logger(Logger(None, []))  # SegmentCallback takes the algorithm's measurements from it
-        about = about_agent(self.agent(run.settings, _on_cpu(model.policy)), "best", run.settings)
+        about = about_agent(self.agent(run.settings, _on_cpu(model.policy)), "best", run.settings.env_arguments())
         segments = SegmentCallback(run, model, env, about, lambda: self.agent(run.settings, _on_cpu(model.policy)))
         try:
             steps = run.settings.total_steps * segments.rows - model.num_timesteps
@@ -297,22 +288,18 @@ def _arguments_of(algorithm: type[BaseAlgorithm]) -> list[str]:
 
 
 class OnPolicyTrainer(Sb3Trainer):
-    """Base of the trainers of algorithms that learn from rollouts of the current policy.
-
-    Attributes:
-        initial_std: standard deviation of the first actions. Default: 1.
-        acts: how the trained policy acts: ``mean``, or ``sample``, as in training, where actions are continuous and the
-            policy has no memory. None: the mean if actions are held for several control intervals, else samples.
-        n_steps, n_epochs, gae_lambda, clip_range, max_grad_norm: arguments of the algorithm. Default: its own.
-    """
+    """Base of the trainers of algorithms that learn from rollouts of the current policy."""
 
     changeable: ClassVar[tuple[str, ...]] = (
         *Sb3Trainer.changeable,
         *("n_steps", "n_epochs", "gae_lambda", "clip_range", "max_grad_norm", "ent_coef", "vf_coef", "acts"),
     )
 
-    initial_std: Positive | None = None
+    initial_std: Positive | None = None  # standard deviation of the first actions. Default: 1
+    # how the trained policy acts: ``mean``, or ``sample``, as in training, where actions are continuous and the policy
+    # has no memory. None: the mean if actions are held for several control intervals, else samples
     acts: Literal["mean", "sample"] | None = "mean"
+    # arguments of the algorithm. Default: its own
     n_steps: Count | None = None
     n_epochs: Count | None = None
     gae_lambda: Share | None = None
@@ -320,7 +307,6 @@ class OnPolicyTrainer(Sb3Trainer):
     max_grad_norm: Positive | None = None
 
     def flow_buffer(self, env: FlowVecEnv) -> dict[str, Any]:
-        """Return the rollout buffer of flows; see `Sb3Trainer`."""
         return {"rollout_buffer_class": FlowRolloutBuffer, "rollout_buffer_kwargs": {"env": env}}
 
     def make_model(self, env: VecEnv) -> BaseAlgorithm:
@@ -345,7 +331,6 @@ class OnPolicyTrainer(Sb3Trainer):
         settings.refuse_less_than_a_rollout(model.n_steps)
 
     def agent(self, settings: TrainingSettings, policy: BasePolicy) -> Sb3Agent:
-        """Return a policy as an agent; see `Sb3Trainer`."""
         acts = self.acts or ("mean" if settings.action.get("hold_intervals", 1) > 1 else "sample")
         is_sampling = acts == "sample" and isinstance(policy.action_space, spaces.Box)
         return Sb3Agent(settings.label, policy, is_sampling=is_sampling, is_per_flow=settings.is_per_flow)
@@ -355,23 +340,19 @@ class OnPolicyTrainer(Sb3Trainer):
 
 
 class OffPolicyTrainer(Sb3Trainer):
-    """Base of the trainers of algorithms that learn from remembered steps.
-
-    Attributes:
-        buffer_size, learning_starts, tau: arguments of the algorithm. Default: its own.
-    """
+    """Base of the trainers of algorithms that learn from remembered steps."""
 
     changeable: ClassVar[tuple[str, ...]] = (
         *Sb3Trainer.changeable,
         *("gradient_steps", "learning_starts", "tau", "train_freq"),
     )
 
+    # arguments of the algorithm. Default: its own
     buffer_size: Count | None = None
     learning_starts: Annotated[Whole, Field(ge=0)] | None = None
     tau: Share | None = None
 
     def flow_buffer(self, env: FlowVecEnv) -> dict[str, Any]:
-        """Return the replay buffer of flows; see `Sb3Trainer`."""
         return {"replay_buffer_class": FlowReplayBuffer, "replay_buffer_kwargs": {"env": env}}
 
 

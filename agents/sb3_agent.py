@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import torch
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor
 from torch import nn
 
-from bbrgym.agents.base import Policy
-from bbrgym.agents.network_agents import policy_of
+from bbrgym.agents.network_agents import NetworkAgent
 from bbrgym.agents.networks import (
     Network,
     RecurrentNetwork,
@@ -24,7 +22,7 @@ from bbrgym.agents.networks import (
 )
 
 
-class Sb3Agent:
+class Sb3Agent(NetworkAgent):
     """Agent that acts by a policy of Stable-Baselines3, on the sender's observation only.
 
     Args:
@@ -35,36 +33,28 @@ class Sb3Agent:
     """
 
     def __init__(self, name: str, policy: BasePolicy, *, is_sampling: bool = False, is_per_flow: bool = False) -> None:
-        self.name = name
-        self.policy = policy
         policy.set_training_mode(False)  # the algorithm turns it on again where it trains
-        self.is_per_flow = is_per_flow
-        self._is_sampling = is_sampling
-        self._network = self.network()
+        self.policy = policy
+        super().__init__(name, _network_of(policy, is_sampling), is_per_flow=is_per_flow)
 
-    def make_policy(self, seeds: Sequence[int]) -> Policy:
-        """Return a new policy; see `Agent`."""
-        return policy_of(self._network, seeds)
 
-    def network(self) -> Network | SamplingNetwork | RecurrentNetwork:
-        """Return the network that acts and is exported."""
-        policy = cast(Any, self.policy)
-        head = head_of(policy.action_space)
-        if hasattr(policy, "lstm_actor"):
-            layers = nn.Sequential(policy.mlp_extractor.policy_net, policy.action_net)
-            return RecurrentNetwork(policy.lstm_actor, layers, head)
-        if hasattr(policy, "q_net"):
-            return Network(_layers(policy.q_net, policy.q_net.q_net), head)
-        if hasattr(getattr(policy, "actor", None), "latent_pi"):
-            return Network(_layers(policy.actor, policy.actor.latent_pi, policy.actor.mu), torch.tanh)
-        if not hasattr(policy, "mlp_extractor"):  # one of somebody's own, or of an algorithm with other networks
-            return Sb3Network(policy, clipped if head is clipped and not policy.squash_output else nn.Identity())
-        latent = _layers(policy, policy.mlp_extractor.policy_net)
-        if self._is_sampling and policy.use_sde:
-            std = policy.action_dist.get_std(policy.log_std)
-            return StateDependentNetwork(latent, policy.action_net, std)
-        layers = nn.Sequential(latent, policy.action_net)
-        return SamplingNetwork(layers, policy.log_std.exp()) if self._is_sampling else Network(layers, head)
+def _network_of(policy: Any, is_sampling: bool) -> Network | SamplingNetwork | RecurrentNetwork:
+    head = head_of(policy.action_space)
+    if hasattr(policy, "lstm_actor"):
+        layers = nn.Sequential(policy.mlp_extractor.policy_net, policy.action_net)
+        return RecurrentNetwork(policy.lstm_actor, layers, head)
+    if hasattr(policy, "q_net"):
+        return Network(_layers(policy.q_net, policy.q_net.q_net), head)
+    if hasattr(getattr(policy, "actor", None), "latent_pi"):
+        return Network(_layers(policy.actor, policy.actor.latent_pi, policy.actor.mu), torch.tanh)
+    if not hasattr(policy, "mlp_extractor"):  # one of somebody's own, or of an algorithm with other networks
+        return Sb3Network(policy, clipped if head is clipped and not policy.squash_output else nn.Identity())
+    latent = _layers(policy, policy.mlp_extractor.policy_net)
+    if is_sampling and policy.use_sde:
+        std = policy.action_dist.get_std(policy.log_std)
+        return StateDependentNetwork(latent, policy.action_net, std)
+    layers = nn.Sequential(latent, policy.action_net)
+    return SamplingNetwork(layers, policy.log_std.exp()) if is_sampling else Network(layers, head)
 
 
 def _layers(owner: Any, *layers: nn.Module) -> nn.Module:

@@ -22,9 +22,9 @@ from stable_baselines3.common.vec_env import VecEnv
 from bbrgym.agents.base import Agent
 from bbrgym.agents.training.about import KEY
 from bbrgym.agents.training.checkpoints import finite_or_refuse, save_state
+from bbrgym.agents.training.folder import MODEL
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.envs.flow_vec_env import FlowVecEnv
-from bbrgym.errors import TrainingError
 from bbrgym.runs.checksum import add_checksum
 
 _MAY_BE_NAN = ("train/explained_variance",)  # where all returns are equal
@@ -70,7 +70,7 @@ class SegmentCallback(BaseCallback):
         self._run.refuse_nan(step, self._measured())
         if self._run.segment_is_over(step):
             self._checkpoint()
-            _restart(self.model, self._run, step)
+            _restart(self.model, self._env, self._run, step)
         elif self._run.row_is_due(step):
             self._record()
 
@@ -95,7 +95,8 @@ class SegmentCallback(BaseCallback):
             state = {"policy": self.model.policy.state_dict()} if name == "best" else _state(self.model)
             save_state(self._run.folder, name, about, state)
             if name == "best":
-                self._run.folder.write_model(zipped(self.model, self._about))
+                model = zipped(self.model, self._about)
+                self._run.folder.write_file(MODEL, lambda partial: partial.write_bytes(model))
 
         self._run.checkpoint(self.step, self._make_agent(), save)
 
@@ -116,14 +117,11 @@ def _may_be_nan(name: str) -> bool:
     return name in _MAY_BE_NAN or not name.startswith(("train/", "rollout/"))
 
 
-def _restart(model: BaseAlgorithm, run: TrainingRun, step: int) -> None:
+def _restart(model: BaseAlgorithm, env: VecEnv, run: TrainingRun, step: int) -> None:
     """Begin a segment: seed all random numbers and reset all environments."""
     options, seeds = run.reset_options(), run.next_segment(step)
     set_random_seed(seeds.torch)
     model.action_space.seed(seeds.torch)
-    env = model.get_env()
-    if env is None:
-        raise TrainingError("the model has lost its environments")
     env.seed(seeds.envs)
     env.set_options(options)
     model._last_obs = env.reset()  # type: ignore[assignment]

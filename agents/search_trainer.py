@@ -3,49 +3,48 @@
 
 Their steps are the control intervals of the runs that settings are tried on, so that `total_steps` is the same amount
 of simulation as for an agent that learns. Settings are compared on draws of the training split. The best checkpoint is,
-as for any agent, the one with the highest validation score.
+as for any agent, the one with the highest validation score. Every search begins with the variant's preset, so its
+result is never worse than that on the same scenarios.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import math
 import os
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 from pydantic import Field, ValidationError
 
 from bbrgym.agents.base import Constant
-from bbrgym.agents.setting_search import GridProposer, Proposer, TpeProposer, TrialResult, search
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.training.trainer import Trainer
 from bbrgym.agents.trials import Trials
-from bbrgym.envs.scaling import TunableScaling
-from bbrgym.errors import ConfigError
+from bbrgym.envs.scaling import NormalisedAction, TunableScaling
+from bbrgym.errors import ConfigError, MissingExtraError
 from bbrgym.scenario.distribution import split_seeds
 from bbrgym.scenario.model import Scenario
 from bbrgym.schema import Float, List, Model, Whole, first_problem, shown
 from bbrgym.untrusted_files import FileError, read_json
 
+MAX_GRID = 100_000
 _SUFFIX = ".json"
 
 
 class SearchTrainer(Trainer):
-    """Tries settings until the steps are used up.
+    """Tries settings until the steps are used up."""
 
-    Attributes:
-        draws: runs that each setting is tried on, the first of the training split.
-    """
-
+    # runs that each setting is tried on, the first of the training split
     draws: Annotated[Whole, Field(ge=1, le=100_000)] = 128
 
     def train(self, run: TrainingRun) -> None:
-        """Search; see `Trainer`."""
         run.settings.refuse_all_but_whole_settings()
         source = run.settings.source
         seeds = split_seeds("train", self.draws)
@@ -66,18 +65,18 @@ class SearchTrainer(Trainer):
             threads=run.settings.threads,
             delta=run.settings.validation.score_delta,
         ) as trials:
-            log = _TrialLog(run, trials.action, steps)
-            search(
-                trials,
-                self.proposer(trials.action, run.settings),
-                run.settings.total_steps // steps,
-                known=log.known(),
-                on_tried=log.add,
-            )
-            log.end()
+            proposer, log = self.proposer(trials.action, run.settings), _TrialLog(run, trials.action, steps)
+            known = log.known()
+            for number in range(run.settings.total_steps // steps):
+                action = proposer.ask()
+                if action is None:
+                    break
+                score = known[number] if number < len(known) else float(trials.scores(action).mean())
+                proposer.tell(score)
+                log.add(action, score)
+            log.checkpoint()
 
     def load(self, folder: TrainingFolder, settings: TrainingSettings, checkpoint: str) -> Constant:
-        """Return the setting of a checkpoint as an agent; see `Trainer`."""
         setting = _read(folder, checkpoint).setting
         action = TunableScaling(settings.variant, settings.action.get("tunables"))
         if set(setting) != set(action.names):
@@ -98,16 +97,11 @@ class SearchTrainer(Trainer):
 
 
 class GridTrainer(SearchTrainer):
-    """Tries every point of a grid.
+    """Tries every point of a grid."""
 
-    Attributes:
-        levels: values of each tunable; switches and modes take all of theirs.
-    """
-
-    levels: Annotated[Whole, Field(ge=2, le=1000)] = 5
+    levels: Annotated[Whole, Field(ge=2, le=1000)] = 5  # values of each tunable; switches and modes take all of theirs
 
     def proposer(self, action: TunableScaling, settings: TrainingSettings) -> GridProposer:  # noqa: ARG002 - no seed
-        """Return the grid; see `SearchTrainer`."""
         return GridProposer(action, self.levels)
 
 
@@ -115,7 +109,6 @@ class OptunaTrainer(SearchTrainer):
     """Tries what Optuna's multivariate TPE proposes; needs the extra `train`."""
 
     def proposer(self, action: TunableScaling, settings: TrainingSettings) -> TpeProposer:
-        """Return the sampler, seeded from the training's seed; see `SearchTrainer`."""
         return TpeProposer(action, settings.stream("search", 0))
 
 
@@ -132,8 +125,8 @@ class _TrialLog:
         self._run = run
         self._action = action
         self._steps = steps
-        self._tried: list[TrialResult] = []
-        self._best: TrialResult | None = None
+        self._scores: list[float] = []
+        self._best: NormalisedAction = action.default
 
     def known(self) -> list[float]:
         """Return the scores of settings tried before an interruption."""
@@ -144,36 +137,29 @@ class _TrialLog:
         self._run.next_segment(self._run.state.step)
         return list(kept.scores)
 
-    def add(self, tried: TrialResult) -> None:
-        """Add a result, new or known."""
-        self._tried.append(tried)
-        if self._best is None or tried.score > self._best.score:
-            self._best = tried
+    def add(self, action: NormalisedAction, score: float) -> None:
+        """Add a setting and its score, new or known."""
+        if score > max(self._scores, default=-math.inf):
+            self._best = action
+        self._scores.append(score)
         if self._step <= self._run.state.step:
             return  # known
-        rewards = np.full(self._steps, tried.score)
-        self._run.stepped(self._step, tried.action, rewards, np.zeros(0))
-        self._run.record(self._step, {"search/score": tried.score, "search/best": self._best.score})
+        self._run.stepped(self._step, action, np.full(self._steps, score), np.zeros(0))
+        self._run.record(self._step, {"search/score": score, "search/best": max(self._scores)})
         if self._run.segment_is_over(self._step):
-            self._checkpoint()
+            self.checkpoint()
             self._run.next_segment(self._step)
-
-    def end(self) -> None:
-        """Write the last checkpoint."""
-        self._checkpoint()
 
     @property
     def _step(self) -> int:
-        return len(self._tried) * self._steps
+        return len(self._scores) * self._steps
 
-    def _checkpoint(self) -> None:
-        if self._best is None:
-            return
-        setting = self._action.to_values(self._best.action)
-        scores = [one.score for one in self._tried]
+    def checkpoint(self) -> None:
+        """Write a checkpoint."""
+        setting = self._action.to_values(self._best)
 
         def save(name: str, about: Mapping[str, Any]) -> None:
-            resumable = {} if name == "best" else {"scores": scores, "about": dict(about)}
+            resumable = {} if name == "best" else {"scores": self._scores, "about": dict(about)}
             content = {"setting": setting, **resumable}
             text = json.dumps({**content, "sha256": _digest_of(content)}, indent=1) + "\n"
             self._run.folder.write_checkpoint(name + _SUFFIX, lambda path: path.write_text(text, encoding="utf-8"))
@@ -187,17 +173,11 @@ def _intervals(scenario: Scenario, interval_s: float) -> int:
 
 
 class _Checkpoint(Model):
-    """A checkpoint's file.
+    """A checkpoint's file."""
 
-    Attributes:
-        setting: the best setting, in natural units by tunable.
-        scores: of all settings tried, in order; for resuming.
-        about: state of the training; for resuming.
-    """
-
-    setting: dict[str, Float]
-    scores: List[Float] = ()
-    about: dict[str, Any] = Field(default_factory=dict)
+    setting: dict[str, Float]  # the best setting, in natural units by tunable
+    scores: List[Float] = ()  # of all settings tried, in order; for resuming
+    about: dict[str, Any] = Field(default_factory=dict)  # state of the training; for resuming
 
 
 def _read(folder: TrainingFolder, checkpoint: str) -> _Checkpoint:
@@ -219,3 +199,93 @@ def _read(folder: TrainingFolder, checkpoint: str) -> _Checkpoint:
 
 def _digest_of(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+# ---- proposers ----------------------------------------------------------------------------------------
+
+
+class Proposer(Protocol):
+    """Proposes settings to try; the same scores reported lead to the same proposals."""
+
+    def ask(self) -> NormalisedAction | None:
+        """Return the next setting, [tunables], or None if there is none left."""
+
+    def tell(self, score: float) -> None:
+        """Report the score of the last setting."""
+
+
+class GridProposer:
+    """Proposes every combination of evenly spaced levels; switches and modes take all their values.
+
+    Args:
+        action: action space.
+        levels: number of values of a tunable, at least 2.
+
+    Attributes:
+        size: number of settings.
+
+    Raises:
+        ConfigError: there are more than `MAX_GRID` combinations.
+    """
+
+    def __init__(self, action: TunableScaling, levels: int) -> None:
+        even = np.linspace(-1.0, 1.0, levels, dtype=np.float32)
+        axes = [np.unique(_settled(action, index, even)) for index in range(len(action.names))]
+        combinations = int(np.prod([float(len(axis)) for axis in axes]))
+        if combinations > MAX_GRID:
+            raise ConfigError(
+                f"agent.levels: {levels} levels of {len(axes)} tunables are {combinations:.3g} settings, expected at "
+                f"most {MAX_GRID}: choose fewer of action.tunables"
+            )
+        self.size = combinations + 1
+        self._settings: Iterator[NormalisedAction] = itertools.chain(
+            [action.default], (np.array(setting, np.float32) for setting in itertools.product(*axes))
+        )
+
+    def ask(self) -> NormalisedAction | None:
+        """Return the next setting, [tunables], or None after the last."""
+        return next(self._settings, None)
+
+    def tell(self, score: float) -> None:
+        """Ignore the score: the order of a grid is fixed."""
+
+
+def _settled(action: TunableScaling, index: int, values: NormalisedAction) -> NormalisedAction:
+    """Return values of one normalised tunable as the action space settles them: whole numbers in the middle."""
+    actions = np.tile(action.default, (len(values), 1))
+    actions[:, index] = values
+    settled: NormalisedAction = action.snap(actions)[1][:, index]
+    return settled
+
+
+class TpeProposer:
+    """Proposes settings by Optuna's multivariate TPE; needs the extra `train`.
+
+    Args:
+        action: action space.
+        seed: seed of the sampler.
+
+    Raises:
+        MissingExtraError: Optuna is not installed.
+    """
+
+    def __init__(self, action: TunableScaling, seed: int) -> None:
+        try:
+            import optuna
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("agent=optuna", "train", error) from error
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        sampler = optuna.samplers.TPESampler(multivariate=True, seed=seed)
+        self._names = action.names
+        self._range = optuna.distributions.FloatDistribution(-1.0, 1.0)
+        self._study = optuna.create_study(direction="maximize", sampler=sampler)
+        self._study.enqueue_trial(dict(zip(action.names, action.default.tolist(), strict=True)))
+
+    def ask(self) -> NormalisedAction | None:
+        """Return the next setting, [tunables]; there is always one."""
+        self._trial = self._study.ask(dict.fromkeys(self._names, self._range))
+        return np.array([self._trial.params[name] for name in self._names], np.float32)
+
+    def tell(self, score: float) -> None:
+        """Report the score of the last setting."""
+        self._study.tell(self._trial, score)

@@ -262,7 +262,6 @@ class TorchPpo(Trainer):
         return self
 
     def train(self, run: TrainingRun) -> None:
-        """Train; see `Trainer`."""
         settings = run.settings
         settings.refuse_less_than_a_rollout(self.n_steps)
         options = {**vars(settings.options(settings.world_name)), "autoreset_mode": "SameStep"}
@@ -275,7 +274,6 @@ class TorchPpo(Trainer):
                 envs.close()
 
     def load(self, folder: TrainingFolder, settings: TrainingSettings, checkpoint: str) -> NetworkAgent:
-        """Return the agent of a checkpoint; see `Trainer`."""
         batch = TuneBatch(1, settings.options(settings.world_name))
         model = self._new_model(batch.observation_space, batch.action.default)
         restore_state(folder, checkpoint, lambda state: model.load_state_dict(state["model"]))

@@ -25,7 +25,7 @@ from stable_baselines3 import __version__ as sb3_version
 from vector_steps import timed
 
 import bbrgym
-from bbrgym.agents.training.validation import Validation
+from bbrgym.agents.rollout import Rollout
 from bbrgym.report.markdown import markdown_table
 
 FLAT = {"levels": 5, "flat": True, "tunables": ["bbr_up_gain", "bbq_alpha_us"]}  # what dqn can do
@@ -69,7 +69,7 @@ def main() -> None:
 
 def train(name: str, asked: argparse.Namespace) -> float:
     """Return the steps a second without validation."""
-    with tempfile.TemporaryDirectory() as folder, timed(Validation, "scores") as validations_s:
+    with tempfile.TemporaryDirectory() as folder, timed(Rollout, "scores") as validations_s:
         begin_s = time.perf_counter()
         options = {"agent": name, **AGENTS[name], "total_steps": asked.steps, "checkpoint_steps": asked.steps}
         step = bbrgym.train(scenario=asked.scenario, variant=asked.variant, output_dir=folder, **options)["step"]

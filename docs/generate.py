@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from environments import Source, environment_blocks, multi_module, shown_docstring, tune_env_module
+from environments import Source, entries, environment_blocks, multi_module, shown_docstring, tune_env_module
 from pieces import code, plain, with_block
 from pydantic import BaseModel
 
@@ -281,7 +281,7 @@ def summary(model: type[BaseModel]) -> str:
 
 def fields_table(model: type[BaseModel]) -> str:
     schema = model.model_json_schema()
-    meanings = attributes(model)
+    meanings = entries(docstring_of(model).partition("Attributes:\n")[2])
     required = schema.get("required", [])
     return markdown_table(
         ["field", "default", "allowed", "meaning"],
@@ -295,14 +295,6 @@ def fields_table(model: type[BaseModel]) -> str:
             for name, field in schema["properties"].items()
         ),
     )
-
-
-def attributes(model: type[BaseModel]) -> dict[str, str]:
-    """Return the meanings of the fields from the docstring's Attributes."""
-    _, _, text = docstring_of(model).partition("Attributes:\n")
-    entries = re.split(r"\n {8}(?=\w)", "\n" + text.rstrip())
-    pairs = (entry.split(":", 1) for entry in entries if ":" in entry)
-    return {name.strip(): " ".join(meaning.split()).removesuffix(".").replace("``", "`") for name, meaning in pairs}
 
 
 def default(part: type[BaseModel], name: str) -> str:

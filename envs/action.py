@@ -52,7 +52,7 @@ class ActionMapping:
         scaling: mapping between normalised actions and tunables.
         kind: `absolute`, `relative` or `library`.
         levels: number of discrete levels of each tunable. Default: continuous actions.
-        flat: whether one number stands for the levels of all tunables, as value-based tuned flows need it.
+        flat: whether one number stands for the levels of all tunables, as value-based agents need it.
         step_size: distance by which a relative action of 1 moves a normalised tunable.
         max_change: largest distance that a normalised tunable moves in a step. Default: no limit.
         library: settings to choose from, of the same tunables or of some of them; for kind `library`.
@@ -104,9 +104,6 @@ class ActionMapping:
         """Return actions as an array, [*batch_shape, tunables]; [*batch_shape] if flat.
 
         Their values are not checked: some may be ignored.
-
-        Raises:
-            ConfigError: another shape, masked, or not real numbers.
         """
         try:
             array = np.asarray(actions)
@@ -122,9 +119,6 @@ class ActionMapping:
         Args:
             actions: [..., tunables]; [...] if flat.
             current: normalised action of the current tunables, [..., tunables].
-
-        Raises:
-            ConfigError: an action is outside the space.
         """
         if self._settings is not None:
             self.check(actions)
@@ -133,11 +127,7 @@ class ActionMapping:
         return self._scaling.snap(self._targets(actions, current))
 
     def check(self, actions: ActType) -> None:
-        """Refuse actions outside the space.
-
-        Raises:
-            ConfigError: an action is outside the space.
-        """
+        """Refuse actions outside the space."""
         if self._levels is None:
             self._scaling.check(actions)
         else:
@@ -148,11 +138,7 @@ class ActionMapping:
         return self._scaling.error(action) if self._levels is None else self._levels.error(action)
 
     def _choose_from(self, library: Library, scaling: TunableScaling, others: Mapping[str, Any]) -> None:
-        """Take the settings of a library.
-
-        Raises:
-            ConfigError: it has tunables that are not set, or an argument of other kinds is given.
-        """
+        """Take the settings of a library."""
         for name, value in others.items():
             if value is not None:
                 raise ConfigError(f"{name}: {value!r} with action_kind 'library', allowed is none")

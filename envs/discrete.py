@@ -76,11 +76,7 @@ class DiscreteLevels:
         return ConfigError(f"action: {shown_array(action)}, allowed are {allowed}")
 
     def check(self, levels: Levels) -> None:
-        """Refuse all but levels, [..., tunables]; [...] if flat.
-
-        Raises:
-            ConfigError: another number of tunables, or not whole numbers below the counts.
-        """
+        """Refuse all but levels, [..., tunables]; [...] if flat."""
         given, shape = np.asarray(levels), self.space.shape or ()
         most = math.prod(self._counts) if self._flat else np.array(self._counts)
         is_of_shape = given.shape[given.ndim - len(shape) :] == shape

@@ -41,7 +41,7 @@ class EpisodeSpec:
 
     Attributes:
         scenario: the scenario, with the variant in its tuned flows.
-        tuned flows: indices of the tuned flows among all flows, [tuned flows].
+        tuned: indices of the tuned flows among all flows, [tuned flows].
         names: names of the tuned flows.
         hosts: number of the host of each tuned flow, [tuned flows]; equal for flows of one host.
         base_rtt_ms: two-way propagation delay of each tuned flow, [tuned flows].

@@ -14,7 +14,7 @@ from gymnasium import spaces
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from numpy.typing import NDArray
 
-from bbrgym.envs.action import ActionMapping
+from bbrgym.envs.action import ActionMapping, ActType
 from bbrgym.envs.critic import CriticObservation
 from bbrgym.envs.episode_spec import EpisodeSource, EpisodeSpec, episode_sources, names_and_tuned
 from bbrgym.envs.features import Observation
@@ -73,6 +73,9 @@ class Episodes(ABC):
     A derived class says who acts: one controller for each episode (`TuneBatch`), or one for each tuned flow
     (`FlowBatch`). Every computation is one over all episodes, and gives each of them what it would get alone, bit for
     bit.
+
+    A method raises ConfigError or ScenarioError if an argument is not allowed, ResetNeeded where no episode has begun
+    or one has ended, ClosedEnvironmentError after `close`, and WorldError if a world broke.
 
     Args:
         num_envs: N.
@@ -156,6 +159,16 @@ class Episodes(ABC):
     @abstractmethod
     def reset(self, indices: Sequence[int], seeds: Sequence[int]) -> Any:
         """Begin episodes in some environments and return the observations of all."""
+
+    @abstractmethod
+    def act(self, actions: ActType) -> None:
+        """Set the tunables and run for the first control interval of a step; see the derived class."""
+
+    def simulate(self, *arguments: Any) -> None:
+        """Run for all control intervals of a step: `act` with these arguments, then `hold` while the action lasts."""
+        self.act(*arguments)
+        while self.is_holding:
+            self.hold()
 
     def set_options(self, options: Mapping[str, Any], indices: Sequence[int]) -> None:
         """Take the options of a reset: `scenario`, as for `TuneEnv`, for the next episodes of some environments.
@@ -267,12 +280,7 @@ class Episodes(ABC):
             self.worlds = None
 
     def save(self, index: int) -> EpisodeSnapshot:
-        """Return an environment's episode as it is now, to come back to any number of times.
-
-        Raises:
-            ConfigError: its world cannot be saved.
-            ResetNeeded, ClosedEnvironmentError: no episode has begun, or the environment is closed.
-        """
+        """Return an environment's episode as it is now, to come back to any number of times."""
         worlds, spec = self._open_worlds(), self._specs[index]
         if spec is None:
             raise ResetNeeded(RESET_FIRST)
@@ -310,12 +318,7 @@ class Episodes(ABC):
         return self._intervals_left > 0 and bool(self._held().any())
 
     def hold(self) -> None:
-        """Run for another control interval of the last action, where the episode goes on.
-
-        Raises:
-            ResetNeeded, ClosedEnvironmentError: no episode has begun, or the environment is closed.
-            WorldError: a world broke.
-        """
+        """Run for another control interval of the last action, where the episode goes on."""
         mask = self._held()
         self._advance(mask)
         self._intervals_left -= 1
@@ -330,11 +333,7 @@ class Episodes(ABC):
     # ---- for derived classes: begin and advance ----------------------------------------------------------------
 
     def _open_worlds(self) -> VectorWorld:
-        """Return the worlds.
-
-        Raises:
-            ResetNeeded, ClosedEnvironmentError: there are none yet, or none any more.
-        """
+        """Return the worlds."""
         if self._is_closed:
             raise ClosedEnvironmentError(_CLOSED)
         if self.worlds is None:
@@ -346,22 +345,13 @@ class Episodes(ABC):
 
         Args:
             mask: environments that will act, [N]. Default: all.
-
-        Raises:
-            ResetNeeded, ClosedEnvironmentError: no episode has begun, it has ended, or the environment is closed.
         """
         self._open_worlds()
         if not (self._is_running if mask is None else self._is_running[mask]).all():
             raise ResetNeeded(RESET_FIRST)
 
     def _begin(self, indices: Sequence[int], seeds: Sequence[int]) -> None:
-        """Begin episodes with these seeds in some environments.
-
-        Raises:
-            ConfigError, ScenarioError: a seed, or a drawn scenario, is not allowed.
-            ClosedEnvironmentError: the environment is closed.
-            WorldError: a world broke.
-        """
+        """Begin episodes with these seeds in some environments."""
         if self._is_closed:
             raise ClosedEnvironmentError(_CLOSED)
         self._is_running[indices] = False

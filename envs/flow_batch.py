@@ -109,11 +109,7 @@ class FlowBatch(Episodes):
         self.will_act: Flags = np.zeros(flows, np.bool_)
 
     def reset(self, indices: Sequence[int], seeds: Sequence[int]) -> Observation:
-        """Begin episodes in some environments and return the observations of all flows: [N, L, numbers].
-
-        Raises:
-            ConfigError, ScenarioError, ClosedEnvironmentError, WorldError: see `Episodes`.
-        """
+        """Begin episodes in some environments and return the observations of all flows: [N, L, numbers]."""
         self._begin(indices, seeds)
         self._look_ahead()
         rows = np.array(indices)[:, None] * self.max_tuned + np.arange(self.max_tuned)
@@ -121,29 +117,11 @@ class FlowBatch(Episodes):
         self._frames.begin(rows.ravel().tolist(), view)
         return self.observe()
 
-    def simulate(self, actions: ActType) -> None:
-        """Set the tunables of the flows that act and run for the control intervals of a step.
-
-        Args:
-            actions: [N, L, tunables], [N, L] if flat; those of flows that do not act are ignored.
-
-        Raises:
-            ConfigError, ResetNeeded, ClosedEnvironmentError, WorldError: see `act`.
-        """
-        self.act(actions)
-        while self.is_holding:
-            self.hold()
-
     def act(self, actions: ActType) -> None:
         """Set the tunables of the flows that act and run for the first control interval of a step.
 
         Args:
             actions: [N, L, tunables], [N, L] if flat; those of flows that do not act are ignored.
-
-        Raises:
-            ConfigError: an action is outside the action space.
-            ResetNeeded, ClosedEnvironmentError: an episode has ended, or the environment is closed.
-            WorldError: a world broke.
         """
         actions = self.action.array(actions, self.will_act.shape)
         self.check_running()

@@ -25,7 +25,7 @@ class FlowSubEnv(SubEnv):
     """Row of a `FlowVecEnv`.
 
     Attributes:
-        world, tuned flow: the world of the row, and which of its tuned flows.
+        world, tuned_flow: the world of the row, and which of its tuned flows.
     """
 
     _batch: FlowBatch

@@ -54,25 +54,9 @@ class VecEnvActor:
         }
         return observations, rewards, ended, infos_of_ended
 
-    def get_attr(self, name: str, indices: list[int]) -> list[Any]:
-        """See `VecEnv`."""
-        return self._env.get_attr(name, indices)
-
-    def set_attr(self, name: str, value: Any, indices: list[int]) -> None:
-        """See `VecEnv`."""
-        self._env.set_attr(name, value, indices)
-
-    def env_method(self, name: str, indices: list[int], arguments: Any, keywords: Any) -> list[Any]:
-        """See `VecEnv`."""
-        return self._env.env_method(name, *arguments, indices=indices, **keywords)
-
-    def images(self) -> Sequence[Any]:
-        """Return the pictures of all episodes."""
-        return self._env.get_images()
-
-    def close(self) -> None:
-        """End the worlds."""
-        self._env.close()
+    def call(self, method: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """Call another method of `TuneVecEnv`."""
+        return getattr(self._env, method)(*arguments, **keywords)
 
     def place(self) -> tuple[str, int]:
         """Return the node of the cluster that this process runs on, and its process number."""
@@ -152,7 +136,7 @@ class RayVecEnv(VecEnv):
     def close(self) -> None:
         """End the actors, also those that are gone or hang."""
         with contextlib.suppress(self._ray.exceptions.RayError):
-            self._ray.get([host.close.remote() for host in self._hosts], timeout=_CLOSE_S)
+            self._ray.get([host.call.remote("close", (), {}) for host in self._hosts], timeout=_CLOSE_S)
         self._end()
 
     def _end(self) -> None:
@@ -161,21 +145,22 @@ class RayVecEnv(VecEnv):
 
     def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
         """Return an RGB image [720, 960, 3] of each episode so far."""
-        return [picture for pictures in self._ask("images", lambda *_: ()) for picture in pictures]
+        answers = self._ask("call", lambda *_: ("get_images", (), {}))
+        return [picture for pictures in answers for picture in pictures]
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
         """Return an attribute of each `SubEnv`."""
-        return self._of_members("get_attr", indices, lambda own: (attr_name, own))
+        return self._of_members("get_attr", indices, attr_name)
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
         """Set an attribute of each `SubEnv`, known or new."""
-        self._of_members("set_attr", indices, lambda own: (attr_name, value, own))
+        self._of_members("set_attr", indices, attr_name, value)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
     ) -> list[Any]:
         """Call a method of each `SubEnv` and return the results."""
-        return self._of_members("env_method", indices, lambda own: (method_name, own, method_args, method_kwargs))
+        return self._of_members("env_method", indices, method_name, *method_args, **method_kwargs)
 
     def env_is_wrapped(
         self,
@@ -198,16 +183,15 @@ class RayVecEnv(VecEnv):
         calls = [getattr(host, method).remote(*arguments(begin, end)) for host, begin, end in ranges]
         return self._answers(calls, self._timeout_s, method)
 
-    def _of_members(
-        self, method: str, indices: Indices, arguments: Callable[[list[int]], tuple[Any, ...]]
-    ) -> list[Any]:
+    def _of_members(self, method: str, indices: Indices, *arguments: Any, **keywords: Any) -> list[Any]:
         """Call a method of the actors that have the environments; return its results in the order of the indices."""
         asked = list(self._get_indices(indices))
         found: dict[int, Any] = {}
         for host, begin, end in zip(self._hosts, self._begins, self._ends, strict=True):
             own = [index for index in asked if begin <= index < end]
             if own:
-                call = getattr(host, method).remote(*arguments([index - begin for index in own]))
+                places = [index - begin for index in own]
+                call = host.call.remote(method, arguments, {**keywords, "indices": places})
                 (values,) = self._answers([call], self._timeout_s, method)
                 found |= dict(zip(own, values or [None] * len(own), strict=True))
         return [copy.deepcopy(found[index]) for index in asked]  # arrays that Ray hands over are read-only

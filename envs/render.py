@@ -20,7 +20,6 @@ _MARGINS = {"left": 0.09, "right": 0.985, "bottom": 0.07, "top": 0.94, "hspace":
 _Y_LABEL_X = -0.065  # fixed: tick labels of any width leave it in place
 _TICK_LABEL_PX = 6  # of which a tick label reaches over the end of its axis
 _MAX_LEGEND = 16  # more names would hide the lines
-_CHUNK = 32  # intervals, after which lines become part of the background
 _TOPS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0)  # ends of an axis, times powers of 10
 
 
@@ -130,7 +129,7 @@ class _Picture:
 class _Plot:
     """Plot of a panel, drawn in this order: what never changes, the y axis, the lines, the legend.
 
-    What never changes, the y axis of these limits and the lines of whole chunks of intervals are kept as pixels.
+    What never changes, and the y axis of these limits, are kept as pixels.
     """
 
     def __init__(self, canvas: Any, axes: Axes, panel: _Panel) -> None:
@@ -139,7 +138,7 @@ class _Plot:
 
         self._canvas, self._axes, self._panel = canvas, axes, panel
         self._background: Any = None
-        self._top, self._begin = 0.0, 0  # end of the y axis, and the interval at which the kept lines end
+        self._top = 0.0  # end of the y axis
         looks: Any = {"capstyle": "projecting", "joinstyle": "round", "animated": True}  # as a Line2D's
         self._lines = LineCollection([], colors=panel.colours, linestyles=panel.styles, **looks)
         axes.add_collection(self._lines, autolim=False)
@@ -165,27 +164,18 @@ class _Plot:
     def draw(self, now_s: Table) -> None:
         """Draw the plot with all intervals, whose times are given."""
         top = _top(self._panel.highest)
-        is_old = top == self._top
-        self._canvas.restore_region(self._background if is_old else self._blank)
-        if not is_old:
-            self._top, self._begin = top, 0
+        if top != self._top:
+            self._top = top
+            self._canvas.restore_region(self._blank)
             self._axes.set_ylim(-0.05 * top, 1.05 * top)
             self._axes.draw_artist(self._axes.yaxis)
-        while self._begin + _CHUNK < len(now_s):
-            self._draw_lines(now_s, self._begin + _CHUNK + 1)
-            self._begin += _CHUNK
-            is_old = False
-        if not is_old:
             self._background = self._canvas.copy_from_bbox(self._area)
-        self._draw_lines(now_s, len(now_s))
+        self._canvas.restore_region(self._background)
+        rows = np.reshape(self._panel.rows, (len(now_s), len(self._panel.names)))
+        self._lines.set_segments([np.column_stack((now_s, column)) for column in rows.T])
+        self._axes.draw_artist(self._lines)
         if self._legend is not None:
             self._canvas.restore_region(self._legend)
-
-    def _draw_lines(self, now_s: Table, end: int) -> None:
-        """Draw the lines from where the kept ones end up to an interval."""
-        rows = np.reshape(self._panel.rows[self._begin : end], (end - self._begin, len(self._panel.names)))
-        self._lines.set_segments([np.column_stack((now_s[self._begin : end], column)) for column in rows.T])
-        self._axes.draw_artist(self._lines)
 
 
 def _cycle(count: int) -> list[str]:

@@ -8,7 +8,8 @@ of [-1, 1]: a switch is on above 0.
 A tunable that must not be below another one (`NOT_BELOW`) runs through the part of its range that the other one leaves.
 So all normalised actions in [-1, 1] are legal.
 
-The methods work on the last axis: an array of normalised actions gives what each row gives alone, bit for bit.
+The methods work on the last axis: an array of normalised actions gives what each row gives alone, bit for bit. Another
+number of tunables, or what is not a number in [-1, 1], is a ConfigError.
 """
 
 from __future__ import annotations
@@ -76,9 +77,6 @@ class TunableScaling:
 
         Args:
             normalised: [tunables].
-
-        Raises:
-            ConfigError: another shape, or not numbers in [-1, 1].
         """
         if np.shape(normalised) != self.space.shape:
             raise self.error(normalised)
@@ -89,11 +87,7 @@ class TunableScaling:
         return self.normalised(np.array([values[name] for name in self.names]))
 
     def values(self, normalised: NormalisedAction) -> Table:
-        """Return the values that normalised actions set: [..., tunables] both.
-
-        Raises:
-            ConfigError: another number of tunables, or not numbers in [-1, 1].
-        """
+        """Return the values that normalised actions set: [..., tunables] both."""
         return self.snap(normalised)[0]
 
     def snap(self, normalised: NormalisedAction) -> tuple[Table, NormalisedAction]:
@@ -101,9 +95,6 @@ class TunableScaling:
 
         Args:
             normalised: [..., tunables].
-
-        Raises:
-            ConfigError: another number of tunables, or not numbers in [-1, 1].
         """
         self.check(normalised)
         shape = np.shape(normalised)
@@ -147,11 +138,7 @@ class TunableScaling:
         return normalised
 
     def check(self, normalised: NormalisedAction) -> None:
-        """Refuse all but normalised actions, [..., tunables].
-
-        Raises:
-            ConfigError: another number of tunables, or not numbers in [-1, 1].
-        """
+        """Refuse all but normalised actions, [..., tunables]."""
         is_shape = np.shape(normalised)[-1:] == self.space.shape
         if not is_shape or not is_real(normalised) or not (np.abs(normalised) <= 1.0).all():
             raise self.error(normalised)

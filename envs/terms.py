@@ -46,7 +46,7 @@ class TermInputs:
     """Inputs of the terms: one interval of N environments with L tuned flows and at most F flows each.
 
     Attributes:
-        tuned flows: measurements of the tuned flows by field, [L, N].
+        tuned: measurements of the tuned flows by field, [L, N].
         flows: measurements of all flows by field, [F, N]; NaN where an environment has no such flow.
         base_rtt_ms: two-way propagation delay of the tuned flows, [L, N].
         change: distance that each normalised tunable has moved, [N, tunables].

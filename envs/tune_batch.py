@@ -55,30 +55,11 @@ class TuneBatch(Episodes):
         self._episode_starts: Flags | None = None  # in the last step, instead of running
 
     def reset(self, indices: Sequence[int], seeds: Sequence[int]) -> ObsType:
-        """Begin episodes in some environments and return the observations of all.
-
-        Raises:
-            ConfigError, ScenarioError, ClosedEnvironmentError, WorldError: see `Episodes`.
-        """
+        """Begin episodes in some environments and return the observations of all."""
         self._begin(indices, seeds)
         stats = self._tuned.stats(self._open_worlds(), indices)
         self._frames.begin(indices, self._view(stats, indices))
         return self.observe()
-
-    def simulate(self, actions: ActType, begin: Sequence[int] = (), seeds: Sequence[int] = ()) -> None:
-        """Set the tunables and run for the control intervals of a step; or begin an episode.
-
-        Args:
-            actions: [N, tunables]; [N] if flat.
-            begin: environments that begin an episode instead; their actions are ignored.
-            seeds: seeds of these episodes.
-
-        Raises:
-            ConfigError, ResetNeeded, ClosedEnvironmentError, WorldError: see `act`.
-        """
-        self.act(actions, begin, seeds)
-        while self.is_holding:
-            self.hold()
 
     def act(self, actions: ActType, begin: Sequence[int] = (), seeds: Sequence[int] = ()) -> None:
         """Set the tunables and run for the first control interval of a step; or begin an episode.
@@ -87,11 +68,6 @@ class TuneBatch(Episodes):
             actions: [N, tunables]; [N] if flat.
             begin: environments that begin an episode instead; their actions are ignored.
             seeds: seeds of these episodes.
-
-        Raises:
-            ConfigError: an action is outside the action space.
-            ResetNeeded, ClosedEnvironmentError: an episode has ended, or the environment is closed.
-            WorldError: a world broke.
         """
         actions = self.action.array(actions, (self.num_envs,))
         runs = self._all_but(begin)

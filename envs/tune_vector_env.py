@@ -62,7 +62,7 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
     Infos are arrays with a mask `_name` beside each. ``flow_stats`` is [N, F, fields], F the largest number of flows
     of an environment; the rows beyond the flows of an environment are NaN. Masks may be read-only and shared.
 
-    Arguments are those of `bbrgym.envs.options.Options` and `VectorOptions`, by name.
+    Arguments are those of `bbrgym.envs.options.Options` and `VectorOptions`, by name. Errors are those of `TuneEnv`.
 
     One step of three of them:
 
@@ -110,12 +110,6 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
             seed: seed of the first environment, that of each next one is one more; or a list with one for each.
                 Default: drawn.
             options: `scenario` as for `TuneEnv`, or a list with one for each environment; `reset_mask`, [N] of bool.
-
-        Raises:
-            ConfigError, ScenarioError: a seed or an option is not allowed.
-            ResetNeeded: the first reset has a mask.
-            ClosedEnvironmentError: the environment is closed.
-            WorldError: a world broke.
         """
         others = dict(options or {})
         mask = self._checked_mask(others.pop("reset_mask", self._everywhere))
@@ -132,11 +126,6 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
 
         Args:
             actions: [N, tunables], [N] if flat.
-
-        Raises:
-            ConfigError: an action is outside the action space.
-            ResetNeeded, ClosedEnvironmentError: an episode has ended, or the environment is closed.
-            WorldError: a world broke.
         """
         batch, episode_starts = self._batch, self._needs_reset
         begin = np.flatnonzero(episode_starts).tolist() if self.autoreset_mode is AutoresetMode.NEXT_STEP else []

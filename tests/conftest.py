@@ -13,6 +13,7 @@ import compilers
 import machine_needs
 import pytest
 from hypothesis import HealthCheck, settings
+from owners import only_own_children
 
 # Settings of the user's own that commands and libraries would obey: logins, clusters, the width of help texts, colours.
 USERS = ("WANDB_", "RAY_", "SLURM_", "SUBMITIT_", "HYDRA_", "GIT_", "OPTUNA_", "NETRC", "MPLBACKEND", "PYTHONWARNINGS")
@@ -54,7 +55,7 @@ LONGEST = (
     "ns3-scratch/test_deviations.py",
     "agents/training/test_continuing.py",
     "agents/deploy/test_export_c.py",
-    "tcp/test_sender.py",
+    "tcp/test_tcp.py",
     "docs/test_generated.py",
     "docs/test_commands.py",
     "agents/deploy/test_export_agent.py",
@@ -134,6 +135,13 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder that all processes of this run of the tests share."""
     base = tmp_path_factory.getbasetemp()
     return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture
+def own_children() -> Iterator[None]:
+    """For a test that looks for children of this process: those that earlier tests left are not among them."""
+    with only_own_children():
+        yield
 
 
 @pytest.fixture

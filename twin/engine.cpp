@@ -232,16 +232,12 @@ Engine::RunScript()
 void
 Engine::Advance(double duration_s, const WorldTables& tables, StopCheck* stop)
 {
-    if (!(duration_s >= 0))
-    {
-        throw std::invalid_argument("advance: the duration is " + std::to_string(duration_s) + ", expected >= 0 s");
-    }
+    const int64_t step_ns = StepNs(duration_s, m_scenario->duration_ns - m_now_ns);
     for (const auto& [flow, params] : m_tunables.Changes(tables.tunables, *m_scenario))
     {
         m_flows[flow].sender.GetController().SetParams(params);
     }
-    const int64_t left_ns = m_scenario->duration_ns - m_now_ns;
-    RunUntil(m_now_ns + std::min<int64_t>(std::llround(std::min(duration_s * 1e9, 9e18)), left_ns), stop);
+    RunUntil(m_now_ns + step_ns, stop);
     m_measurement.TakeInterval(*this, tables.flow_stats, tables.link_stats);
 }
 

@@ -8,6 +8,7 @@
 #include "packet.hpp"
 
 #include "ack_record.hpp"
+#include "cc_controller.hpp"
 #include "receiver.hpp"
 #include "ring.hpp"
 #include "send_buffer.hpp"
@@ -24,48 +25,6 @@
 
 namespace bbrgym
 {
-
-/** The algorithms of cc/ with the interface that TcpSender needs. */
-class CcController
-{
-  public:
-    void Init(const cc_params& params, uint64_t rng_seed)
-    {
-        m_params = params;
-        m_rng_seed = rng_seed;
-    }
-    void SetParams(const cc_params& params) { m_params = params; }
-    const cc_params& Params() const { return m_params; }
-
-    const cc_state& State() const { return m_state; }
-    void Start(cc_start start)
-    {
-        start.rng_seed = m_rng_seed;
-        cc_init(&m_state, &m_params, &start);
-    }
-    void OnAck(const cc_sample& sample) { cc_on_ack(&m_state, &m_params, &sample); }
-    void OnPacketLost(const cc_lost_packet& lost) { cc_on_packet_lost(&m_state, &m_params, &lost); }
-    void OnProbeRepair(uint64_t now_us, uint64_t delivered_pkts, bool is_app_limited)
-    {
-        cc_on_probe_repair(&m_state, &m_params, now_us, delivered_pkts, is_app_limited);
-    }
-    void OnLossState(cc_ca_state state, uint32_t in_flight) { cc_on_loss_state(&m_state, &m_params, state, in_flight); }
-    void OnRto(bool is_new_episode, uint32_t prior_in_flight, uint32_t in_flight, uint64_t total_lost)
-    {
-        cc_on_rto(&m_state, &m_params, is_new_episode, prior_in_flight, in_flight, total_lost);
-    }
-    void OnIdle(uint64_t idle_us, uint64_t rto_us) { cc_on_idle(&m_state, &m_params, idle_us, rto_us); }
-    void OnCwndUnderused(uint32_t used_pkts) { cc_on_cwnd_underused(&m_state, &m_params, used_pkts); }
-    void OnRestart(uint64_t now_us, bool app_limited) { cc_on_restart(&m_state, &m_params, now_us, app_limited); }
-    void OnUndo() { cc_on_undo(&m_state, &m_params); }
-    bool IsLossBased() const { return !cc_is_bbr(&m_params); }
-    bool WantsTxStates() const { return cc_wants_tx_states(&m_params); }
-
-  private:
-    cc_state m_state{};
-    cc_params m_params{};
-    uint64_t m_rng_seed = 0;
-};
 
 struct FlowState
 {

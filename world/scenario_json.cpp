@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
+//
+// Each object of a scenario is read by a table: a row for each field with its key, the member that holds it, its bounds
+// and what else it must obey. An object has every field of its table and no other.
 #include "bounds.hpp"
 #include "scenario.hpp"
 
@@ -6,6 +9,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <ranges>
 #include <set>
 
 namespace bbrgym
@@ -16,641 +21,654 @@ namespace
 
 using Json = nlohmann::json;
 
-/** The bound says which unit a time has. */
-int64_t
-Nanoseconds(double time, const Bound& bound)
+template <class Names>
+std::string
+Listed(const Names& names)
 {
-    return bound.unit == "ms" ? NanosecondsOfMs(time) : NanosecondsOfS(time);
+    std::string text;
+    for (const std::string& name : names)
+    {
+        text += (text.empty() ? "" : ", ") + name;
+    }
+    return text;
 }
 
-/** One JSON object with every known key, perhaps an optional one, and nothing else. */
-class Object
+/** A value of the JSON text, discarded where it is missing, and its place there. */
+class Value
 {
   public:
-    Object(const Json& json, std::string path, const std::set<std::string>& known, const std::string& optional = "")
+    explicit Value(const Json& json, std::string key = "", const Value* parent = nullptr)
         : m_json(json),
-          m_path(std::move(path))
+          m_key(std::move(key)),
+          m_parent(parent)
     {
-        if (!json.is_object())
+    }
+
+    const Json& Raw() const { return m_json; }
+    const Json& WholeScenario() const { return m_parent ? m_parent->WholeScenario() : m_json; }
+
+    Value operator[](const std::string& key) const
+    {
+        static const Json MISSING = Json::value_t::discarded;
+        return Value(m_json.is_object() && m_json.contains(key) ? m_json.at(key) : MISSING, key, this);
+    }
+    Value operator[](std::size_t index) const { return Value(m_json.at(index), "[" + std::to_string(index) + "]", this); }
+
+    std::string Path() const
+    {
+        const std::string above = m_parent ? m_parent->Path() : "";
+        return above + (above.empty() || m_key.starts_with('[') ? "" : ".") + m_key;
+    }
+
+    [[noreturn]] void Fail(const std::string& problem) const { throw ScenarioError(Path(), problem); }
+    void Require(bool holds, const std::string& expected) const
+    {
+        if (!holds)
         {
-            throw ScenarioError(m_path, std::string("is ") + json.type_name() + ", expected an object");
-        }
-        for (const auto& [key, value] : json.items())
-        {
-            if (!known.contains(key) && key != optional)
-            {
-                throw ScenarioError(Path(key), "unknown field, allowed are " + List(known));
-            }
-        }
-        for (const auto& key : known)
-        {
-            if (!json.contains(key))
-            {
-                throw ScenarioError(Path(key), "is missing");
-            }
+            Fail("is " + (m_json.is_discarded() ? "missing" : m_json.dump()) + ", expected " + expected);
         }
     }
 
-    const Json& operator[](const char* key) const { return m_json.at(key); }
-
-    bool Has(const char* key) const { return m_json.contains(key); }
-    bool IsNull(const char* key) const { return m_json.at(key).is_null(); }
-
-    std::string Path(const std::string& key) const { return m_path.empty() ? key : m_path + "." + key; }
-
     /** A number from `low` to `high`, or above `low` only if `above_low`. */
-    double Number(const char* key, double low, double high, bool above_low = false) const
+    double Number(double low, double high, bool above_low = false) const
     {
-        const Json& value = m_json.at(key);
-        if (!value.is_number())
-        {
-            throw ScenarioError(Path(key), "is " + value.dump() + ", expected a number");
-        }
-        const double number = value.get<double>();
-        if (!(number <= high && (above_low ? number > low : number >= low)))
-        {
-            throw ScenarioError(Path(key),
-                                "is " + value.dump() + ", expected a number " + (above_low ? "> " : ">= ") +
-                                    Json(low).dump() + " and <= " + Json(high).dump());
-        }
+        const double number = m_json.is_number() ? m_json.get<double>() : std::nan("");
+        Require(number <= high && (above_low ? number > low : number >= low),
+                std::string("a number ") + (above_low ? "> " : ">= ") + Json(low).dump() + " and <= " + Json(high).dump());
         return number;
     }
 
-    double Number(const char* key, const Bound& bound) const { return Number(key, bound.low, bound.high); }
-
-    int64_t TimeNs(const char* key, const Bound& bound) const { return Nanoseconds(Number(key, bound), bound); }
-
-    uint64_t Count(const char* key, const Bound& bound) const { return Whole(key, Number(key, bound)); }
-
-    uint64_t CountAbove(const char* key, uint64_t low, const Bound& bound) const
+    uint64_t Whole(double low, double high, bool above_low = false) const
     {
-        return Whole(key, Number(key, static_cast<double>(low), bound.high, true));
-    }
-
-    double RateBps(const char* key) const { return Number(key, bounds::rate_mbps) * 1e6; }
-
-    double Probability(const char* key) const { return Number(key, bounds::probability); }
-
-    bool Flag(const char* key) const
-    {
-        if (!m_json.at(key).is_boolean())
-        {
-            throw ScenarioError(Path(key), "is " + m_json.at(key).dump() + ", expected true or false");
-        }
-        return m_json.at(key).get<bool>();
-    }
-
-    std::string Text(const char* key) const
-    {
-        if (!m_json.at(key).is_string() || m_json.at(key).get_ref<const std::string&>().empty())
-        {
-            throw ScenarioError(Path(key), "is " + m_json.at(key).dump() + ", expected a text");
-        }
-        return m_json.at(key).get<std::string>();
-    }
-
-    std::string Choice(const char* key, const std::set<std::string>& allowed) const
-    {
-        const Json& value = m_json.at(key);
-        if (!value.is_string() || !allowed.contains(value.get<std::string>()))
-        {
-            throw ScenarioError(Path(key), "is " + value.dump() + ", expected one of " + List(allowed));
-        }
-        return value.get<std::string>();
-    }
-
-    std::vector<double> Numbers(const char* key, const Bound& bound) const
-    {
-        std::vector<double> numbers;
-        for (const Json& value : Array(key))
-        {
-            if (!value.is_number() || !(value.get<double>() >= bound.low && value.get<double>() <= bound.high))
-            {
-                throw ScenarioError(Path(key) + "[" + std::to_string(numbers.size()) + "]",
-                                    "is " + value.dump() + ", expected a number >= " + Json(bound.low).dump() + " and <= " +
-                                        Json(bound.high).dump());
-            }
-            numbers.push_back(value.get<double>());
-        }
-        return numbers;
-    }
-
-    const Json& Array(const char* key) const
-    {
-        if (!m_json.at(key).is_array())
-        {
-            throw ScenarioError(Path(key), "is " + m_json.at(key).dump() + ", expected a list");
-        }
-        return m_json.at(key);
-    }
-
-    static std::string List(const std::set<std::string>& names)
-    {
-        std::string text;
-        for (const auto& name : names)
-        {
-            text += (text.empty() ? "" : ", ") + name;
-        }
-        return text;
-    }
-
-  private:
-    uint64_t Whole(const char* key, double number) const
-    {
-        if (number != std::floor(number))
-        {
-            throw ScenarioError(Path(key), "is " + m_json.at(key).dump() + ", expected a whole number");
-        }
+        const double number = Number(low, high, above_low);
+        Require(number == std::floor(number), "a whole number");
         return static_cast<uint64_t>(number);
     }
 
+    template <class T>
+    const T& Choice(const std::map<std::string, T>& choices) const
+    {
+        const auto found = m_json.is_string() ? choices.find(m_json.get<std::string>()) : choices.end();
+        Require(found != choices.end(), "one of " + Listed(choices | std::views::keys));
+        return found->second;
+    }
+
+  private:
     const Json& m_json;
-    std::string m_path;
+    std::string m_key;
+    const Value* m_parent;
 };
 
+// ---- how a value is stored ------------------------------------------------------------------------------
+
+template <class T>
+using Reader = std::function<void(T&, const Value&)>;
+
+template <class T>
+struct Row
+{
+    std::string key;
+    Reader<T> read;
+};
+
+template <class T>
+using Table = std::vector<Row<T>>;
+template <class T>
+const Table<T> TABLE; ///< of an object
+template <class T>
+const std::map<std::string, Reader<T>> KINDS; ///< of a variant
+template <class T>
+const std::map<std::string, T> NAMES; ///< of an enumeration
+
+template <class T>
 void
-RequireCount(const Json& list, const std::string& path, const Bound& bound)
+ReadTable(T& object, const Value& value, const Table<T>& table)
 {
-    const auto size = static_cast<double>(list.size());
-    if (size < bound.low || size > bound.high)
+    if (!value.Raw().is_object())
     {
-        throw ScenarioError(path,
-                            "has " + std::to_string(list.size()) + " entries, expected " + std::to_string(std::llround(bound.low)) +
-                                " to " + std::to_string(std::llround(bound.high)));
+        value.Fail(std::string("is ") + value.Raw().type_name() + ", expected an object");
+    }
+    std::set<std::string> known;
+    std::ranges::transform(table, std::inserter(known, known.end()), &Row<T>::key);
+    for (const auto& [key, field] : value.Raw().items())
+    {
+        if (!known.contains(key))
+        {
+            value[key].Fail("unknown field, allowed are " + Listed(known));
+        }
+    }
+    for (const Row<T>& row : table)
+    {
+        row.read(object, value[row.key]);
     }
 }
 
-/** The `kind` of an object whose other fields depend on it. */
-std::string
-Kind(const Json& json, const std::string& path, const std::set<std::string>& allowed)
+/** A number in the unit of its bound; a rate in bits per second. */
+void
+Store(double& number, const Value& value, const Bound& bound)
 {
-    if (!json.is_object() || !json.contains("kind") || !json["kind"].is_string() ||
-        !allowed.contains(json["kind"].get<std::string>()))
-    {
-        const std::string is = json.is_object() && json.contains("kind") ? json["kind"].dump() : "missing";
-        throw ScenarioError(path + ".kind", "is " + is + ", expected one of " + Object::List(allowed));
-    }
-    return json["kind"].get<std::string>();
+    number = value.Number(bound.low, bound.high) * (bound.unit == "Mbit/s" ? 1e6 : 1);
 }
 
-CoDel
-ParseCoDel(const Json& json)
+/** A time, of which the bound says the unit, in nanoseconds. */
+void
+Store(int64_t& time_ns, const Value& value, const Bound& bound)
 {
-    const Object codel(json, "link.queue.codel", {"target_ms", "interval_ms"});
-    return {codel.TimeNs("target_ms", bounds::codel_ms), codel.TimeNs("interval_ms", bounds::codel_ms)};
+    const double time = value.Number(bound.low, bound.high);
+    time_ns = bound.unit == "ms" ? NanosecondsOfMs(time) : NanosecondsOfS(time);
 }
 
-Queue
-ParseQueue(const Json& json)
+template <std::unsigned_integral Count>
+void
+Store(Count& count, const Value& value, const Bound& bound)
 {
-    const Object object(json,
-                        "link.queue",
-                        {"kind",
-                         "size_bytes",
-                         "size_packets",
-                         "red",
-                         "codel",
-                         "quantum_bytes",
-                         "ecn",
-                         "ecn_threshold_bytes",
-                         "ecn_threshold_packets",
-                         "ecn_threshold_ms"});
-    const std::string kind = Kind(json, "link.queue", {"droptail", "red", "codel", "fq_codel"});
-    Queue queue;
-    if (object.IsNull("size_bytes") == object.IsNull("size_packets"))
+    count = static_cast<Count>(value.Whole(bound.low, bound.high));
+}
+
+void
+Store(uint32_t& number, const Value& value, const std::set<uint32_t>& choices)
+{
+    const Json& raw = value.Raw();
+    value.Require(raw.is_number_unsigned() && choices.contains(raw.get<uint32_t>()), "one of " + Json(choices).dump());
+    number = raw.get<uint32_t>();
+}
+
+void
+Store(bool& flag, const Value& value)
+{
+    value.Require(value.Raw().is_boolean(), "true or false");
+    flag = value.Raw().get<bool>();
+}
+
+void
+Store(std::string& text, const Value& value)
+{
+    value.Require(value.Raw().is_string() && !value.Raw().get_ref<const std::string&>().empty(), "a text");
+    text = value.Raw().get<std::string>();
+}
+
+template <class T>
+void
+Store(T& target, const Value& value)
+{
+    if constexpr (std::is_enum_v<T>)
     {
-        throw ScenarioError("link.queue", "expected exactly one of size_bytes and size_packets");
+        target = value.Choice(NAMES<T>);
     }
-    if (!object.IsNull("size_bytes"))
+    else if constexpr (requires { std::variant_size<T>::value; })
     {
-        queue.size_bytes = object.Count("size_bytes", bounds::bytes);
+        value["kind"].Choice(KINDS<T>)(target, value);
     }
     else
     {
-        queue.size_packets = object.Count("size_packets", bounds::queue_packets);
+        ReadTable(target, value, TABLE<T>);
     }
-    if (kind == "red")
-    {
-        const Object red(object["red"], "link.queue.red", {"min_bytes", "max_bytes", "max_probability", "gaps"});
-        Red parsed;
-        parsed.min_bytes = red.Count("min_bytes", bounds::bytes);
-        parsed.max_bytes = red.CountAbove("max_bytes", parsed.min_bytes, bounds::bytes);
-        parsed.max_probability = red.Number("max_probability", bounds::red_probability);
-        parsed.gaps = red.Choice("gaps", {"ns3", "linux"}) == "linux" ? Red::Gaps::LINUX : Red::Gaps::NS3;
-        queue.discipline = parsed;
-    }
-    else if (kind == "codel")
-    {
-        queue.discipline = ParseCoDel(object["codel"]);
-    }
-    else if (kind == "fq_codel")
-    {
-        queue.discipline = FqCoDel{ParseCoDel(object["codel"]), object.Count("quantum_bytes", bounds::quantum_bytes)};
-    }
-    queue.ecn = object.Flag("ecn");
-    if (!object.IsNull("ecn_threshold_bytes"))
-    {
-        queue.ecn_threshold_bytes = object.Count("ecn_threshold_bytes", bounds::bytes);
-    }
-    if (!object.IsNull("ecn_threshold_packets"))
-    {
-        queue.ecn_threshold_packets = object.Count("ecn_threshold_packets", bounds::queue_packets);
-    }
-    if (!object.IsNull("ecn_threshold_ms"))
-    {
-        queue.ecn_threshold_ns = object.TimeNs("ecn_threshold_ms", bounds::codel_ms);
-    }
-    return queue;
 }
 
-std::optional<Policer>
-ParsePolicer(const Json& json)
+/** Null leaves nothing. */
+template <class T, class... How>
+void
+Store(std::optional<T>& target, const Value& value, const How&... how)
 {
-    if (json.is_null())
+    if (!value.Raw().is_null())
     {
-        return std::nullopt;
+        Store(target.emplace(), value, how...);
     }
-    const Object object(json, "link.policer", {"rate_mbps", "burst_bytes"});
-    return Policer{object.RateBps("rate_mbps"), object.Count("burst_bytes", bounds::bytes)};
 }
 
-std::optional<Jitter>
-ParseJitter(const Json& json)
+template <class T, class... How>
+void
+Store(std::vector<T>& list, const Value& value, const Bound& count, const How&... how)
 {
-    if (json.is_null())
+    value.Require(value.Raw().is_array(), "a list");
+    const std::size_t size = value.Raw().size();
+    if (static_cast<double>(size) < count.low || static_cast<double>(size) > count.high)
     {
-        return std::nullopt;
+        value.Fail("has " + std::to_string(size) + " entries, expected " + std::to_string(std::llround(count.low)) + " to " +
+                   std::to_string(std::llround(count.high)));
     }
-    const Object object(json, "link.jitter", {"share", "delay_ms", "reorder"});
-    return Jitter{object.Probability("share"), object.TimeNs("delay_ms", bounds::delay_ms), object.Flag("reorder")};
+    for (std::size_t i = 0; i < size; ++i)
+    {
+        Store(list.emplace_back(), value[i], how...);
+    }
 }
 
-Acks
-ParseAcks(const Json& json)
+/** The row of a field that a member holds. */
+template <class T, class M, class... How>
+Row<T>
+Field(const char* key, M T::*member, How... how)
 {
-    const std::string kind = Kind(json, "link.acks", {"at_once", "slots", "bursts"});
-    if (kind == "slots")
-    {
-        return AckSlots{Object(json, "link.acks", {"kind", "every_ms"}).TimeNs("every_ms", bounds::ack_hold_ms)};
-    }
-    if (kind == "bursts")
-    {
-        const Object bursts(json, "link.acks", {"kind", "packets", "timeout_ms"});
-        return AckBursts{bursts.Count("packets", bounds::ack_burst), bursts.TimeNs("timeout_ms", bounds::ack_hold_ms)};
-    }
-    const Object at_once(json, "link.acks", {"kind"});
-    return AcksAtOnce{};
+    return {key, [=](T& object, const Value& value) { Store(object.*member, value, how...); }};
 }
 
-Loss
-ParseLoss(const Json& json)
+/** The kind, which has been read. */
+template <class T>
+const Row<T> KIND{"kind", [](T&, const Value&) {}};
+
+template <class Alternative, class Variant>
+void
+As(Variant& target, const Value& value)
 {
-    const std::string kind = Kind(json, "link.loss", {"none", "bernoulli", "gilbert_elliott"});
-    if (kind == "gilbert_elliott")
-    {
-        const Object loss(json, "link.loss", {"kind", "good_to_bad", "bad_to_good", "loss_good", "loss_bad", "clock"});
-        using Clock = GilbertElliott::Clock;
-        return GilbertElliott{loss.Probability("good_to_bad"),
-                              loss.Probability("bad_to_good"),
-                              loss.Probability("loss_good"),
-                              loss.Probability("loss_bad"),
-                              loss.Choice("clock", {"packet", "time"}) == "time" ? Clock::TIME : Clock::PACKET};
-    }
-    if (kind == "bernoulli")
-    {
-        return Bernoulli{Object(json, "link.loss", {"kind", "rate"}).Probability("rate")};
-    }
-    const Object none(json, "link.loss", {"kind"});
-    return Bernoulli{0};
+    ReadTable(target.template emplace<Alternative>(), value, TABLE<Alternative>);
 }
 
-Trace
-ParseTrace(const Json& json)
+constexpr Bound ANY_COUNT{"", 0, 1e18, "count"};
+
+void
+RequireAsMany(const Value& value, std::size_t expected, const std::string& of)
 {
-    const Object object(json, "link.trace", {"times_ms", "period_ms", "opportunity_bytes"}, "counts");
-    Trace trace;
-    trace.period_ns = object.TimeNs("period_ms", bounds::trace_period_ms);
-    trace.opportunity_bytes = object.Count("opportunity_bytes", bounds::bytes);
-    const Json& times = object.Array("times_ms");
-    if (times.empty())
+    if (value.Raw().size() != expected || expected == 0)
     {
-        throw ScenarioError("link.trace.times_ms", "is empty, expected at least one time");
+        value.Fail("has " + std::to_string(value.Raw().size()) + " entries, expected one for each of " + of);
     }
-    trace.times_ns.reserve(times.size());
-    for (std::size_t i = 0; i < times.size(); ++i)
+}
+
+// ---- the link's parts -----------------------------------------------------------------------------------
+
+template <> const std::map<std::string, Red::Gaps> NAMES<Red::Gaps> = {{"ns3", Red::Gaps::NS3}, {"linux", Red::Gaps::LINUX}};
+
+template <> const Table<Red> TABLE<Red> = {
+    Field("min_bytes", &Red::min_bytes, bounds::bytes),
+    {"max_bytes",
+     [](Red& red, const Value& value) {
+         red.max_bytes = value.Whole(static_cast<double>(red.min_bytes), bounds::bytes.high, true);
+     }},
+    Field("max_probability", &Red::max_probability, bounds::red_probability),
+    Field("gaps", &Red::gaps),
+};
+
+template <> const Table<CoDel> TABLE<CoDel> = {
+    Field("target_ms", &CoDel::target_ns, bounds::codel_ms),
+    Field("interval_ms", &CoDel::interval_ns, bounds::codel_ms),
+};
+
+using Discipline = decltype(Queue::discipline);
+
+template <> const std::map<std::string, Discipline> NAMES<Discipline> = {
+    {"droptail", DropTail{}},
+    {"red", Red{}},
+    {"codel", CoDel{}},
+    {"fq_codel", FqCoDel{}},
+};
+
+// A discipline ignores the parameters of the others.
+
+void
+ReadRed(Queue& queue, const Value& value)
+{
+    if (auto* red = std::get_if<Red>(&queue.discipline))
     {
-        const double time_ms = times[i].is_number() ? times[i].get<double>() : -1;
+        Store(*red, value);
+    }
+}
+
+void
+ReadCoDel(Queue& queue, const Value& value)
+{
+    auto* fair = std::get_if<FqCoDel>(&queue.discipline);
+    if (auto* codel = fair ? &fair->codel : std::get_if<CoDel>(&queue.discipline))
+    {
+        Store(*codel, value);
+    }
+}
+
+void
+ReadQuantum(Queue& queue, const Value& value)
+{
+    if (auto* fair = std::get_if<FqCoDel>(&queue.discipline))
+    {
+        Store(fair->quantum_bytes, value, bounds::quantum_bytes);
+    }
+}
+
+template <> const Table<Queue> TABLE<Queue> = {
+    {"kind", [](Queue& queue, const Value& value) { queue.discipline = value.Choice(NAMES<Discipline>); }},
+    Field("size_bytes", &Queue::size_bytes, bounds::bytes),
+    {"size_packets",
+     [](Queue& queue, const Value& value) {
+         Store(queue.size_packets, value, bounds::queue_packets);
+         if (queue.size_bytes.has_value() == queue.size_packets.has_value())
+         {
+             throw ScenarioError("link.queue", "expected exactly one of size_bytes and size_packets");
+         }
+     }},
+    {"red", ReadRed},
+    {"codel", ReadCoDel},
+    {"quantum_bytes", ReadQuantum},
+    Field("ecn", &Queue::ecn),
+    Field("ecn_threshold_bytes", &Queue::ecn_threshold_bytes, bounds::bytes),
+    Field("ecn_threshold_packets", &Queue::ecn_threshold_packets, bounds::queue_packets),
+    Field("ecn_threshold_ms", &Queue::ecn_threshold_ns, bounds::codel_ms),
+};
+
+template <> const Table<Policer> TABLE<Policer> = {
+    Field("rate_mbps", &Policer::rate_bps, bounds::rate_mbps),
+    Field("burst_bytes", &Policer::burst_bytes, bounds::bytes),
+};
+
+template <> const Table<Jitter> TABLE<Jitter> = {
+    Field("share", &Jitter::share, bounds::probability),
+    Field("delay_ms", &Jitter::delay_ns, bounds::delay_ms),
+    Field("reorder", &Jitter::reorders),
+};
+
+template <> const Table<AcksAtOnce> TABLE<AcksAtOnce> = {KIND<AcksAtOnce>};
+template <> const Table<AckSlots> TABLE<AckSlots> = {KIND<AckSlots>, Field("every_ms", &AckSlots::every_ns, bounds::ack_hold_ms)};
+template <> const Table<AckBursts> TABLE<AckBursts> = {
+    KIND<AckBursts>,
+    Field("packets", &AckBursts::packets, bounds::ack_burst),
+    Field("timeout_ms", &AckBursts::timeout_ns, bounds::ack_hold_ms),
+};
+template <> const std::map<std::string, Reader<Acks>> KINDS<Acks> = {
+    {"at_once", As<AcksAtOnce, Acks>},
+    {"slots", As<AckSlots, Acks>},
+    {"bursts", As<AckBursts, Acks>},
+};
+
+using Clock = GilbertElliott::Clock;
+template <> const std::map<std::string, Clock> NAMES<Clock> = {{"packet", Clock::PACKET}, {"time", Clock::TIME}};
+
+template <> const Table<Bernoulli> TABLE<Bernoulli> = {KIND<Bernoulli>, Field("rate", &Bernoulli::rate, bounds::probability)};
+template <> const Table<GilbertElliott> TABLE<GilbertElliott> = {
+    KIND<GilbertElliott>,
+    Field("good_to_bad", &GilbertElliott::good_to_bad, bounds::probability),
+    Field("bad_to_good", &GilbertElliott::bad_to_good, bounds::probability),
+    Field("loss_good", &GilbertElliott::loss_good, bounds::probability),
+    Field("loss_bad", &GilbertElliott::loss_bad, bounds::probability),
+    Field("clock", &GilbertElliott::clock),
+};
+template <> const std::map<std::string, Reader<Loss>> KINDS<Loss> = {
+    {"none", [](Loss& loss, const Value& value) { ReadTable(loss, value, {KIND<Loss>}); }},
+    {"bernoulli", As<Bernoulli, Loss>},
+    {"gilbert_elliott", As<GilbertElliott, Loss>},
+};
+
+/** Up to millions, so without a path for each. */
+void
+ReadTraceTimes(Trace& trace, const Value& value)
+{
+    value.Require(value.Raw().is_array(), "a list");
+    if (value.Raw().empty())
+    {
+        value.Fail("is empty, expected at least one time");
+    }
+    trace.times_ns.reserve(value.Raw().size());
+    for (const Json& time : value.Raw())
+    {
+        const double time_ms = time.is_number() ? time.get<double>() : -1;
         const bool is_time = time_ms >= 0 && time_ms <= bounds::trace_period_ms.high;
         const int64_t time_ns = is_time ? NanosecondsOfMs(time_ms) : -1;
         if (time_ns < (trace.times_ns.empty() ? 0 : trace.times_ns.back()) || time_ns > trace.period_ns)
         {
-            throw ScenarioError("link.trace.times_ms[" + std::to_string(i) + "]",
-                                "is " + times[i].dump() +
-                                    ", expected a number, not below the one before and at most period_ms");
+            value[trace.times_ns.size()].Require(false, "a number, not below the one before and at most period_ms");
         }
         trace.times_ns.push_back(time_ns);
     }
-    if (!object.Has("counts"))
-    {
-        return trace;
-    }
-    const Bound bound{"counts", 1, std::max(1.0, std::floor(bounds::bytes.high / static_cast<double>(trace.opportunity_bytes))), "count"};
-    for (const double count : object.Numbers("counts", bound))
-    {
-        trace.counts.push_back(static_cast<uint64_t>(count));
-    }
-    if (trace.counts.size() != trace.times_ns.size())
-    {
-        throw ScenarioError("link.trace.counts",
-                            "has " + std::to_string(trace.counts.size()) + " entries, expected one for each of " +
-                                std::to_string(trace.times_ns.size()) + " times_ms");
-    }
-    return trace;
 }
 
-std::vector<LinkChange>
-ParseChanges(const Json& json, const Link& link)
+void
+ReadTraceCounts(Trace& trace, const Value& value)
 {
-    RequireCount(json, "link.changes", bounds::changes);
-    std::vector<LinkChange> changes;
-    for (std::size_t i = 0; i < json.size(); ++i)
+    if (!value.Raw().is_discarded())
     {
-        const std::string path = "link.changes[" + std::to_string(i) + "]";
-        const Object object(json[i], path, {"at_s", "rate_mbps", "delay_ms", "loss_rate"});
-        LinkChange change;
-        change.at_ns = object.TimeNs("at_s", bounds::time_s);
-        if (!changes.empty() && change.at_ns < changes.back().at_ns)
-        {
-            throw ScenarioError(path + ".at_s", "is " + object["at_s"].dump() + ", expected times in ascending order");
-        }
-        if (!object.IsNull("rate_mbps"))
-        {
-            if (link.trace)
-            {
-                throw ScenarioError(path + ".rate_mbps", "the link follows a trace, expected null");
-            }
-            change.rate_bps = object["rate_mbps"] == 0 ? 0 : object.RateBps("rate_mbps"); // 0: an outage
-        }
-        if (!object.IsNull("delay_ms"))
-        {
-            change.delay_ns = object.TimeNs("delay_ms", bounds::delay_ms);
-        }
-        if (!object.IsNull("loss_rate"))
-        {
-            if (std::holds_alternative<GilbertElliott>(link.loss))
-            {
-                throw ScenarioError(path + ".loss_rate", "the link's loss is gilbert_elliott, expected null");
-            }
-            change.loss_rate = object.Probability("loss_rate");
-        }
-        changes.push_back(change);
+        const double most = std::floor(bounds::bytes.high / static_cast<double>(trace.opportunity_bytes));
+        Store(trace.counts, value, ANY_COUNT, Bound{"", 1, std::max(1.0, most), "count"});
+        RequireAsMany(value, trace.times_ns.size(), std::to_string(trace.times_ns.size()) + " times_ms");
     }
-    return changes;
 }
 
-uint32_t
-ParseChoice(const Object& object, const char* key, const std::set<uint32_t>& allowed)
+template <> const Table<Trace> TABLE<Trace> = {
+    Field("period_ms", &Trace::period_ns, bounds::trace_period_ms),
+    Field("opportunity_bytes", &Trace::opportunity_bytes, bounds::bytes),
+    {"times_ms", ReadTraceTimes},
+    {"counts", ReadTraceCounts},
+};
+
+template <> const Table<LinkChange> TABLE<LinkChange> = {
+    Field("at_s", &LinkChange::at_ns, bounds::time_s),
+    {"rate_mbps",
+     [](LinkChange& change, const Value& value) {
+         const bool is_outage = value.Raw() == 0;
+         Store(change.rate_bps, value, is_outage ? Bound{"", 0, 0, "Mbit/s"} : bounds::rate_mbps);
+     }},
+    Field("delay_ms", &LinkChange::delay_ns, bounds::delay_ms),
+    Field("loss_rate", &LinkChange::loss_rate, bounds::probability),
+};
+
+/** Of a link whose trace and loss have been read. */
+void
+ReadChanges(Link& link, const Value& value)
 {
-    const Json& value = object[key];
-    if (!value.is_number_unsigned() || !allowed.contains(value.get<uint32_t>()))
+    Store(link.changes, value, bounds::changes);
+    for (std::size_t i = 0; i < link.changes.size(); ++i)
     {
-        throw ScenarioError(object.Path(key), "is " + value.dump() + ", expected one of " + Json(allowed).dump());
+        const LinkChange& change = link.changes[i];
+        value[i]["at_s"].Require(i == 0 || change.at_ns >= link.changes[i - 1].at_ns, "times in ascending order");
+        if (link.trace && change.rate_bps)
+        {
+            value[i]["rate_mbps"].Fail("the link follows a trace, expected null");
+        }
+        if (std::holds_alternative<GilbertElliott>(link.loss) && change.loss_rate)
+        {
+            value[i]["loss_rate"].Fail("the link's loss is gilbert_elliott, expected null");
+        }
     }
-    return value.get<uint32_t>();
 }
 
 /** The highest modulation and coding scheme; 802.11ac has no ninth for one or two streams on 20 MHz. */
-uint32_t
+double
 HighestMcs(const WifiHop& hop)
 {
     return hop.standard == "n" ? 7 : hop.standard == "ax" ? 11 : hop.width_mhz == 20 ? 8 : 9;
 }
 
-std::optional<LastHop>
-ParseLastHop(const Json& json)
+using Numbers = std::set<uint32_t>;
+
+template <> const Table<WifiHop> TABLE<WifiHop> = {
+    KIND<WifiHop>,
+    {"standard",
+     [](WifiHop& hop, const Value& value) {
+         hop.standard = value.Choice(std::map<std::string, std::string>{{"n", "n"}, {"ac", "ac"}, {"ax", "ax"}});
+     }},
+    {"width_mhz",
+     [](WifiHop& hop, const Value& value) {
+         Store(hop.width_mhz, value, hop.standard == "n" ? Numbers{20, 40} : Numbers{20, 40, 80});
+     }},
+    Field("streams", &WifiHop::streams, Numbers{1, 2}),
+    {"mcs", [](WifiHop& hop, const Value& value) { Store(hop.mcs, value, Bound{"", 0, HighestMcs(hop), "count"}); }},
+    Field("distance_m", &WifiHop::distance_m, bounds::hop_distance_m),
+    Field("queue_packets", &WifiHop::queue_packets, bounds::queue_packets),
+};
+template <> const Table<LteHop> TABLE<LteHop> = {
+    KIND<LteHop>,
+    Field("bandwidth_mhz", &LteHop::bandwidth_mhz, Numbers{5, 10, 15, 20}),
+    Field("layers", &LteHop::layers, Numbers{1, 2}),
+    Field("distance_m", &LteHop::distance_m, bounds::hop_distance_m),
+    Field("queue_packets", &LteHop::queue_packets, bounds::queue_packets),
+};
+template <> const std::map<std::string, Reader<LastHop>> KINDS<LastHop> = {{"wifi", As<WifiHop, LastHop>}, {"lte", As<LteHop, LastHop>}};
+
+template <> const Table<Link> TABLE<Link> = {
+    {"rate_mbps",
+     [](Link& link, const Value& value) {
+         if (value.Raw().is_null() == value.WholeScenario()["link"].value("trace", Json()).is_null())
+         {
+             throw ScenarioError("link", "expected exactly one of rate_mbps and trace");
+         }
+         if (!value.Raw().is_null())
+         {
+             Store(link.rate_bps, value, bounds::rate_mbps);
+         }
+     }},
+    Field("trace", &Link::trace),
+    Field("delay_ms", &Link::delay_ns, bounds::delay_ms),
+    Field("policer", &Link::policer),
+    Field("queue", &Link::queue),
+    Field("loss", &Link::loss),
+    Field("jitter", &Link::jitter),
+    Field("acks", &Link::acks),
+    {"changes", ReadChanges},
+    Field("last_hop", &Link::last_hop),
+};
+
+// ---- a flow ---------------------------------------------------------------------------------------------
+
+template <> const std::map<std::string, Role> NAMES<Role> = {
+    {"tuned", Role::TUNED},
+    {"fixed", Role::FIXED},
+    {"background", Role::BACKGROUND},
+};
+
+template <> const Table<Bulk> TABLE<Bulk> = {
+    KIND<Bulk>,
+    {"size_bytes",
+     [](Bulk& bulk, const Value& value) {
+         const auto mss_bytes = value.WholeScenario()["mss_bytes"].get<uint64_t>();
+         std::optional<uint64_t> size_bytes;
+         Store(size_bytes, value, bounds::bytes);
+         bulk.pkts = (size_bytes.value_or(0) + mss_bytes - 1) / mss_bytes;
+     }},
+};
+template <> const Table<Cbr> TABLE<Cbr> = {KIND<Cbr>, Field("rate_mbps", &Cbr::rate_bps, bounds::rate_mbps)};
+template <> const Table<OnOff> TABLE<OnOff> = {
+    KIND<OnOff>,
+    Field("rate_mbps", &OnOff::rate_bps, bounds::rate_mbps),
+    Field("on_s", &OnOff::on_ns, bounds::burst_s),
+    Field("off_s", &OnOff::off_ns, bounds::burst_s),
+    Field("random", &OnOff::random),
+};
+template <> const Table<Transfer> TABLE<Transfer> = {
+    KIND<Transfer>,
+    Field("size_bytes", &Transfer::size_bytes, ANY_COUNT, bounds::bytes),
+    {"weights",
+     [](Transfer& transfer, const Value& value) {
+         Store(transfer.weights, value, ANY_COUNT, bounds::weight);
+         RequireAsMany(value, transfer.size_bytes.size(), "at least one size_bytes");
+     }},
+    Field("exponential", &Transfer::exponential),
+    Field("within_s", &Transfer::within_ns, bounds::burst_s),
+};
+
+/** Of a flow whose start and stop have been read. */
+void
+ReadTransfer(Flow& flow, const Value& value)
 {
-    if (json.is_null())
-    {
-        return std::nullopt;
-    }
-    const std::string path = "link.last_hop";
-    if (Kind(json, path, {"wifi", "lte"}) == "lte")
-    {
-        const Object object(json, path, {"kind", "bandwidth_mhz", "layers", "distance_m", "queue_packets"});
-        LteHop hop;
-        hop.bandwidth_mhz = ParseChoice(object, "bandwidth_mhz", {5, 10, 15, 20});
-        hop.layers = ParseChoice(object, "layers", {1, 2});
-        hop.distance_m = object.Number("distance_m", bounds::hop_distance_m);
-        hop.queue_packets = static_cast<uint32_t>(object.Count("queue_packets", bounds::queue_packets));
-        return hop;
-    }
-    const Object object(json, path, {"kind", "standard", "width_mhz", "streams", "mcs", "distance_m", "queue_packets"});
-    WifiHop hop;
-    hop.standard = object.Text("standard");
-    const std::set<std::string> standards = {"n", "ac", "ax"};
-    if (!standards.contains(hop.standard))
-    {
-        throw ScenarioError(object.Path("standard"),
-                            "is " + object["standard"].dump() + ", expected one of " + Object::List(standards));
-    }
-    hop.width_mhz = ParseChoice(object, "width_mhz", hop.standard == "n" ? std::set<uint32_t>{20, 40} : std::set<uint32_t>{20, 40, 80});
-    hop.streams = ParseChoice(object, "streams", {1, 2});
-    if (!object.IsNull("mcs"))
-    {
-        hop.mcs = static_cast<uint32_t>(object.Count("mcs", Bound{"mcs", 0, static_cast<double>(HighestMcs(hop)), "count"}));
-    }
-    hop.distance_m = object.Number("distance_m", bounds::hop_distance_m);
-    hop.queue_packets = static_cast<uint32_t>(object.Count("queue_packets", bounds::queue_packets));
-    return hop;
+    Store(flow.transfer.emplace(), value);
+    flow.transfer->earliest_ns = flow.start_ns;
+    value["within_s"].Require(flow.start_ns + flow.transfer->within_ns <= flow.stop_ns, "at most stop_s - start_s");
 }
 
-Link
-ParseLink(const Json& json)
-{
-    const Object object(json,
-                        "link",
-                        {"rate_mbps",
-                         "trace",
-                         "delay_ms",
-                         "policer",
-                         "queue",
-                         "loss",
-                         "jitter",
-                         "acks",
-                         "changes",
-                         "last_hop"});
-    Link link;
-    if (object.IsNull("rate_mbps") == object.IsNull("trace"))
-    {
-        throw ScenarioError("link", "expected exactly one of rate_mbps and trace");
-    }
-    if (object.IsNull("trace"))
-    {
-        link.rate_bps = object.RateBps("rate_mbps");
-    }
-    else
-    {
-        link.trace = ParseTrace(object["trace"]);
-    }
-    link.delay_ns = object.TimeNs("delay_ms", bounds::delay_ms);
-    link.policer = ParsePolicer(object["policer"]);
-    link.queue = ParseQueue(object["queue"]);
-    link.loss = ParseLoss(object["loss"]);
-    link.jitter = ParseJitter(object["jitter"]);
-    link.acks = ParseAcks(object["acks"]);
-    link.changes = ParseChanges(object.Array("changes"), link);
-    link.last_hop = ParseLastHop(object["last_hop"]);
-    return link;
-}
+/** The kinds are the flow's, because a transfer is not an App. */
+const std::map<std::string, Reader<Flow>> APPS = {
+    {"bulk", [](Flow& flow, const Value& value) { As<Bulk>(flow.app, value); }},
+    {"cbr", [](Flow& flow, const Value& value) { As<Cbr>(flow.app, value); }},
+    {"onoff", [](Flow& flow, const Value& value) { As<OnOff>(flow.app, value); }},
+    {"flows", ReadTransfer},
+};
 
-Transfer
-ParseTransfer(const Json& json, const std::string& path)
-{
-    const Object app(json, path, {"kind", "size_bytes", "weights", "exponential", "within_s"});
-    Transfer transfer;
-    transfer.size_bytes = app.Numbers("size_bytes", bounds::bytes);
-    transfer.weights = app.Numbers("weights", bounds::weight);
-    if (transfer.size_bytes.empty() || transfer.weights.size() != transfer.size_bytes.size())
-    {
-        throw ScenarioError(app.Path("weights"),
-                            "has " + std::to_string(transfer.weights.size()) +
-                                " entries, expected one for each of at least one size_bytes");
-    }
-    transfer.exponential = app.Flag("exponential");
-    transfer.within_ns = app.TimeNs("within_s", bounds::burst_s);
-    return transfer;
-}
-
-App
-ParseApp(const Json& json, const std::string& path, uint32_t mss_bytes)
-{
-    const std::string kind = Kind(json, path, {"bulk", "cbr", "onoff", "flows"});
-    if (kind == "cbr")
-    {
-        return Cbr{Object(json, path, {"kind", "rate_mbps"}).RateBps("rate_mbps")};
-    }
-    if (kind == "onoff")
-    {
-        const Object app(json, path, {"kind", "rate_mbps", "on_s", "off_s", "random"});
-        return OnOff{app.RateBps("rate_mbps"),
-                     app.TimeNs("on_s", bounds::burst_s),
-                     app.TimeNs("off_s", bounds::burst_s),
-                     app.Flag("random")};
-    }
-    const Object bulk(json, path, {"kind", "size_bytes"});
-    if (bulk.IsNull("size_bytes"))
-    {
-        return Bulk{};
-    }
-    return Bulk{(bulk.Count("size_bytes", bounds::bytes) + mss_bytes - 1) / mss_bytes};
-}
-
-Role
-ParseRole(const Object& object)
-{
-    const std::set<std::string> roles = {"tuned", "fixed", "background"};
-    const std::string role = object.Text("role");
-    if (!roles.contains(role))
-    {
-        throw ScenarioError(object.Path("role"), "is " + object["role"].dump() + ", expected one of " + Object::List(roles));
-    }
-    return role == "tuned" ? Role::TUNED : role == "fixed" ? Role::FIXED : Role::BACKGROUND;
-}
-
-/** The value of a fact as the table counts it: 0 or 1 of a flag, the index of a choice, a number, of a size either. */
+/** The value of a fact as its table counts it: 0 or 1 of a flag, the index of a choice, a number, of a size either. */
 int64_t
-ParseFact(const Object& object, const StackFact& fact)
+ReadFact(const Value& value, const StackFact& fact)
 {
-    const std::string key(fact.name);
-    const bool is_named = fact.kind == StackFactKind::SIZE && object[key.c_str()].is_string();
-    switch (is_named ? StackFactKind::CHOICE : fact.kind)
+    if (fact.kind == StackFactKind::FLAG)
     {
-    case StackFactKind::FLAG:
-        return object.Flag(key.c_str());
-    case StackFactKind::NUMBER:
-    case StackFactKind::SIZE:
-        return static_cast<int64_t>(
-            object.Count(key.c_str(), {fact.name, static_cast<double>(fact.low), static_cast<double>(fact.high), fact.unit}));
-    case StackFactKind::CHOICE:
-        break;
+        bool flag = false;
+        Store(flag, value);
+        return flag;
     }
-    const auto found = std::ranges::find(fact.choices, object.Text(key.c_str()));
-    if (found == fact.choices.end())
+    const bool is_size = fact.kind == StackFactKind::SIZE;
+    if (fact.kind == StackFactKind::NUMBER || (is_size && !value.Raw().is_string()))
     {
-        const std::set<std::string> choices(fact.choices.begin(), fact.choices.end());
-        throw ScenarioError(object.Path(key), "is " + object[key.c_str()].dump() + ", expected one of " + Object::List(choices));
+        return static_cast<int64_t>(value.Whole(static_cast<double>(fact.low), static_cast<double>(fact.high)));
     }
-    const int64_t index = found - fact.choices.begin();
-    return is_named ? -index : index;
+    std::map<std::string, int64_t> indices;
+    for (std::size_t i = 0; i < fact.choices.size(); ++i)
+    {
+        indices[fact.choices[i]] = is_size ? -static_cast<int64_t>(i) : static_cast<int64_t>(i);
+    }
+    return value.Choice(indices);
 }
 
-Stack
-ParseStack(const Json& json, const std::string& path)
+Table<Stack>
+StackTable()
 {
-    std::set<std::string> keys = {"preset"};
+    std::map<std::string, StackPreset> presets;
+    for (const std::string_view name : STACK_PRESETS)
+    {
+        presets.emplace(name, *FindStackPreset(name));
+    }
+    Table<Stack> table = {{"preset", [presets](Stack&, const Value& value) { value.Choice(presets); }}};
     for (const StackFact& fact : StackFacts())
     {
-        keys.emplace(fact.name);
+        table.push_back({std::string(fact.name), [&](Stack& stack, const Value& value) { fact.set(stack, ReadFact(value, fact)); }});
     }
-    const Object object(json, path, keys);
-    if (const std::string preset = object.Text("preset"); !FindStackPreset(preset))
-    {
-        const std::set<std::string> presets(STACK_PRESETS.begin(), STACK_PRESETS.end());
-        throw ScenarioError(object.Path("preset"), "is " + object["preset"].dump() + ", expected one of " + Object::List(presets));
-    }
-    Stack stack;
-    for (const StackFact& fact : StackFacts())
-    {
-        fact.set(stack, ParseFact(object, fact));
-    }
-    return stack;
+    return table;
+}
+template <> const Table<Stack> TABLE<Stack> = StackTable();
+
+/** At least twice the link's delay. */
+void
+ReadRtt(Flow& flow, const Value& value)
+{
+    const auto link_delay_ms = value.WholeScenario()["link"]["delay_ms"].get<double>();
+    flow.rtt_ns = NanosecondsOfMs(value.Number(std::max(bounds::rtt_ms.low, 2 * link_delay_ms), bounds::rtt_ms.high));
 }
 
-Flow
-ParseFlow(const Json& json, const std::string& path, double link_delay_ms, uint32_t mss_bytes)
+void
+ReadTunables(Flow& flow, const Value& value)
 {
-    const Object object(json, path, {"name", "cc", "role", "rtt_ms", "start_s", "stop_s", "app", "stack", "tunables"});
-    Flow flow;
-    flow.name = object.Text("name");
-    flow.cc = object.Text("cc");
-    flow.role = ParseRole(object);
-    const double shortest_ms = std::max(bounds::rtt_ms.low, 2 * link_delay_ms);
-    flow.rtt_ns = NanosecondsOfMs(object.Number("rtt_ms", shortest_ms, bounds::rtt_ms.high));
-    flow.start_ns = object.TimeNs("start_s", bounds::time_s);
-    flow.stop_ns = object.TimeNs("stop_s", bounds::time_s);
-    if (flow.stop_ns <= flow.start_ns)
+    value.Require(value.Raw().is_object(), "an object");
+    for (const auto& [name, tunable] : value.Raw().items())
     {
-        throw ScenarioError(path + ".stop_s", "is " + object["stop_s"].dump() + ", expected a number > start_s");
+        value[name].Require(tunable.is_number(), "a number");
+        flow.tunables[name] = tunable.get<double>();
     }
-    if (const Json& app = object["app"]; app.is_object() && app.value("kind", Json()) == "flows")
-    {
-        flow.transfer = ParseTransfer(app, path + ".app");
-        flow.transfer->earliest_ns = flow.start_ns;
-        if (flow.start_ns + flow.transfer->within_ns > flow.stop_ns)
-        {
-            throw ScenarioError(path + ".app.within_s", "is " + app["within_s"].dump() + ", expected at most stop_s - start_s");
-        }
-    }
-    else
-    {
-        flow.app = ParseApp(app, path + ".app", mss_bytes);
-    }
-    flow.stack = ParseStack(object["stack"], path + ".stack");
-    const Json& tunables = object["tunables"];
-    if (!tunables.is_object())
-    {
-        throw ScenarioError(path + ".tunables", "is " + tunables.dump() + ", expected an object");
-    }
-    for (const auto& [name, value] : tunables.items())
-    {
-        if (!value.is_number())
-        {
-            throw ScenarioError(path + ".tunables." + name, "is " + value.dump() + ", expected a number");
-        }
-        flow.tunables[name] = value.get<double>();
-    }
-    return flow;
 }
+
+template <> const Table<Flow> TABLE<Flow> = {
+    Field("name", &Flow::name),
+    Field("cc", &Flow::cc),
+    Field("role", &Flow::role),
+    {"rtt_ms", ReadRtt},
+    Field("start_s", &Flow::start_ns, bounds::time_s),
+    {"stop_s",
+     [](Flow& flow, const Value& value) {
+         Store(flow.stop_ns, value, bounds::time_s);
+         value.Require(flow.stop_ns > flow.start_ns, "a number > start_s");
+     }},
+    {"app", [](Flow& flow, const Value& value) { value["kind"].Choice(APPS)(flow, value); }},
+    Field("stack", &Flow::stack),
+    {"tunables", ReadTunables},
+};
+
+// ---- the scenario ---------------------------------------------------------------------------------------
+
+void
+ReadFlows(Scenario& scenario, const Value& value)
+{
+    Store(scenario.flows, value, bounds::flows);
+    std::set<std::string> names;
+    for (std::size_t i = 0; i < scenario.flows.size(); ++i)
+    {
+        if (!names.insert(scenario.flows[i].name).second)
+        {
+            value[i]["name"].Fail("is " + Json(scenario.flows[i].name).dump() + " again, expected a name of its own");
+        }
+    }
+}
+
+template <> const Table<Scenario> TABLE<Scenario> = {
+    Field("name", &Scenario::name),
+    Field("duration_s", &Scenario::duration_ns, bounds::duration_s),
+    {"warmup_s",
+     [](Scenario& scenario, const Value& value) {
+         Store(scenario.warmup_ns, value, bounds::time_s);
+         value.Require(scenario.warmup_ns < scenario.duration_ns, "a number < duration_s");
+     }},
+    Field("mss_bytes", &Scenario::mss_bytes, bounds::mss_bytes),
+    Field("link", &Scenario::link),
+    {"flows", ReadFlows},
+};
 
 Json
 ParseJson(const std::string& text)
@@ -671,30 +689,8 @@ Scenario
 ParseScenario(const std::string& text)
 {
     const Json json = ParseJson(text);
-    const Object object(json, "", {"name", "duration_s", "warmup_s", "mss_bytes", "link", "flows"});
     Scenario scenario;
-    scenario.name = object.Text("name");
-    scenario.duration_ns = object.TimeNs("duration_s", bounds::duration_s);
-    scenario.warmup_ns = object.TimeNs("warmup_s", bounds::time_s);
-    if (scenario.warmup_ns >= scenario.duration_ns)
-    {
-        throw ScenarioError("warmup_s", "is " + object["warmup_s"].dump() + ", expected a number < duration_s");
-    }
-    scenario.mss_bytes = static_cast<uint32_t>(object.Count("mss_bytes", bounds::mss_bytes));
-    scenario.link = ParseLink(object["link"]);
-    const Json& flows = object.Array("flows");
-    RequireCount(flows, "flows", bounds::flows);
-    const double link_delay_ms = object["link"]["delay_ms"].get<double>();
-    std::set<std::string> names;
-    for (std::size_t i = 0; i < flows.size(); ++i)
-    {
-        const std::string path = "flows[" + std::to_string(i) + "]";
-        scenario.flows.push_back(ParseFlow(flows[i], path, link_delay_ms, scenario.mss_bytes));
-        if (!names.insert(scenario.flows.back().name).second)
-        {
-            throw ScenarioError(path + ".name", "is " + flows[i]["name"].dump() + " again, expected a name of its own");
-        }
-    }
+    Store(scenario, Value(json));
     return scenario;
 }
 

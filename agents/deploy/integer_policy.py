@@ -25,149 +25,91 @@ Activation = Literal["none", "relu", "tanh"]
 
 @dataclass(frozen=True)
 class IntegerField:
-    """Measured field in whole units.
+    """Measured field in whole units."""
 
-    Attributes:
-        name: name, with the unit.
-        source: the field of a world.
-        per_unit: whole units in one of the source's.
-    """
-
-    name: str
-    source: str
-    per_unit: int
+    name: str  # with the unit
+    source: str  # the field of a world
+    per_unit: int  # whole units in one of the source's
 
 
 @dataclass(frozen=True)
 class IntegerMemory:
-    """Number that is remembered of a flow, see `bbrgym.envs.memory`.
-
-    Attributes:
-        kind: computation.
-        field: number of the field.
-        minus: number of the field that is subtracted from it; -1 without one.
-        keep: of `ewma`, the weight of an interval relative to the next one, Q32; else 0.
-    """
+    """Number that is remembered of a flow, see `bbrgym.envs.memory`."""
 
     kind: Kind
-    field: int
-    minus: int
-    keep: int
+    field: int  # number of the field
+    minus: int  # number of the field that is subtracted from it; -1 without one
+    keep: int  # of `ewma`, the weight of an interval relative to the next one, Q32; else 0
 
 
 @dataclass(frozen=True)
 class IntegerFeature:
-    """Feature of whole fields: ``(y - low) * factor / 2^40`` in Q16 (2^36 in Q20), y limited to `span` from `low`.
+    """Feature of whole fields: ``(y - low) * factor / 2^40`` in Q16 (2^36 in Q20), y limited to `span` from `low`."""
 
-    Attributes:
-        scale: ``log`` (y in Q20), ``linear`` (y in the field's unit, of a ratio in Q16) or ``within`` (1 inside).
-        field: number of the field; behind the fields, of what is remembered.
-        per: number of the field or of what is remembered to divide by; -1 without one.
-        low: smallest y.
-        span: length of the range of y.
-        factor: Q56 divided by the span.
-    """
-
+    # ``log`` (y in Q20), ``linear`` (y in the field's unit, of a ratio in Q16) or ``within`` (1 inside)
     scale: Literal["log", "linear", "within"]
-    field: int
-    per: int
-    low: int
-    span: int
-    factor: int
+    field: int  # number of the field; behind the fields, of what is remembered
+    per: int  # number of the field or of what is remembered to divide by; -1 without one
+    low: int  # smallest y
+    span: int  # length of the range of y
+    factor: int  # Q56 divided by the span
 
 
 @dataclass(frozen=True)
 class IntegerTunable:
-    """Tunable in whole units, and how its position is mapped to them.
-
-    Attributes:
-        name: name of the tunable.
-        unit: its unit in the table of tunables.
-        per_unit: whole units in one of that.
-        scale: ``log``, ``linear`` or ``whole``.
-        low: smallest value.
-        high: largest value.
-        low_log2: log2 of the exact low end, in Q20; 0 unless the scale is ``log``.
-        high_log2: the same of the high end.
-        not_below: number of the tunable that bounds it from below; -1 without one.
-        least: smallest value that an uncontrolled tunable leaves it; `low` without one.
-    """
+    """Tunable in whole units, and how its position is mapped to them."""
 
     name: str
-    unit: str
-    per_unit: int
+    unit: str  # its unit in the table of tunables
+    per_unit: int  # whole units in one of that
     scale: Literal["log", "linear", "whole"]
-    low: int
-    high: int
-    low_log2: int
-    high_log2: int
-    not_below: int
-    least: int
+    low: int  # smallest value
+    high: int  # largest value
+    low_log2: int  # log2 of the exact low end, in Q20; 0 unless the scale is ``log``
+    high_log2: int  # the same of the high end
+    not_below: int  # number of the tunable that bounds it from below; -1 without one
+    least: int  # smallest value that an uncontrolled tunable leaves it; `low` without one
 
 
 @dataclass(frozen=True)
 class IntegerLayer:
-    """Layer of a network: ``activation((weights x + biases) / 2^shift)``.
+    """Layer of a network: ``activation((weights x + biases) / 2^shift)``."""
 
-    Attributes:
-        weights: int16 values, [outputs, inputs].
-        biases: [outputs].
-        shift: digits of the weights behind the point.
-        activation: function of the outputs.
-    """
-
-    weights: Integers
-    biases: Integers
-    shift: int
-    activation: Activation
+    weights: Integers  # int16 values, [outputs, inputs]
+    biases: Integers  # [outputs]
+    shift: int  # digits of the weights behind the point
+    activation: Activation  # function of the outputs
 
 
 @dataclass(frozen=True)
 class Moves:
-    """Head of a network with an output for each tunable.
+    """Head of a network with an output for each tunable."""
 
-    Attributes:
-        is_relative: whether outputs move the positions; else they are normalised actions.
-        steps: distance by which an output of 1 moves each position, Q16.
-        limits: largest distance that each position moves, Q16.
-    """
-
-    is_relative: bool
-    steps: Integers
-    limits: Integers
+    is_relative: bool  # whether outputs move the positions; else they are normalised actions
+    steps: Integers  # distance by which an output of 1 moves each position, Q16
+    limits: Integers  # largest distance that each position moves, Q16
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Head with an output for each of K settings, of which the largest is taken, the first of equal ones.
+    """Head with an output for each of K settings, of which the largest is taken, the first of equal ones."""
 
-    Attributes:
-        values: the settings in whole units, [K, tunables]; of a portfolio also that of the identification, the last.
-        positions: their positions, of the same shape.
-    """
-
+    # the settings in whole units, [K, tunables]; of a portfolio also that of the identification, the last
     values: Integers
-    positions: Integers
+    positions: Integers  # their positions, of the same shape
 
 
 @dataclass(frozen=True, eq=False)
 class ScalarProgram:
-    """Steps of operations on single numbers, Q20.
+    """Steps of operations on single numbers, Q20."""
 
-    Attributes:
-        steps: number of the operation, cell of the result and three operands of each step, [steps, 5]; an operand is
-            the number of a constant, behind these of an input, behind these of a cell.
-        constants: numbers.
-        inputs: number of inputs.
-        cells: number of cells.
-        outputs: operands that are the results.
-    """
-
+    # number of the operation, cell of the result and three operands of each step, [steps, 5]; an operand is the number
+    # of a constant, behind these of an input, behind these of a cell
     steps: Integers
     constants: Integers
     inputs: int
     cells: int
-    outputs: Integers
+    outputs: Integers  # operands that are the results
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,20 +119,13 @@ class IntegerTrees:
     A node sends an input that is at most its threshold to the node behind it, a larger one to its other node. Inputs
     and thresholds are Q20. A threshold is rounded down, which changes no comparison: a whole number is at most a
     threshold if it is at most the whole number below it.
-
-    Attributes:
-        features: number of the input that a node compares; -1 of a leaf, [nodes].
-        thresholds: to compare it with, [nodes].
-        others: the other node; of a leaf its row of values, [nodes].
-        roots: first node of each tree, [trees].
-        values: int16 values of the leaves, in parts of a power of two, [leaves, outputs].
     """
 
-    features: Integers
-    thresholds: Integers
-    others: Integers
-    roots: Integers
-    values: Integers
+    features: Integers  # number of the input that a node compares; -1 of a leaf, [nodes]
+    thresholds: Integers  # to compare it with, [nodes]
+    others: Integers  # the other node; of a leaf its row of values, [nodes]
+    roots: Integers  # first node of each tree, [trees]
+    values: Integers  # int16 values of the leaves, in parts of a power of two, [leaves, outputs]
 
     @property
     def depth(self) -> int:
@@ -203,18 +138,14 @@ class IntegerTrees:
 
 @dataclass(frozen=True, eq=False)
 class Identification:
-    """First intervals of a portfolio, after which it chooses a setting and holds it, or reselects.
+    """First intervals of a portfolio, after which it chooses a setting and holds it, or reselects."""
 
-    Attributes:
-        intervals: number of intervals, also from one choice to the next.
-        program: from the features of each flow in each of the intervals, Q20, to the inputs of the selectors; of two
-            selectors, from the positions of the tunables in the last interval too, Q20.
-        selectors: trees with an output for each setting: the first one's choose after the identification, the second
-            one's, if there is one, whenever as much time has passed again. Their inputs are the program's results.
-    """
-
-    intervals: int
+    intervals: int  # number of intervals, also from one choice to the next
+    # from the features of each flow in each of the intervals, Q20, to the inputs of the selectors; of two selectors,
+    # from the positions of the tunables in the last interval too, Q20
     program: ScalarProgram
+    # trees with an output for each setting: the first one's choose after the identification, the second one's, if there
+    # is one, whenever as much time has passed again. Their inputs are the program's results
     selectors: tuple[IntegerTrees, ...]
 
     @property
@@ -225,41 +156,23 @@ class Identification:
 
 @dataclass(frozen=True)
 class IntegerPolicy:
-    """A policy in integer arithmetic.
+    """A policy in integer arithmetic."""
 
-    Attributes:
-        agent: name of the agent.
-        variant: variant whose tunables it sets.
-        interval_us: time between two decisions.
-        is_per_flow: whether each flow has a controller of its own; else one sets the tunables of all tuned flows.
-        flows: largest number of flows that a controller observes.
-        is_pooled: whether it observes statistics over its flows.
-        stack: number of intervals that it observes.
-        hold: number of intervals for which a decision holds.
-        fields: fields that it observes.
-        memory: numbers that it remembers of them.
-        features: features of each flow.
-        tunables: tunables that it sets.
-        head: function of the outputs.
-        layers: layers of the network; none of a portfolio.
-        identification: of a portfolio; None of a network.
-    """
-
-    agent: str
-    variant: str
-    interval_us: int
-    is_per_flow: bool
-    flows: int
-    is_pooled: bool
-    stack: int
-    hold: int
-    fields: tuple[IntegerField, ...]
-    memory: tuple[IntegerMemory, ...]
-    features: tuple[IntegerFeature, ...]
-    tunables: tuple[IntegerTunable, ...]
-    head: Moves | Choice
-    layers: tuple[IntegerLayer, ...] = ()
-    identification: Identification | None = None
+    agent: str  # name of the agent
+    variant: str  # variant whose tunables it sets
+    interval_us: int  # time between two decisions
+    is_per_flow: bool  # whether each flow has a controller of its own; else one sets the tunables of all tuned flows
+    flows: int  # largest number of flows that a controller observes
+    is_pooled: bool  # whether it observes statistics over its flows
+    stack: int  # number of intervals that it observes
+    hold: int  # number of intervals for which a decision holds
+    fields: tuple[IntegerField, ...]  # fields that it observes
+    memory: tuple[IntegerMemory, ...]  # numbers that it remembers of them
+    features: tuple[IntegerFeature, ...]  # features of each flow
+    tunables: tuple[IntegerTunable, ...]  # tunables that it sets
+    head: Moves | Choice  # function of the outputs
+    layers: tuple[IntegerLayer, ...] = ()  # layers of the network; none of a portfolio
+    identification: Identification | None = None  # of a portfolio; None of a network
 
     @property
     def view(self) -> int:

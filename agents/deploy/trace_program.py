@@ -12,7 +12,8 @@ more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,46 @@ def traced(function: Callable[[Tensor], Tensor], example: Tensor, is_input: Flag
 
 _Operands = NDArray[np.int64]
 """Array of operands: constants below 0 (-1 - number), then inputs, then results."""
+
+# Operations of PyTorch: those of programs, sequences of these, sums and the like over axes, and views or copies, which
+# need no steps. `_Writer` has methods for the others.
+_EACH: Mapping[str, str] = {
+    **{name: name for name in ("add", "exp", "log", "sqrt")},
+    "sub": "subtract",
+    "mul": "multiply",
+    "div": "divide",
+    "lt": "less",
+    "where": "choose",
+    **dict.fromkeys(("minimum", "bitwise_and", "logical_and"), "smaller"),
+    **dict.fromkeys(("maximum", "bitwise_or", "logical_or"), "larger"),
+}
+_COMPOSED: Mapping[str, Callable[..., _Operands]] = {
+    "rsub": lambda each, a, b: each("subtract", b, a),
+    "neg": lambda each, a: each("subtract", 0.0, a),
+    "abs": lambda each, a: each("larger", a, each("subtract", 0.0, a)),
+    "expm1": lambda each, a: each("subtract", each("exp", a), 1.0),
+    "gt": lambda each, a, b: each("less", b, a),
+    "ge": lambda each, a, b: each("subtract", 1.0, each("less", a, b)),
+    "le": lambda each, a, b: each("subtract", 1.0, each("less", b, a)),
+    **dict.fromkeys(("bitwise_not", "logical_not"), lambda each, a: each("subtract", 1.0, a)),
+}
+_REDUCED: Mapping[str, str] = {"sum": "add", "amin": "smaller", "amax": "larger", "any": "larger"}
+_VIEWS: Mapping[str, Callable[..., Any]] = {
+    "select": lambda a, axis, index: np.take(a, index, axis),
+    "slice": lambda a, axis=0, start=None, end=None, step=1: np.moveaxis(
+        np.moveaxis(a, axis, 0)[slice(start, end, step)], 0, axis
+    ),
+    **dict.fromkeys(("view", "reshape", "_unsafe_view"), np.reshape),
+    "unsqueeze": np.expand_dims,
+    "squeeze": lambda a, axis=None: np.squeeze(a, tuple(axis) if isinstance(axis, list) else axis),
+    "expand": lambda a, shape: np.broadcast_to(
+        a, [old if new < 0 else new for old, new in zip(a.shape[-len(shape) :], shape, strict=True)]
+    ),
+    "permute": np.transpose,
+    "stack": np.stack,
+    "cat": np.concatenate,
+    **dict.fromkeys(("clone", "detach", "_to_copy", "alias", "lift_fresh_copy"), lambda a: a),
+}
 
 
 class _Writer(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -103,43 +144,19 @@ class _Writer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _call(self, operation: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         name = operation.__name__
         kind = name.split(".")[0]
+        named = {key: one for key, one in kwargs.items() if key in ("alpha", "min", "max")}
+        if kind in _EACH:
+            return self._each(_EACH[kind], *args, **named)
+        if kind in _COMPOSED:
+            return _COMPOSED[kind](self._each, *args, **named)
+        if kind in _REDUCED:
+            return self._reduced(_REDUCED[kind], *args, **named)
+        if kind in _VIEWS:
+            return _VIEWS[kind](*args, **named)
         method = getattr(self, f"_do_{kind}", None)
         if method is None:
             raise ConfigError(f"network: has an operation {name}, of which format c has no form in integers")
-        return method(*args, **{key: one for key, one in kwargs.items() if key in ("alpha", "min", "max")})
-
-    def _do_add(self, a: Any, b: Any) -> _Operands:
-        return self._each("add", a, b)
-
-    def _do_sub(self, a: Any, b: Any) -> _Operands:
-        return self._each("subtract", a, b)
-
-    def _do_rsub(self, a: Any, b: Any) -> _Operands:
-        return self._each("subtract", b, a)
-
-    def _do_mul(self, a: Any, b: Any) -> _Operands:
-        return self._each("multiply", a, b)
-
-    def _do_div(self, a: Any, b: Any) -> _Operands:
-        return self._each("divide", a, b)
-
-    def _do_neg(self, a: Any) -> _Operands:
-        return self._each("subtract", 0.0, a)
-
-    def _do_abs(self, a: Any) -> _Operands:
-        return self._each("larger", a, self._do_neg(a))
-
-    def _do_exp(self, a: Any) -> _Operands:
-        return self._each("exp", a)
-
-    def _do_expm1(self, a: Any) -> _Operands:
-        return self._each("subtract", self._each("exp", a), 1.0)
-
-    def _do_log(self, a: Any) -> _Operands:
-        return self._each("log", a)
-
-    def _do_sqrt(self, a: Any) -> _Operands:
-        return self._each("sqrt", a)
+        return method(*args, **named)
 
     def _do_pow(self, a: Any, power: float) -> _Operands:
         if power != 2:
@@ -151,55 +168,9 @@ class _Writer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         bounded = a if low is None else self._each("larger", a, low)
         return bounded if high is None else self._each("smaller", bounded, high)
 
-    def _do_minimum(self, a: Any, b: Any) -> _Operands:
-        return self._each("smaller", a, b)
-
-    def _do_maximum(self, a: Any, b: Any) -> _Operands:
-        return self._each("larger", a, b)
-
-    def _do_gt(self, a: Any, b: Any) -> _Operands:
-        return self._each("less", b, a)
-
-    def _do_lt(self, a: Any, b: Any) -> _Operands:
-        return self._each("less", a, b)
-
-    def _do_ge(self, a: Any, b: Any) -> _Operands:
-        return self._each("subtract", 1.0, self._each("less", a, b))
-
-    def _do_le(self, a: Any, b: Any) -> _Operands:
-        return self._each("subtract", 1.0, self._each("less", b, a))
-
-    def _do_bitwise_and(self, a: Any, b: Any) -> _Operands:
-        return self._each("smaller", a, b)
-
-    def _do_bitwise_or(self, a: Any, b: Any) -> _Operands:
-        return self._each("larger", a, b)
-
-    _do_logical_and, _do_logical_or = _do_bitwise_and, _do_bitwise_or
-
-    def _do_bitwise_not(self, a: Any) -> _Operands:
-        return self._each("subtract", 1.0, a)
-
-    _do_logical_not = _do_bitwise_not
-
-    def _do_where(self, a: Any, b: Any, c: Any) -> _Operands:
-        return self._each("choose", a, b, c)
-
-    def _do_sum(self, a: _Operands, axes: Any = None, keepdim: bool = False) -> _Operands:
-        return self._reduced("add", a, axes, keepdim)
-
     def _do_mean(self, a: _Operands, axes: Any = None, keepdim: bool = False) -> _Operands:
         total = self._reduced("add", a, axes, keepdim)
         return self._each("divide", total, float(a.size // total.size))
-
-    def _do_amin(self, a: _Operands, axes: Any = None, keepdim: bool = False) -> _Operands:
-        return self._reduced("smaller", a, axes, keepdim)
-
-    def _do_amax(self, a: _Operands, axes: Any = None, keepdim: bool = False) -> _Operands:
-        return self._reduced("larger", a, axes, keepdim)
-
-    def _do_any(self, a: _Operands, axes: Any = None, keepdim: bool = False) -> _Operands:
-        return self._reduced("larger", a, axes, keepdim)
 
     def _do_sort(self, a: _Operands, axis: int = -1, descending: bool = False) -> tuple[_Operands, None]:
         rows = [*np.moveaxis(a, axis, 0)]
@@ -209,45 +180,6 @@ class _Writer(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 high = self._each("larger", rows[place], rows[place + 1])
                 rows[place : place + 2] = [high, low] if descending else [low, high]
         return np.moveaxis(np.stack(rows), 0, axis), None  # its indices have no form in integers
-
-    # Views and copies: no steps.
-
-    def _do_select(self, a: _Operands, axis: int, index: int) -> _Operands:
-        selected: _Operands = np.take(a, index, axis)
-        return selected
-
-    def _do_slice(self, a: _Operands, axis: int = 0, start: Any = None, end: Any = None, step: int = 1) -> _Operands:
-        return np.moveaxis(np.moveaxis(a, axis, 0)[slice(start, end, step)], 0, axis)
-
-    def _do_view(self, a: _Operands, shape: Sequence[int]) -> _Operands:
-        return a.reshape(shape)
-
-    _do_reshape = _do__unsafe_view = _do_view
-
-    def _do_unsqueeze(self, a: _Operands, axis: int) -> _Operands:
-        return np.expand_dims(a, axis)
-
-    def _do_squeeze(self, a: _Operands, axis: Any = None) -> _Operands:
-        return np.squeeze(a, tuple(axis) if isinstance(axis, list) else axis)
-
-    def _do_expand(self, a: _Operands, shape: Sequence[int]) -> _Operands:
-        return np.broadcast_to(
-            a, [old if new < 0 else new for old, new in zip(a.shape[-len(shape) :], shape, strict=True)]
-        )
-
-    def _do_permute(self, a: _Operands, axes: Sequence[int]) -> _Operands:
-        return a.transpose(axes)
-
-    def _do_stack(self, arrays: list[_Operands], axis: int = 0) -> _Operands:
-        return np.stack(arrays, axis)
-
-    def _do_cat(self, arrays: list[_Operands], axis: int = 0) -> _Operands:
-        return np.concatenate(arrays, axis)
-
-    def _do_clone(self, a: Any) -> Any:
-        return a
-
-    _do_detach = _do__to_copy = _do_alias = _do_lift_fresh_copy = _do_clone
 
     def _do_scalar_tensor(self, number: float) -> _Operands:
         return self._array(np.array(number))
@@ -267,14 +199,11 @@ class _Writer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         found = [self._step(code, *one) for one in zip(*(each.ravel().tolist() for each in spread), strict=True)]
         return np.array(found, np.int64).reshape(spread[0].shape)
 
-    def _reduced(self, operation: str, a: _Operands, axes: Any, keepdim: bool) -> _Operands:
+    def _reduced(self, operation: str, a: _Operands, axes: Any = None, keepdim: bool = False) -> _Operands:
         chosen = range(a.ndim) if axes is None or axes == [] else [axes] if isinstance(axes, int) else axes
         result = a
         for axis in chosen:
-            rows = [*np.moveaxis(result, axis, 0)]
-            total = rows[0]
-            for row in rows[1:]:
-                total = self._each(operation, total, row)
+            total = functools.reduce(functools.partial(self._each, operation), np.moveaxis(result, axis, 0))
             result = np.expand_dims(total, axis)
         return result if keepdim else np.squeeze(result, tuple(chosen))
 
@@ -293,13 +222,16 @@ class _Writer(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _placed(self, outputs: _Operands) -> ScalarProgram:
         """Return the steps that the outputs need, each result in a cell that is free."""
-        needed = self._needed(outputs)
-        order = sorted(needed)
-        last = {one: len(order) for one in outputs.tolist() if one >= self._inputs}
-        for place, number in enumerate(order):
-            for one in self._steps[number][1:]:
-                if one >= self._inputs:
-                    last[one] = max(last.get(one, 0), place)
+        # the last step that needs a result
+        last = {one: len(self._steps) for one in outputs.tolist() if one >= self._inputs}
+        order: list[int] = []
+        for number in reversed(range(len(self._steps))):
+            if self._inputs + number in last:
+                order.append(number)
+                for one in self._steps[number][1:]:
+                    if one >= self._inputs:
+                        last.setdefault(one, number)
+        order.reverse()
         constants = sorted(
             {-1 - one for number in order for one in self._steps[number][1:] if one < 0}
             | {-1 - one for one in outputs.tolist() if one < 0}
@@ -317,10 +249,10 @@ class _Writer(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return len(constants) + one
             return len(constants) + self._inputs + cell_of[one]
 
-        for place, number in enumerate(order):
+        for number in order:
             code, *given = self._steps[number]
             operands = [operand(one) for one in given]
-            free.extend(cell_of[one] for one in ends.pop(place, ()))
+            free.extend(cell_of[one] for one in ends.pop(number, ()))
             if not free:
                 free.append(cells)
                 cells += 1
@@ -340,14 +272,3 @@ class _Writer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             cells,
             np.array([operand(one) for one in outputs.tolist()], np.int64),
         )
-
-    def _needed(self, outputs: _Operands) -> set[int]:
-        """Return the numbers of the steps that the outputs need."""
-        needed: set[int] = set()
-        waiting = [one for one in outputs.tolist() if one >= self._inputs]
-        while waiting:
-            number = waiting.pop() - self._inputs
-            if number not in needed:
-                needed.add(number)
-                waiting += [one for one in self._steps[number][1:] if one >= self._inputs]
-        return needed

@@ -21,19 +21,12 @@ DRAINING: Mapping[str, float] = {"bbr_cwnd_gain": 1.24, "use_probe_cap": 1, "use
 
 
 class Found(TypedDict):
-    """Content of a checkpoint: what the stages have found.
+    """Content of a checkpoint: what the stages have found."""
 
-    Attributes:
-        library: settings, [settings, tunables].
-        selector: state of the selector by the features of the identification.
-        privileged: state of the selector by the true parameters.
-        reselect: state of the selector that chooses again; missing without one.
-    """
-
-    library: Tensor
-    selector: Mapping[str, Tensor]
-    privileged: Mapping[str, Tensor]
-    reselect: NotRequired[Mapping[str, Tensor]]
+    library: Tensor  # settings, [settings, tunables]
+    selector: Mapping[str, Tensor]  # state of the selector by the features of the identification
+    privileged: Mapping[str, Tensor]  # state of the selector by the true parameters
+    reselect: NotRequired[Mapping[str, Tensor]]  # state of the selector that chooses again; missing without one
 
 
 class Assembly:

@@ -1,19 +1,64 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Stage `fit`: a selector of trees, which scikit-learn grows, and the ones of a cross-validation."""
+"""Stage `fit`: a selector of trees, which scikit-learn grows, and its worth on draws that it was not fitted on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
+import numpy.typing as npt
+import polars as pl
 import torch
-from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
 
-from bbrgym.agents.portfolio.examples import Examples, FitSettings
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.errors import MissingExtraError
-from bbrgym.worlds import Flags
+from bbrgym.schema import Float, Model, Positive, Whole
+from bbrgym.worlds import Flags, Table
+
+Indices = npt.NDArray[np.intp]
+
+
+class FitSettings(Model):
+    """Settings of the fit."""
+
+    trees: Annotated[Whole, Field(ge=1, le=10_000)] = 80  # trees, whose predictions are averaged
+    leaf_draws: Annotated[Whole, Field(ge=1, le=1_000_000)] = 2  # least number of draws in a leaf of a tree
+    # share of the features that each split of a tree chooses from
+    split_share: Annotated[Float, Field(gt=0, le=1)] = 1.0
+    clip: Positive = 2.0  # largest distance of a score from the mean over the library that counts
+    folds: Annotated[Whole, Field(ge=2, le=100)] = 5  # parts of the draws in the cross-validation
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Examples to fit on, one of each draw."""
+
+    features: Tensor  # of the identifications, [draws, features]
+    scores: Table  # of the library's settings, [draws, settings]
+    weights: Table  # of the draws, [draws]
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def of(self, chosen: Flags) -> Examples:
+        """Return some of the draws."""
+        kept = torch.from_numpy(chosen)
+        return Examples(self.features[kept], self.scores[chosen], self.weights[chosen])
+
+    def folds(self, count: int, seed: int) -> Indices:
+        """Return the fold of each draw in a cross-validation, [draws]."""
+        return np.random.default_rng(seed).permutation(len(self)) % count
+
+    def targets(self, clip: float) -> Table:
+        """Return what a fit predicts: each score less the mean over the library, clipped, [draws, settings]."""
+        targets: Table = (self.scores - self.scores.mean(axis=1, keepdims=True)).clip(-clip, clip)
+        return targets
+
+
+# ---- the fit ------------------------------------------------------------------------------------------
 
 
 def fitted(examples: Examples, fit: FitSettings, seed: int) -> TreeSelector:
@@ -63,17 +108,63 @@ def _forest_class() -> Any:
     return ExtraTreesRegressor
 
 
-def held_out(examples: Examples, fit: FitSettings, seed: int) -> Iterator[tuple[Flags, TreeSelector]]:
-    """Yield, for each fold, the draws in it and a selector fitted on all others."""
+# ---- cross-validation over the training draws -----------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation:
+    """Outcome of the cross-validation."""
+
+    choices: Indices  # setting chosen for each draw by the selector that was fitted without it, [draws]
+    score: float  # mean score of these choices
+    fixed_score: float  # mean score of the one setting that is best on the other folds
+    best_score: float  # mean score of each draw's best setting, of the same runs: an upper bound that nobody reaches
+    gains: Table  # score of the choice minus that of the fixed setting, [draws]
+    importance: Table  # loss of mean score where a feature is shuffled among the held-out draws, [features]
+
+
+def cross_validate(examples: Examples, fit: FitSettings, seed: int) -> CrossValidation:
+    """Fit on all folds but one, and choose for the draws of that one; each in turn."""
+    every = np.arange(len(examples))
+    choices, fixed = np.zeros(len(examples), np.intp), np.zeros(len(examples), np.intp)
+    losses = np.zeros((len(examples), examples.features.shape[1]))
     folds = examples.folds(fit.folds, seed)
     for fold in range(folds.max() + 1):
         is_held_out = folds == fold
-        yield is_held_out, fitted(examples.of(~is_held_out), fit, seed)
+        others, own = examples.of(~is_held_out), examples.of(is_held_out)
+        selector = fitted(others, fit, seed)
+        fixed[is_held_out] = int((others.weights @ others.scores).argmax())
+        choices[is_held_out] = selector.choices(own.features)
+        losses[is_held_out] = _losses(selector, own, choices[is_held_out], seed)
+    weights = examples.weights / examples.weights.sum()
+    chosen, constant = examples.scores[every, choices], examples.scores[every, fixed]
+    return CrossValidation(
+        choices,
+        float(weights @ chosen),
+        float(weights @ constant),
+        float(weights @ examples.scores.max(axis=1)),
+        chosen - constant,
+        weights @ losses,
+    )
 
 
-def held_out_choices(examples: Examples, fit: FitSettings, seed: int) -> NDArray[np.intp]:
-    """Return the setting chosen for each draw by the selector that was fitted without it, [draws]."""
-    choices = np.zeros(len(examples), np.intp)
-    for is_held_out, selector in held_out(examples, fit, seed):
-        choices[is_held_out] = selector.choices(examples.features[torch.from_numpy(is_held_out)])
-    return choices
+def _losses(selector: TreeSelector, own: Examples, choices: Indices, seed: int) -> Table:
+    """Return what each draw loses if a feature has another draw's value: [draws, features]."""
+    draws = np.arange(len(own))
+    order = torch.from_numpy(np.random.default_rng(seed).permutation(len(own)))
+    before = own.scores[draws, choices]
+    losses = np.zeros((len(own), own.features.shape[1]))
+    for place in range(own.features.shape[1]):
+        shuffled = own.features.clone()
+        shuffled[:, place] = own.features[order, place]
+        losses[:, place] = before - own.scores[draws, selector.choices(shuffled)]
+    return losses
+
+
+def confusion(examples: Examples, choices: Indices) -> pl.DataFrame:
+    """Return a row per pair of settings: the weighted share of the draws whose best is one and that got the other."""
+    size = examples.scores.shape[1]
+    shares = np.zeros((size, size))
+    np.add.at(shares, (examples.scores.argmax(axis=1), choices), examples.weights / examples.weights.sum())
+    best, chosen = np.indices(shares.shape)
+    return pl.DataFrame({"best": best.ravel(), "chosen": chosen.ravel(), "share": shares.ravel()})

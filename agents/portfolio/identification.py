@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bbrgym.agents.network_agents import alone
-from bbrgym.agents.portfolio.examples import Examples
+from bbrgym.agents.portfolio.fit import Examples
 from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.training.draws import TrainingDraw
 from bbrgym.envs.features import Observation
@@ -31,25 +31,16 @@ from bbrgym.worlds.score import score_of_world
 
 @dataclass(frozen=True, eq=False)
 class IdentificationPart:
-    """Identifies the paths of some draws, and tries every setting of a library then, or after the setting chosen then.
+    """Identifies the paths of some draws, then tries every setting of a library, at once or after the first choice."""
 
-    Attributes:
-        conditions: of the simulations.
-        draws: to run.
-        setting: during the identification, [tunables].
-        intervals: control intervals of the identification.
-        library: settings to try, [settings, tunables].
-        first: network that chooses after the identification, for stage `reselect`; None: every setting is tried then.
-        run: number of the run of each draw, see `TrainingDraw.run_seed`.
-    """
-
-    conditions: TrainingConditions
-    draws: tuple[TrainingDraw, ...]
-    setting: NormalisedAction
-    intervals: int
-    library: NormalisedAction
+    conditions: TrainingConditions  # of the simulations
+    draws: tuple[TrainingDraw, ...]  # to run
+    setting: NormalisedAction  # during the identification, [tunables]
+    intervals: int  # control intervals of the identification
+    library: NormalisedAction  # settings to try, [settings, tunables]
+    # network that chooses after the identification, for stage `reselect`; None: every setting is tried then
     first: nn.Module | None = None
-    run: int = 0
+    run: int = 0  # number of the run of each draw, see `TrainingDraw.run_seed`
 
     @property
     def steps(self) -> int:

@@ -89,17 +89,11 @@ class ReselectingNetwork(nn.Module):
 
 @dataclass(frozen=True)
 class IdentificationRoutine:
-    """Routine of an agent's identification.
+    """Routine of an agent's identification."""
 
-    Attributes:
-        setting: during the identification, [tunables].
-        intervals: control intervals of the identification.
-        width: numbers of an interval's observation.
-    """
-
-    setting: NormalisedAction
-    intervals: int
-    width: int
+    setting: NormalisedAction  # during the identification, [tunables]
+    intervals: int  # control intervals of the identification
+    width: int  # numbers of an interval's observation
 
 
 class PortfolioAgent:
@@ -132,7 +126,6 @@ class PortfolioAgent:
         return self.networks[0] if len(self.networks) == 1 else ReselectingNetwork(*self.networks).eval()
 
     def make_policy(self, seeds: Sequence[int]) -> PortfolioPolicy:
-        """Return a new policy; see `Agent`."""
         choosers = [partial(self.choose, turn=turn) for turn in range(len(self.networks))]
         return PortfolioPolicy([_Episode(self.routine, choosers) for _ in seeds])
 
@@ -141,14 +134,10 @@ class PortfolioAgent:
         chosen: NormalisedAction = alone(self.networks[turn], np.concatenate(history)[None])[0][0]
         return chosen
 
-    def privileged_choice(self, scenario: Scenario) -> int:
-        """Return the number of the setting chosen by the true parameters of a scenario."""
-        parameters = true_parameters([scenario]).astype(np.float32)
-        return int(alone(self._privileged, parameters)[0][0].argmax())
-
     def privileged_policy(self, scenario: Scenario) -> PortfolioPolicy:
         """Return a policy of one environment that identifies, then chooses by the true parameters of its scenario."""
-        setting = self.library[self.privileged_choice(scenario)]
+        parameters = true_parameters([scenario]).astype(np.float32)
+        setting = self.library[alone(self._privileged, parameters)[0][0].argmax()]
         return PortfolioPolicy([_Episode(self.routine, [lambda _: setting])])
 
 
@@ -159,7 +148,6 @@ class PortfolioPolicy:
         self._episodes = episodes
 
     def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:
-        """Return the actions; see `Policy`."""
         rows = zip(self._episodes, observations, episode_starts, strict=True)
         return np.stack([episode.act(observation, bool(is_first)) for episode, observation, is_first in rows])
 

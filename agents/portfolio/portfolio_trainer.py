@@ -31,15 +31,12 @@ class PortfolioTrainer(StageSettings, Trainer):
     is_continuable: ClassVar[bool] = False  # its stages divide the steps
 
     def adapted(self, settings: TrainingSettings) -> TrainingSettings:
-        """Return the settings with the observation that its features are made from; see `Trainer`."""
         return settings.model_copy(update={"env": {**settings.env, **OBSERVATION}})
 
     def train(self, run: TrainingRun) -> None:
-        """Run the stages that are missing; see `Trainer`."""
         Stages(self, self._assembly(run.settings), run).run()
 
     def load(self, folder: TrainingFolder, settings: TrainingSettings, checkpoint: str) -> PortfolioAgent:
-        """Return the agent of a checkpoint; see `Trainer`."""
         made: list[PortfolioAgent] = []
         assembly = self._assembly(settings)
         restore_state(folder, checkpoint, lambda found: made.append(assembly.agent(cast(Found, found))))

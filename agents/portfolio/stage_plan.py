@@ -12,11 +12,7 @@ from bbrgym.errors import ConfigError
 
 @dataclass(frozen=True)
 class StagePlan:
-    """Draws of each stage; no two stages share one.
-
-    Attributes:
-        search, cross, refine, identification, reselect: draws of the stages.
-    """
+    """Draws of each stage; no two stages share one."""
 
     search: tuple[TrainingDraw, ...]
     cross: tuple[TrainingDraw, ...]

@@ -25,19 +25,22 @@ from torch import nn
 from bbrgym.agents.networks import torch_threads
 from bbrgym.agents.oracle import presets
 from bbrgym.agents.portfolio.assembly import Assembly, Found
-from bbrgym.agents.portfolio.cross import CrossPart, scores_of
-from bbrgym.agents.portfolio.cross_validation import confusion, cross_validate
-from bbrgym.agents.portfolio.examples import Examples, FitSettings
-from bbrgym.agents.portfolio.fit import check_fit, fitted, held_out_choices
-from bbrgym.agents.portfolio.greedy_library import coverage
+from bbrgym.agents.portfolio.fit import (
+    CrossValidation,
+    Examples,
+    FitSettings,
+    check_fit,
+    confusion,
+    cross_validate,
+    fitted,
+)
 from bbrgym.agents.portfolio.identification import IdentificationPart, examples_of
 from bbrgym.agents.portfolio.identification_features import settings_held
+from bbrgym.agents.portfolio.library import Candidates, children, coverage
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.parts import Parts, parts_of
-from bbrgym.agents.portfolio.refine import Candidates, children
-from bbrgym.agents.portfolio.search_stage import SearchPart, settings_of
 from bbrgym.agents.portfolio.stage_plan import StagePlan, affordable
-from bbrgym.agents.portfolio.tasks import TrainingConditions
+from bbrgym.agents.portfolio.tasks import CrossPart, SearchPart, TrainingConditions, scores_of, settings_of
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.training.checkpoints import has_state, restore_state, save_state
 from bbrgym.agents.training.draws import TrainingDraw, training_draws
@@ -56,34 +59,20 @@ StageShare = Annotated[Float, Field(gt=0, lt=1)]
 
 
 class StageSettings(Model):
-    """Hyperparameters of the stages.
+    """Hyperparameters of the stages."""
 
-    Attributes:
-        library_size: largest number of settings of the library.
-        search_share: share of the steps for stage search.
-        search_trials: settings tried on each of its draws.
-        search_runs: runs of each of these.
-        cross_share: share of the steps for stage cross.
-        refine_share: share of the steps for stage refine.
-        refine_turns: generations of children that it tries.
-        reselect_share: share of the steps for stage reselect, to choose again every ``identification_s``; 0: the first
-            choice is held.
-        identification_s: length of the identification.
-        by_cost: whether draws are sampled by cost, see `bbrgym.agents.training.draws`.
-        fit: settings of the fit.
-    """
-
-    library_size: Annotated[Whole, Field(ge=1, le=1000)] = 8
-    search_share: StageShare = 0.25
-    search_trials: Annotated[Whole, Field(ge=1, le=100_000)] = 40
-    search_runs: Annotated[Whole, Field(ge=1, le=1000)] = 2
-    cross_share: StageShare = 0.2125
-    refine_share: StageShare = 0.2
-    refine_turns: Annotated[Whole, Field(ge=0, le=1000)] = 8
+    library_size: Annotated[Whole, Field(ge=1, le=1000)] = 8  # largest number of settings of the library
+    search_share: StageShare = 0.25  # share of the steps for stage search
+    search_trials: Annotated[Whole, Field(ge=1, le=100_000)] = 40  # settings tried on each of its draws
+    search_runs: Annotated[Whole, Field(ge=1, le=1000)] = 2  # runs of each of these
+    cross_share: StageShare = 0.2125  # share of the steps for stage cross
+    refine_share: StageShare = 0.2  # share of the steps for stage refine
+    refine_turns: Annotated[Whole, Field(ge=0, le=1000)] = 8  # generations of children that it tries
+    # share of the steps for stage reselect, to choose again every ``identification_s``; 0: the first choice is held
     reselect_share: Annotated[Float, Field(ge=0, lt=1)] = 0.0
-    identification_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0
-    by_cost: bool = True
-    fit: FitSettings = Field(default_factory=FitSettings)
+    identification_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0  # length of the identification
+    by_cost: bool = True  # whether draws are sampled by cost, see `bbrgym.agents.training.draws`
+    fit: FitSettings = Field(default_factory=FitSettings)  # settings of the fit
 
 
 class Stages:
@@ -241,8 +230,8 @@ class Stages:
         write_library(run.folder.path / LIBRARY, kept)
         run.folder.write_table("coverage.parquet", curve)
         self._record({"library/best_fixed": float(covered[0]), "library/coverage": float(covered[-1])})
-        run.log_table(self._step, "library", pl.DataFrame(rows))
-        run.log_table(self._step, "coverage", curve)
+        run.logger.table(self._step, "library", pl.DataFrame(rows))
+        run.logger.table(self._step, "coverage", curve)
         return library
 
     def _examples(self, library: NormalisedAction) -> Examples:
@@ -264,7 +253,7 @@ class Stages:
 
     def _fit_reselection(self, found: Found) -> None:
         """Add what chooses again to what was found."""
-        run, assembly, fit = self._run, self._assembly, self._settings.fit
+        run, assembly = self._run, self._assembly
         run.stage = "reselect"
         library = found["library"]
         first = assembly.network(assembly.features, library, found["selector"])
@@ -275,25 +264,19 @@ class Stages:
             for draws in parts_of(self._plan.reselect)
         ]
         table = self._parts.tables("reselect", parts)
-        seed = run.settings.stream("fit", 1)
         examples = self._watched(table, assembly.reselect_features)
-        with torch_threads(run.settings.torch_threads):
-            choices = held_out_choices(examples, fit, seed)
-            selector = fitted(examples, fit, seed)
+        selector, validated = self._fitted(examples, 1)
         every = np.arange(len(examples))
         held = settings_held(examples.features, library)
-        gains = examples.scores[every, choices] - examples.scores[every, held]
+        gains = examples.scores[every, validated.choices] - examples.scores[every, held]
         self._record({"fit/reselect_gain": float(np.average(gains, weights=examples.weights))})
         found["reselect"] = selector.state_dict()
 
     def _selector(self, examples: Examples) -> TreeSelector:
-        """Return the selector, fitted on all draws, after its cross-validation."""
-        run, fit = self._run, self._settings.fit
+        """Return the selector by what was observed."""
+        run = self._run
         run.stage = "fit"
-        seed = run.settings.stream("fit", 0)
-        with torch_threads(run.settings.torch_threads):
-            validated = cross_validate(examples, fit, seed)
-            selector = fitted(examples, fit, seed)
+        selector, validated = self._fitted(examples)
         names = list(self._assembly.features.names)
         importance = pl.DataFrame({"feature": names, "loss": validated.importance}).sort(
             "loss", descending=True, maintain_order=True
@@ -309,21 +292,22 @@ class Stages:
                 "fit/gain": validated.score - validated.fixed_score,
             }
         )
-        run.log_table(self._step, "confusion", table)
-        run.log_table(self._step, "importance", importance)
+        run.logger.table(self._step, "confusion", table)
+        run.logger.table(self._step, "importance", importance)
         return selector
 
     def _privileged(self, examples: Examples) -> TreeSelector:
-        """Return the selector by true parameters, fitted in the same way."""
-        run, fit = self._run, self._settings.fit
+        """Return the selector by true parameters."""
         parameters = torch.from_numpy(true_parameters([draw.scenario for draw in self._plan.identification])).float()
-        privileged = replace(examples, features=parameters)
-        seed = run.settings.stream("fit", 0)
-        with torch_threads(run.settings.torch_threads):
-            validated = cross_validate(privileged, fit, seed)
-            selector = fitted(privileged, fit, seed)
+        selector, validated = self._fitted(replace(examples, features=parameters))
         self._record({"fit/privileged_gain": validated.score - validated.fixed_score})
         return selector
+
+    def _fitted(self, examples: Examples, stream: int = 0) -> tuple[TreeSelector, CrossValidation]:
+        """Return a selector that is fitted on all draws, and its cross-validation."""
+        fit, seed = self._settings.fit, self._run.settings.stream("fit", stream)
+        with torch_threads(self._run.settings.torch_threads):
+            return fitted(examples, fit, seed), cross_validate(examples, fit, seed)
 
     # ---- details -----------------------------------------------------------------------------------------------
 

@@ -8,22 +8,20 @@ from typing import Any
 
 from bbrgym.agents.base import Agent
 from bbrgym.agents.rollout import batch_of, options_for
-from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.worlds import FAST_WORLD
 
 KEY = "bbrgym"
 """Name of the description in a file; one in JSON is called so with the ending .json."""
 
 
-def about_agent(agent: Agent, checkpoint: str, trained: TrainingSettings | Mapping[str, Any]) -> dict[str, Any]:
+def about_agent(agent: Agent, checkpoint: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the description of an agent, plain values.
 
     Args:
         agent: the agent.
         checkpoint: that it is from.
-        trained: settings of its training, or the arguments of its environment as `load_agent` returns them.
+        arguments: of its environment, as `load_agent` returns them.
     """
-    arguments = trained.env_arguments() if isinstance(trained, TrainingSettings) else trained
     arguments = {**arguments, "critic": False}
     batch = batch_of(1, options_for(agent, **{**arguments, "world": FAST_WORLD}))
     return {

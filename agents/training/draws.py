@@ -24,28 +24,18 @@ EXPONENT = 0.8
 
 
 class DrawSettings(Model):
-    """Settings of the draws of a training's episodes.
+    """Settings of the draws of a training's episodes."""
 
-    Attributes:
-        by_cost: whether fewer are of fast networks.
-    """
-
-    by_cost: bool = False
+    by_cost: bool = False  # whether fewer are of fast networks
 
 
 @dataclass(frozen=True)
 class TrainingDraw:
-    """A scenario to train on.
+    """A scenario to train on."""
 
-    Attributes:
-        scenario: drawn.
-        seed: of the draw, from the training split.
-        weight: in means over draws, from 1 on.
-    """
-
-    scenario: Scenario
-    seed: int
-    weight: float
+    scenario: Scenario  # drawn
+    seed: int  # of the draw, from the training split
+    weight: float  # in means over draws, from 1 on
 
     def run_seed(self, number: int) -> int:
         """Return the seed of a numbered run of the scenario, another one for each number."""
@@ -77,13 +67,9 @@ def training_draws(source: Scenario | Distribution, seed: int, *, by_cost: bool 
 
 @dataclass(frozen=True)
 class DrawsByCost:
-    """Draws by cost of the scenarios of episodes, each from its episode's seed.
+    """Draws by cost of the scenarios of episodes, each from its episode's seed."""
 
-    Attributes:
-        source: the distribution.
-    """
-
-    source: Distribution
+    source: Distribution  # the distribution
 
     @property
     def name(self) -> str:

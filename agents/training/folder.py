@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -25,9 +24,6 @@ from bbrgym.errors import ConfigError
 from bbrgym.runs.checksum import check_checksum
 from bbrgym.runs.run_folder import RunFolder
 from bbrgym.untrusted_files import MAX_TABLE_BYTES, opened
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 METRICS = "metrics.parquet"
 VALIDATION = "validation.parquet"
@@ -55,10 +51,6 @@ class TrainingFolder(RunFolder):
             )
         return table.filter(pl.col("step") <= step)
 
-    def write_figure(self, name: str, figure: Figure) -> None:
-        """Write a picture, PNG."""
-        self.write_file(f"figures/{name}", lambda partial: figure.savefig(partial, format="png", dpi=120))
-
     def checkpoint(self, name: str) -> Path:
         """Return the path of a file among the checkpoints."""
         return self.path / _CHECKPOINTS / name
@@ -82,10 +74,6 @@ class TrainingFolder(RunFolder):
         names = sorted(path.name for path in (other.path / _CHECKPOINTS).iterdir())
         for name in (METRICS, VALIDATION, MODEL, *(f"{_CHECKPOINTS}/{name}" for name in names)):
             self.copy_file(name, other)
-
-    def write_model(self, model: bytes) -> None:
-        """Write the best agent as a model of Stable-Baselines3."""
-        self.write_file(MODEL, lambda partial: partial.write_bytes(model))
 
     def write_checkpoint(self, name: str, write: Callable[[Path], object]) -> None:
         """Write a file ``name``, ending included, among the checkpoints."""

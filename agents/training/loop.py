@@ -26,10 +26,10 @@ import numpy as np
 import polars as pl
 
 from bbrgym.agents.base import Agent
+from bbrgym.agents.rollout import validation_rollout
 from bbrgym.agents.training.draws import DrawsByCost
 from bbrgym.agents.training.folder import METRICS, SUMMARY, VALIDATION, TrainingFolder
 from bbrgym.agents.training.settings import TrainingSettings
-from bbrgym.agents.training.validation import Validation
 from bbrgym.agents.training.vec_env import Rollouts
 from bbrgym.errors import ConfigError, TrainingError
 from bbrgym.loggers.logger import Logger
@@ -44,57 +44,35 @@ VALIDATION_SCHEMA = pl.Schema({"step": pl.Int64, "seed": pl.Int64, "score": pl.F
 
 @dataclass(frozen=True)
 class TrainingProgress:
-    """Progress of a training; NaN where nothing is known yet.
+    """Progress of a training; NaN where nothing is known yet."""
 
-    Attributes:
-        step: steps taken, of ``total_steps``.
-        steps_per_s: steps per second since the last report, validation included.
-        reward: mean reward of a step since the last row of the curve.
-        score: score at the last validation.
-        best_score: highest score so far.
-        stage: what the trainer is doing; empty of one that has no stages.
-    """
-
-    step: int
-    total_steps: int
-    steps_per_s: float = math.nan
-    reward: float = math.nan
-    score: float = math.nan
-    best_score: float = math.nan
-    stage: str = ""
+    step: int  # steps taken
+    total_steps: int  # to take
+    steps_per_s: float = math.nan  # steps per second since the last report, validation included
+    reward: float = math.nan  # mean reward of a step since the last row of the curve
+    score: float = math.nan  # score at the last validation
+    best_score: float = math.nan  # highest score so far
+    stage: str = ""  # what the trainer is doing; empty of one that has no stages
 
 
 @dataclass(frozen=True)
 class SegmentSeeds:
-    """Seeds of all random numbers of a segment.
+    """Seeds of all random numbers of a segment."""
 
-    Attributes:
-        torch: seed of networks, exploration and minibatches.
-        envs: seed of the first environment's episode; the others' follow it.
-    """
-
-    torch: int
-    envs: int
+    torch: int  # seed of networks, exploration and minibatches
+    envs: int  # seed of the first environment's episode; the others' follow it
 
 
 @dataclass
 class TrainingState:
-    """State of a training that each checkpoint holds.
+    """State of a training that each checkpoint holds."""
 
-    Attributes:
-        step: steps taken.
-        best_step, best_score: of the best checkpoint; -1 and -inf before the first.
-        score: at the last validation.
-        wall_s: seconds that the training has taken, interruptions apart.
-        validation_s: seconds of these that validations took.
-    """
-
-    step: int = 0
-    best_step: int = -1
+    step: int = 0  # steps taken
+    best_step: int = -1  # of the best checkpoint; -1 before the first
     best_score: float = -math.inf
-    score: float = math.nan
-    wall_s: float = 0.0
-    validation_s: float = 0.0
+    score: float = math.nan  # at the last validation
+    wall_s: float = 0.0  # seconds that the training has taken, interruptions apart
+    validation_s: float = 0.0  # seconds of these that validations took
 
 
 def state_of(fields: Mapping[str, Any]) -> TrainingState:
@@ -130,7 +108,7 @@ class TrainingRun:
         callback: of the caller's, for the trainer, see `Trainer.check_callback`.
 
     Attributes:
-        settings, folder, rollouts, callback: as given.
+        settings, folder, logger, rollouts, callback: as given.
         state: state of the training at the last checkpoint.
         stage: what the trainer is doing, for the progress; its to set.
     """
@@ -148,12 +126,10 @@ class TrainingRun:
         self.settings = settings
         self.folder = folder
         self.rollouts = rollouts
-        self._logger = logger
+        self.logger = logger
         self._on_progress = on_progress
         self._validation_seeds = split_seeds("validation", settings.validation.draws)
-        self._validation = Validation(
-            settings.validation_options(), settings.source, self._validation_seeds, settings.validation.score_delta
-        )
+        self._validation = validation_rollout(settings.validation_options(), settings.source, self._validation_seeds)
         self._rows: list[dict[str, Any]] = []
         self._scores = pl.DataFrame(schema=VALIDATION_SCHEMA)
         self._segment = -1
@@ -252,10 +228,6 @@ class TrainingRun:
         self._recorded_step = step
         self._add(step, row)
 
-    def log_table(self, step: int, name: str, table: pl.DataFrame) -> None:
-        """Give a table to the logger."""
-        self._logger.table(step, name, table)
-
     def refuse_nan(self, step: int, metrics: Mapping[str, float]) -> None:
         """Check metrics.
 
@@ -284,7 +256,7 @@ class TrainingRun:
             self.folder.write_json(SUMMARY, self.summary())
             return
         began_s = time.perf_counter()
-        scores = self._validation.scores(agent)
+        scores = self._validation.scores(agent.make_policy, delta=self.settings.validation.score_delta)
         score = float(scores.mean())
         if not math.isfinite(score):
             raise self.broken("the validation score", step)
@@ -298,7 +270,7 @@ class TrainingRun:
         now_s = time.perf_counter()
         self.state.validation_s += now_s - began_s
         self.state.wall_s = now_s - self._started_s
-        self._logger.metrics(step, {"time/steps_per_s": step / self.state.wall_s})
+        self.logger.metrics(step, {"time/steps_per_s": step / self.state.wall_s})
         self._show(step)
         # In this order: whenever the training is killed, `last` is not newer than any other file.
         self.folder.write_table(METRICS, self.metrics())
@@ -345,7 +317,7 @@ class TrainingRun:
         numbers = {name: float(value) for name, value in row.items()}
         self._rows[-1] |= numbers
         if numbers:
-            self._logger.metrics(step, numbers)
+            self.logger.metrics(step, numbers)
 
     def _show(self, step: int) -> None:
         if self._on_progress is not None:

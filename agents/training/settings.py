@@ -54,78 +54,54 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 class ValidationSettings(Model):
-    """Settings of the validation at each checkpoint.
+    """Settings of the validation at each checkpoint."""
 
-    Attributes:
-        draws: number of runs: the first draws of the distribution's validation split; for a plain scenario runs of it
-            with the seeds of that split.
-        world: name of the world.
-        score_delta: weight of the RTT in the score.
-    """
-
+    # number of runs: the first draws of the distribution's validation split; for a plain scenario runs of it with the
+    # seeds of that split
     draws: Annotated[Whole, Field(ge=1, le=1_000_000)] = 64
-    world: str = FAST_WORLD
-    score_delta: Annotated[Float, Field(ge=0, le=100)] = 0.5
+    world: str = FAST_WORLD  # name of the world
+    score_delta: Annotated[Float, Field(ge=0, le=100)] = 0.5  # weight of the RTT in the score
 
 
 class Continued(Model):
-    """Training that another one continues.
+    """Training that another one continues."""
 
-    Attributes:
-        folder: its run folder.
-        step: its last step.
-    """
-
-    folder: str
-    step: Annotated[Whole, Field(ge=0)]
+    folder: str  # its run folder
+    step: Annotated[Whole, Field(ge=0)]  # its last step
 
 
 class TrainingSettings(Model):
-    """Settings of a training.
+    """Settings of a training."""
 
-    Attributes:
-        scenario: fields of a scenario or a distribution.
-        world: settings of the world to train in, by its name; exactly one.
-        variant: name of the variant whose tunables the agent sets.
-        env: name and arguments of the environments, except those under `action`.
-        action: arguments of the environments on actions: `kind`, `tunables`, `step_size`, `max_change`, `levels`,
-            `flat`, `hold_intervals`, `library`.
-        reward: weights by term, or the name of a preset.
-        agent: `_target_` of the trainer, name and hyperparameters of the agent.
-        logger: `_target_`, name and settings of the logger; of several loggers these by the name of each.
-        rollouts: `_target_`, name and settings of what runs the environments.
-        seed: seed of all random numbers.
-        total_steps: steps of all environments together, however many flows act in them; a control interval each, or as
-            many as an action is held for.
-        num_envs: number of environments side by side. Default: 128; in real time one for two cores.
-        checkpoint_steps: steps between two checkpoints; each comes at the first opportunity after.
-        log_steps: steps between two rows of the curve; each comes at the first opportunity after.
-        validation: settings of the validation at each checkpoint.
-        draws: settings of the draws of the episodes.
-        threads: threads of the environments. Default: one per core of this process.
-        torch_threads: threads of the networks. Another number may lead to other weights.
-        continue_from: the finished training that this one continues. Default: none.
-    """
-
-    scenario: dict[str, Any]
+    scenario: dict[str, Any]  # fields of a scenario or a distribution
+    # settings of the world to train in, by its name; exactly one
     world: Annotated[dict[str, WorldSettings], Field(min_length=1, max_length=1)]
-    variant: str = "bbr-mix"
+    variant: str = "bbr-mix"  # name of the variant whose tunables the agent sets
+    # name and arguments of the environments, except those under `action`
     env: dict[str, Any] = Field(default_factory=dict)
+    # arguments of the environments on actions: `kind`, `tunables`, `step_size`, `max_change`, `levels`, `flat`,
+    # `hold_intervals`, `library`
     action: dict[str, Any] = Field(default_factory=dict)
-    reward: str | dict[str, Float] = "proportional"
-    agent: dict[str, Any]
-    logger: dict[str, Any]
-    rollouts: dict[str, Any]
-    seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)] = 1
+    reward: str | dict[str, Float] = "proportional"  # weights by term, or the name of a preset
+    agent: dict[str, Any]  # `_target_` of the trainer, name and hyperparameters of the agent
+    logger: dict[str, Any]  # `_target_`, name and settings of the logger; of several loggers these by the name of each
+    rollouts: dict[str, Any]  # `_target_`, name and settings of what runs the environments
+    seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)] = 1  # seed of all random numbers
+    # steps of all environments together, however many flows act in them; a control interval each, or as many as an
+    # action is held for
     total_steps: Annotated[Whole, Field(ge=1, le=10**12)] = 2_000_000
+    # number of environments side by side. Default: 128; in real time one for two cores
     num_envs: Annotated[Whole, Field(ge=1, le=65_536)] | None = None
-    checkpoint_steps: Count = 50_000
-    log_steps: Count = 4096
+    checkpoint_steps: Count = 50_000  # steps between two checkpoints; each comes at the first opportunity after
+    log_steps: Count = 4096  # steps between two rows of the curve; each comes at the first opportunity after
+    # settings of the validation at each checkpoint
     validation: ValidationSettings = Field(default_factory=ValidationSettings)
-    draws: DrawSettings = Field(default_factory=DrawSettings)
+    draws: DrawSettings = Field(default_factory=DrawSettings)  # settings of the draws of the episodes
+    # threads of the environments. Default: one per core of this process
     threads: Annotated[Whole, Field(ge=1, le=256)] | None = None
+    # threads of the networks. Another number may lead to other weights
     torch_threads: Annotated[Whole, Field(ge=1, le=256)] = 1
-    continue_from: Continued | None = None
+    continue_from: Continued | None = None  # the finished training that this one continues. Default: none
 
     @model_validator(mode="after")
     def _check(self) -> TrainingSettings:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -33,7 +32,7 @@ OnEnd = Callable[[dict[str, Any]], None]
 
 
 class TrainingOptions(TypedDict, total=False):
-    """Keywords of `train` beside its arguments: fields of `TrainingSettings`, where their meaning is.
+    """Keywords of `train` beside its arguments: fields of `TrainingSettings`, which says what they mean.
 
     `scenario` may be anything that an environment accepts except a function, `world` a name; `agent`, `env`, `logger`
     and `rollouts` may be names of files in conf/, or mappings with a name and what differs from the file. `logger` may
@@ -173,41 +172,31 @@ def _train(
     on_end: OnEnd | None,
     callback: Any,
 ) -> dict[str, Any]:
-    """Train.
-
-    Args:
-        output_dir: run folder.
-        config: options.
-        resume: whether the folder may hold the training already.
-        trusted: options that may run code and are the user's own, not just found.
-        on_progress: see `train`.
-        on_end: see `train`.
-        callback: see `train`.
-    """
+    """Train as `config` says; `trusted` are options that may run code and are the user's own, not just found."""
     settings = parse_training(config)
     if "world" not in trusted:
         refuse_found_programs(settings.world)
     settings.refuse_more_than_the_cores_allow()
-    parts = _parts_of(settings, trusted)
+    trainer, logger_settings, rollouts = _parts_of(settings, trusted)
     if callback is not None:
-        parts.trainer.check_callback(callback)
-    settings = parts.trainer.adapted(settings)
+        trainer.check_callback(callback)
+    settings = trainer.adapted(settings)
     folder = TrainingFolder(output_dir)
     with folder.opened(resume=resume):
         if folder.has_config():
             _refuse_another(settings, folder)
-            _refuse_damaged(settings, folder, parts.trainer)
+            _refuse_damaged(settings, folder, trainer)
         elif settings.continue_from is not None:
-            check_continued(settings, parts.trainer)
+            check_continued(settings, trainer)
             source = ContinuedFolder(Path(settings.continue_from.folder))
             for checkpoint in ("best", "last"):  # what cannot be read is not taken over
-                parts.trainer.load(source, settings, checkpoint)
+                trainer.load(source, settings, checkpoint)
             source.check_model()
             folder.take_over(source)
         folder.write_config(settings.plain())
-        with _memory_errors(), logged(parts.logger, _logged_run(settings, folder)) as logger:
-            with closing(TrainingRun(settings, folder, logger, parts.rollouts, on_progress, callback)) as run:
-                parts.trainer.train(run)
+        with _memory_errors(), logged(logger_settings, _logged_run(settings, folder)) as logger:
+            with closing(TrainingRun(settings, folder, logger, rollouts, on_progress, callback)) as run:
+                trainer.train(run)
             _log_outcome(run, logger)
             summary = run.summary()
             if on_end is not None:
@@ -226,43 +215,32 @@ def _memory_errors() -> Iterator[None]:
         raise MemoryError(one_line(error)) from error
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """Classes that a training's settings choose by `_target_`, with their options."""
-
-    trainer: Trainer
-    logger: LoggerSettings
-    rollouts: Rollouts
-
-
-def _parts_of(settings: TrainingSettings, trusted: Collection[str]) -> _Parts:
-    """Return what the settings choose.
+def _parts_of(settings: TrainingSettings, trusted: Collection[str]) -> tuple[Trainer, LoggerSettings, Rollouts]:
+    """Return the objects of the classes that the settings choose by `_target_`.
 
     Raises:
         ConfigError: there is no such class, an option has a value that is not allowed, or the parts do not fit.
     """
-    parts = _Parts(
-        trainer_of(settings, is_trusted="agent" in trusted),
-        logger_of(settings.logger, is_trusted="logger" in trusted),
-        build("rollouts", settings.rollouts, Rollouts, is_trusted="rollouts" in trusted),
-    )
+    trainer = trainer_of(settings, is_trusted="agent" in trusted)
+    logger = logger_of(settings.logger, is_trusted="logger" in trusted)
+    rollouts = build("rollouts", settings.rollouts, Rollouts, is_trusted="rollouts" in trusted)
     name = settings.agent_name
-    if settings.is_per_flow and not parts.trainer.is_shared:
+    if settings.is_per_flow and not trainer.is_shared:
         able = [
             one
             for one in shipped_names("agent")
             if class_of("agent", shipped("agent", one), Trainer, extra="train").is_shared
         ]
         raise ConfigError(f"agent.name: is {name!r}, expected one of {', '.join(able)} with env=multi")
-    if not isinstance(parts.rollouts, LocalRollouts) and not parts.trainer.is_distributed:
-        raise ConfigError(f"rollouts.name: is {parts.rollouts.name!r}, expected local with agent={name}")
-    if settings.draws != DrawSettings() and not parts.trainer.draws_episodes:
+    if not isinstance(rollouts, LocalRollouts) and not trainer.is_distributed:
+        raise ConfigError(f"rollouts.name: is {rollouts.name!r}, expected local with agent={name}")
+    if settings.draws != DrawSettings() and not trainer.draws_episodes:
         raise ConfigError(
             f"draws: is {shown(settings.draws.model_dump(exclude_none=True))}, expected the default with agent={name}, "
             f"which chooses its networks itself"
         )
-    parts.rollouts.check(settings.envs_side_by_side, is_per_flow=settings.is_per_flow)
-    return parts
+    rollouts.check(settings.envs_side_by_side, is_per_flow=settings.is_per_flow)
+    return trainer, logger, rollouts
 
 
 def _refuse_another(settings: TrainingSettings, folder: TrainingFolder) -> None:
@@ -297,7 +275,7 @@ def _log_outcome(run: TrainingRun, logger: Logger) -> None:
     folder, state = run.folder, run.state
     if reason_not_to_draw() is None:
         curve = draw_curve(run.metrics(), run.validation())
-        folder.write_figure("curve.png", curve)
+        folder.write_file("figures/curve.png", lambda partial: curve.savefig(partial, format="png", dpi=120))
         logger.figure(state.step, "curve", curve)
     logger.table(state.step, "validation", run.validation().filter(pl.col("step") == state.step))
     logger.summary(run.summary())

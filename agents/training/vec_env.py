@@ -68,7 +68,6 @@ class LocalRollouts(Rollouts):
 
     @contextmanager
     def vec_env(self, options: Options, num_envs: int) -> Iterator[VecEnv]:
-        """Return a context in which the environments are open; see `Rollouts`."""
         from bbrgym.envs.flow_vec_env import FlowVecEnv
         from bbrgym.envs.tune_vec_env import TuneVecEnv
 
@@ -85,26 +84,18 @@ class LocalRollouts(Rollouts):
     def results(
         self, tasks: Sequence[Callable[[int | None], Result]], threads: int | None
     ) -> Iterator[tuple[int, Result]]:
-        """Run the tasks one after the other; see `Rollouts`."""
         for number, task in enumerate(tasks):
             yield number, task(threads)
 
 
 class RayRollouts(Rollouts):
-    """Runs the environments in actors of a Ray cluster, with the same results to the last bit; needs the extra `ray`.
+    """Runs the environments in actors of a Ray cluster, with bit-identical results; needs the extra `ray`."""
 
-    Attributes:
-        address: ``auto`` or ``HOST:PORT`` of a cluster. Default: start one on this machine.
-        actors: number of actors, among which the environments are divided.
-        cpus_per_actor: CPUs of an actor, and its threads.
-        start_timeout_s: seconds until all actors must have started.
-        timeout_s: seconds until a step of all environments must have ended.
-    """
-
-    address: str | None = None
-    actors: Annotated[Whole, Field(ge=1, le=10_000)] = 2
-    cpus_per_actor: Annotated[Whole, Field(ge=1, le=256)] = 1
-    start_timeout_s: Annotated[Float, Field(gt=0, le=86_400)] = 120.0
+    address: str | None = None  # ``auto`` or ``HOST:PORT`` of a cluster. Default: start one on this machine
+    actors: Annotated[Whole, Field(ge=1, le=10_000)] = 2  # number of actors, among which the environments are divided
+    cpus_per_actor: Annotated[Whole, Field(ge=1, le=256)] = 1  # CPUs of an actor, and its threads
+    start_timeout_s: Annotated[Float, Field(gt=0, le=86_400)] = 120.0  # seconds until all actors must have started
+    # seconds until a step of all environments must have ended
     timeout_s: Annotated[Float, Field(gt=0, le=86_400)] = 300.0
 
     def check(self, num_envs: int, *, is_per_flow: bool) -> None:
@@ -116,7 +107,6 @@ class RayRollouts(Rollouts):
 
     @contextmanager
     def vec_env(self, options: Options, num_envs: int) -> Iterator[VecEnv]:
-        """Return a context in which the environments are open; see `Rollouts`."""
         from bbrgym.envs.ray_vec_env import RayVecEnv
 
         with ray_session(self.address, "rollouts=ray", self.actors * self.cpus_per_actor) as ray:
@@ -139,7 +129,6 @@ class RayRollouts(Rollouts):
         tasks: Sequence[Callable[[int | None], Result]],
         threads: int | None,  # noqa: ARG002 - a task has the threads of its CPUs
     ) -> Iterator[tuple[int, Result]]:
-        """Run the tasks in the cluster, at most ``actors`` at once; see `Rollouts`."""
         if not tasks:
             return
         with ray_session(self.address, "rollouts=ray", self.actors * self.cpus_per_actor) as ray:

@@ -65,7 +65,7 @@ class TunableAccessor : public AttributeAccessor
         {
             return false;
         }
-        cc_params params = controller->GetParams();
+        cc_params params = controller->Params();
         bbrgym::SetTunable(params, m_tunable, number->Get());
         controller->SetParams(params);
         return true;
@@ -79,7 +79,7 @@ class TunableAccessor : public AttributeAccessor
         {
             return false;
         }
-        number->Set(bbrgym::GetTunable(controller->GetParams(), m_tunable));
+        number->Set(bbrgym::GetTunable(controller->Params(), m_tunable));
         return true;
     }
 
@@ -185,9 +185,9 @@ TcpBbrgym::VariantTypeId(const std::string& name)
 }
 
 TcpBbrgym::TcpBbrgym(int variant)
-    : m_variant(variant),
-      m_params(bbrgym::Preset(variant))
+    : m_variant(variant)
 {
+    SetParams(bbrgym::Preset(variant));
 }
 
 std::string
@@ -197,58 +197,16 @@ TcpBbrgym::GetName() const
 }
 
 void
-TcpBbrgym::Start(cc_start start)
+TcpBbrgym::Start(const cc_start& start)
 {
     if (!m_rng_seed)
     {
         const std::string stream = "socket." + std::to_string(RngSeedManager::GetNextStreamIndex());
         m_rng_seed = cc_stream_seed(RngSeedManager::GetRun(), stream.c_str());
     }
-    start.rng_seed = *m_rng_seed;
-    cc_init(&m_state, &m_params, &start);
+    CcController::Init(m_params, *m_rng_seed);
+    CcController::Start(start);
     m_started = true;
-}
-
-void
-TcpBbrgym::OnProbeRepair(uint64_t now_us, uint64_t delivered_pkts, bool is_app_limited)
-{
-    cc_on_probe_repair(&m_state, &m_params, now_us, delivered_pkts, is_app_limited);
-}
-
-void
-TcpBbrgym::OnLossState(cc_ca_state state, uint32_t in_flight_pkts)
-{
-    cc_on_loss_state(&m_state, &m_params, state, in_flight_pkts);
-}
-
-void
-TcpBbrgym::OnRto(bool is_new_episode, uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts)
-{
-    cc_on_rto(&m_state, &m_params, is_new_episode, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
-}
-
-void
-TcpBbrgym::OnIdle(uint64_t idle_us, uint64_t rto_us)
-{
-    cc_on_idle(&m_state, &m_params, idle_us, rto_us);
-}
-
-void
-TcpBbrgym::OnCwndUnderused(uint32_t used_pkts)
-{
-    cc_on_cwnd_underused(&m_state, &m_params, used_pkts);
-}
-
-void
-TcpBbrgym::OnRestart(uint64_t now_us, bool app_limited)
-{
-    cc_on_restart(&m_state, &m_params, now_us, app_limited);
-}
-
-void
-TcpBbrgym::OnUndo()
-{
-    cc_on_undo(&m_state, &m_params);
 }
 
 void

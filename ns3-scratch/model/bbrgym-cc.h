@@ -9,10 +9,7 @@
 #ifndef BBRGYM_CC_NS3_H
 #define BBRGYM_CC_NS3_H
 
-extern "C" {
-#include "cc.h"
-}
-
+#include "cc_controller.hpp"
 #include "stock-sampler.h"
 
 #include "ns3/tcp-congestion-ops.h"
@@ -23,7 +20,7 @@ extern "C" {
 namespace ns3
 {
 
-class TcpBbrgym : public TcpCongestionOps
+class TcpBbrgym : public TcpCongestionOps, public bbrgym::CcController
 {
   public:
     static TypeId GetTypeId();
@@ -34,24 +31,12 @@ class TcpBbrgym : public TcpCongestionOps
 
     std::string GetName() const override;
 
-    void SetParams(const cc_params& params) { m_params = params; }
-    const cc_params& GetParams() const { return m_params; }
-    const cc_state& GetState() const { return m_state; }
     /** Seed of the controller's random draws; without it each socket gets a stream of its own. */
     void SetRngSeed(uint64_t seed) { m_rng_seed = seed; }
 
-    // What a TcpLinuxSocket calls.
-    void Start(cc_start start);
+    // What a TcpLinuxSocket calls, beside the events.
+    void Start(const cc_start& start);
     bool Started() const { return m_started; }
-    void OnAck(const cc_sample& sample) { cc_on_ack(&m_state, &m_params, &sample); }
-    void OnPacketLost(const cc_lost_packet& lost) { cc_on_packet_lost(&m_state, &m_params, &lost); }
-    void OnProbeRepair(uint64_t now_us, uint64_t delivered_pkts, bool is_app_limited);
-    void OnLossState(cc_ca_state state, uint32_t in_flight_pkts);
-    void OnRto(bool is_new_episode, uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts);
-    void OnIdle(uint64_t idle_us, uint64_t rto_us);
-    void OnCwndUnderused(uint32_t used_pkts);
-    void OnRestart(uint64_t now_us, bool app_limited);
-    void OnUndo();
     /** Shows window, pacing rate and threshold in the socket's state, where ns-3 looks for them. */
     void Publish(Ptr<TcpSocketState> tcb) const;
 
@@ -68,8 +53,6 @@ class TcpBbrgym : public TcpCongestionOps
     void StartOnStockSocket(Ptr<TcpSocketState> tcb);
 
     int m_variant;
-    cc_params m_params{};
-    cc_state m_state{};
     bool m_started = false;
     std::optional<uint64_t> m_rng_seed;
     StockSampler m_stock;

@@ -2,19 +2,16 @@
 #include "ns3-simulation.h"
 
 #include "bottleneck-device.h"
-#include "fixed-routing.h"
 #include "flow-application.h"
-#include "flow-senders.h"
 #include "last-hop.h"
 #include "link-device.h"
-#include "measurement.hpp"
 #include "packet-tap.h"
 #include "params.hpp"
-#include "run-control.h"
 
 #include "ns3/icmpv4-l4-protocol.h"
 #include "ns3/inet-socket-address.h"
 #include "ns3/ipv4-l3-protocol.h"
+#include "ns3/ipv4-static-routing.h"
 #include "ns3/simulator.h"
 #include "ns3/tcp-l4-protocol.h"
 #include "ns3/traffic-control-layer.h"
@@ -70,7 +67,9 @@ MakeHost(Ipv4Address address, Ptr<LinkDevice> device)
     const uint32_t interface = ip->AddInterface(device);
     ip->AddAddress(interface, Ipv4InterfaceAddress(address, Ipv4Mask::GetOnes()));
     ip->SetUp(interface);
-    ip->SetRoutingProtocol(CreateObject<FixedRouting>(address, device));
+    auto routing = CreateObject<Ipv4StaticRouting>();
+    ip->SetRoutingProtocol(routing);
+    routing->AddNetworkRouteTo(Ipv4Address::GetAny(), Ipv4Mask::GetZero(), interface);
     return node;
 }
 
@@ -78,62 +77,8 @@ MakeHost(Ipv4Address address, Ptr<LinkDevice> device)
 
 // ---- the network ----------------------------------------------------------------------------------------
 
-class Ns3Simulation::Network : public MeasuredWorld
-{
-  public:
-    Network(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables);
-    ~Network() override;
-    Network(const Network&) = delete;
-    Network& operator=(const Network&) = delete;
-
-    const Scenario& GetScenario() const { return *m_scenario; }
-    uint64_t Seed() const { return m_seed; }
-    const Tables& GetTables() const { return m_tables; }
-    void Advance(double duration_s);
-    bool Done() const { return NowNs() >= m_scenario->duration_ns; }
-    void Summarise(std::span<double> flow_table, std::span<double> link_row) const;
-
-    // MeasuredWorld
-    int64_t NowNs() const override { return Simulator::Now().GetNanoSeconds(); }
-    double CapacityBytes() const override { return m_bottleneck->CapacityBytes(); }
-    PartlySent InTransmission() const override { return m_bottleneck->InTransmission(); }
-    double QueueByteNs() const override { return m_bottleneck->QueueByteNs(); }
-    SenderState Sender(std::size_t flow) const override { return m_senders.Of(flow).State(); }
-
-    LinuxSender& OurSender(std::size_t flow) const { return m_senders.OursOf(flow); }
-    void SetTables(const WorldTables& tables) { m_tables = tables; }
-    void TracePackets();
-    PacketLog& Log() { return m_measurement.Log(); }
-
-  private:
-    void MakePath();
-    Ptr<Node> MakeStation(const LastHop& spec);
-    void AddFlow(std::size_t flow);
-    void ScheduleChanges();
-
-    const std::shared_ptr<const Scenario> m_scenario;
-    const uint64_t m_seed;
-    WorldTables m_tables;
-    SimulatorLease m_simulator;
-    FlowSenders m_senders;
-    Measurement m_measurement;
-
-    Ptr<BottleneckDevice> m_bottleneck;
-    Ptr<DelayDevice> m_return;
-    std::unique_ptr<RadioHop> m_last_hop; ///< null: the receiver is wired
-    Ptr<Node> m_receiver;
-    std::vector<Ptr<LinkDevice>> m_access; ///< of each sender
-    Ptr<LinkDevice> m_end;                 ///< the receiver's
-    std::unique_ptr<PacketTap> m_tap;      ///< null: the packets are not logged
-    bool m_has_begun = false;
-};
-
-Ns3Simulation::Network::Network(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables)
-    : m_scenario(Drawn(std::move(scenario), seed)),
-      m_seed(seed),
-      m_tables(tables),
-      m_simulator(seed),
-      m_senders(*m_scenario, seed, true),
+Ns3Simulation::Ns3Simulation(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables)
+    : World(std::move(scenario), seed, tables, true),
       m_measurement(*m_scenario)
 {
     MakePath();
@@ -146,15 +91,38 @@ Ns3Simulation::Network::Network(std::shared_ptr<const Scenario> scenario, uint64
     m_measurement.TakeInterval(*this, m_tables.flow_stats, m_tables.link_stats);
 }
 
-/** ns-3's global state goes first: it still calls into the senders. */
-Ns3Simulation::Network::~Network()
+Ns3Simulation::~Ns3Simulation()
 {
     m_simulator.End();
 }
 
+int64_t
+Ns3Simulation::NowNs() const
+{
+    return Simulator::Now().GetNanoSeconds();
+}
+
+double
+Ns3Simulation::CapacityBytes() const
+{
+    return m_bottleneck->CapacityBytes();
+}
+
+PartlySent
+Ns3Simulation::InTransmission() const
+{
+    return m_bottleneck->InTransmission();
+}
+
+double
+Ns3Simulation::QueueByteNs() const
+{
+    return m_bottleneck->QueueByteNs();
+}
+
 /** Router and receiver, and what is between them. */
 void
-Ns3Simulation::Network::MakePath()
+Ns3Simulation::MakePath()
 {
     m_bottleneck = CreateObject<BottleneckDevice>(*m_scenario, m_seed, FIRST_PORT, m_measurement);
     m_return = CreateObject<DelayDevice>();
@@ -171,7 +139,7 @@ Ns3Simulation::Network::MakePath()
 
 /** The receiver behind a radio hop, at the other end of which the wired devices are. */
 Ptr<Node>
-Ns3Simulation::Network::MakeStation(const LastHop& spec)
+Ns3Simulation::MakeStation(const LastHop& spec)
 {
     auto access_point = CreateObject<Node>();
     access_point->AddDevice(m_return);
@@ -190,7 +158,7 @@ Ns3Simulation::Network::MakeStation(const LastHop& spec)
 }
 
 void
-Ns3Simulation::Network::AddFlow(std::size_t flow)
+Ns3Simulation::AddFlow(std::size_t flow)
 {
     const Flow& spec = m_scenario->flows[flow];
     const auto index = static_cast<uint32_t>(flow);
@@ -237,7 +205,7 @@ Ns3Simulation::Network::AddFlow(std::size_t flow)
 }
 
 void
-Ns3Simulation::Network::ScheduleChanges()
+Ns3Simulation::ScheduleChanges()
 {
     Simulator::Schedule(NanoSeconds(m_scenario->warmup_ns), [this] { m_measurement.WarmedUp(*this); });
     for (const LinkChange& change : m_scenario->link.changes)
@@ -247,7 +215,7 @@ Ns3Simulation::Network::ScheduleChanges()
 }
 
 void
-Ns3Simulation::Network::TracePackets()
+Ns3Simulation::TracePackets()
 {
     if (m_has_begun)
     {
@@ -260,7 +228,7 @@ Ns3Simulation::Network::TracePackets()
         m_access[flow]->SetTap([this](LinkDevice::Way way, Ptr<const Packet> packet) { m_tap->AtSender(way, packet); });
         if (FindVariant(m_scenario->flows[flow].cc))
         {
-            OurSender(flow).LogTo(Log(), flow, m_scenario->mss_bytes);
+            m_senders.OursOf(flow).LogTo(Log(), flow, m_scenario->mss_bytes);
         }
     }
     m_end->SetTap([this](LinkDevice::Way way, Ptr<const Packet> packet) { m_tap->AtReceiver(way, packet); });
@@ -269,99 +237,17 @@ Ns3Simulation::Network::TracePackets()
 // ---- running --------------------------------------------------------------------------------------------
 
 void
-Ns3Simulation::Network::Advance(double duration_s)
-{
-    m_has_begun = true;
-    m_senders.ApplyTunables(m_tables.tunables);
-    AdvanceSimulator(duration_s, m_scenario->duration_ns);
-    m_measurement.TakeInterval(*this, m_tables.flow_stats, m_tables.link_stats);
-}
-
-void
-Ns3Simulation::Network::Summarise(std::span<double> flow_table, std::span<double> link_row) const
-{
-    m_measurement.Summarise(*this, flow_table, link_row);
-}
-
-// ---- the outside ----------------------------------------------------------------------------------------
-
-Ns3Simulation::Ns3Simulation(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables)
-    : m_network(std::make_unique<Network>(std::move(scenario), seed, tables))
-{
-}
-
-Ns3Simulation::~Ns3Simulation() = default;
-
-const Scenario&
-Ns3Simulation::GetScenario() const
-{
-    return m_network->GetScenario();
-}
-
-uint64_t
-Ns3Simulation::Seed() const
-{
-    return m_network->Seed();
-}
-
-const World::Tables&
-Ns3Simulation::GetTables() const
-{
-    return m_network->GetTables();
-}
-
-void
 Ns3Simulation::Advance(double duration_s)
 {
-    m_network->Advance(duration_s);
-}
-
-void
-Ns3Simulation::SetTables(const WorldTables& tables)
-{
-    m_network->SetTables(tables);
-}
-
-double
-Ns3Simulation::NowS() const
-{
-    return static_cast<double>(m_network->NowNs()) / 1e9;
-}
-
-bool
-Ns3Simulation::Done() const
-{
-    return m_network->Done();
+    m_has_begun = true;
+    RunSimulator(duration_s);
+    m_measurement.TakeInterval(*this, m_tables.flow_stats, m_tables.link_stats);
 }
 
 void
 Ns3Simulation::Summarise(std::span<double> flow_table, std::span<double> link_row) const
 {
-    m_network->Summarise(flow_table, link_row);
-}
-
-void
-Ns3Simulation::TracePackets()
-{
-    m_network->TracePackets();
-}
-
-PacketLog&
-Ns3Simulation::Log()
-{
-    return m_network->Log();
-}
-
-void
-Ns3Simulation::TraceAcks(std::size_t flow, std::size_t max_rows)
-{
-    m_network->OurSender(flow).TraceAcks(max_rows);
-}
-
-const std::vector<AckRecord>&
-Ns3Simulation::AckTrace(std::size_t flow) const
-{
-    return m_network->OurSender(flow).AckTrace();
+    m_measurement.Summarise(*this, flow_table, link_row);
 }
 
 } // namespace bbrgym

@@ -17,19 +17,33 @@
 #include "world.h"
 
 #include "ack_record.hpp"
+#include "measurement.hpp"
 #include "packet_log.hpp"
 #include "scenario.hpp"
 #include "tables.hpp"
+
+#include "ns3/node.h"
+#include "ns3/ptr.h"
 
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
+namespace ns3
+{
+class BottleneckDevice;
+class DelayDevice;
+class LinkDevice;
+class PacketTap;
+} // namespace ns3
+
 namespace bbrgym
 {
 
-class Ns3Simulation : public World
+class RadioHop;
+
+class Ns3Simulation : public World, private MeasuredWorld
 {
   public:
     /**
@@ -39,32 +53,44 @@ class Ns3Simulation : public World
      */
     Ns3Simulation(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables);
     ~Ns3Simulation() override;
-    Ns3Simulation(const Ns3Simulation&) = delete;
-    Ns3Simulation& operator=(const Ns3Simulation&) = delete;
 
     // World
-    const Scenario& GetScenario() const override;
-    uint64_t Seed() const override;
-    const Tables& GetTables() const override;
     void Advance(double duration_s) override;
-    double NowS() const override;
-    bool Done() const override;
     void Summarise(std::span<double> flow_table, std::span<double> link_row) const override;
 
     /** Uses these tables from now on; they must hold what the former ones held. */
-    void SetTables(const WorldTables& tables);
+    void SetTables(const WorldTables& tables) { m_tables = tables; }
 
     /** Logs all packets and decisions from now on; std::invalid_argument: the run has begun. */
     void TracePackets();
-    PacketLog& Log();
+    PacketLog& Log() { return m_measurement.Log(); }
 
     /** Records the flow's next ACKs, up to so many; std::invalid_argument for one of ns-3's own controls. */
-    void TraceAcks(std::size_t flow, std::size_t max_rows);
-    const std::vector<AckRecord>& AckTrace(std::size_t flow) const;
+    void TraceAcks(std::size_t flow, std::size_t max_rows) { m_senders.OursOf(flow).TraceAcks(max_rows); }
+    const std::vector<AckRecord>& AckTrace(std::size_t flow) const { return m_senders.OursOf(flow).AckTrace(); }
 
   private:
-    class Network;
-    std::unique_ptr<Network> m_network;
+    // MeasuredWorld
+    int64_t NowNs() const override;
+    double CapacityBytes() const override;
+    PartlySent InTransmission() const override;
+    double QueueByteNs() const override;
+    SenderState Sender(std::size_t flow) const override { return m_senders.Of(flow).State(); }
+
+    void MakePath();
+    ns3::Ptr<ns3::Node> MakeStation(const LastHop& spec);
+    void AddFlow(std::size_t flow);
+    void ScheduleChanges();
+
+    Measurement m_measurement;
+    ns3::Ptr<ns3::BottleneckDevice> m_bottleneck;
+    ns3::Ptr<ns3::DelayDevice> m_return;
+    std::unique_ptr<RadioHop> m_last_hop; ///< null: the receiver is wired
+    ns3::Ptr<ns3::Node> m_receiver;
+    std::vector<ns3::Ptr<ns3::LinkDevice>> m_access; ///< of each sender
+    ns3::Ptr<ns3::LinkDevice> m_end;                 ///< the receiver's
+    std::unique_ptr<ns3::PacketTap> m_tap;           ///< null: the packets are not logged
+    bool m_has_begun = false;
 };
 
 } // namespace bbrgym

@@ -8,9 +8,7 @@
 #include "ns3/rng-seed-manager.h"
 #include "ns3/tcp-socket-state.h"
 
-#include <cstddef>
 #include <cstdint>
-#include <tuple>
 
 namespace bbrgym
 {
@@ -81,19 +79,6 @@ IsCwndLimited(const State& tcb)
         return tcb.m_bytesInFlight.Get() + tcb.m_segmentSize > tcb.m_cWnd.Get();
     }
 }
-
-template <typename Method>
-struct ParametersOf;
-
-template <typename Result, typename Class, typename... Parameters>
-struct ParametersOf<Result (Class::*)(Parameters...)>
-{
-    using Types = std::tuple<Parameters...>;
-};
-
-/** The type of a method's parameter: to override it whether it takes a value or a reference. */
-template <auto method, std::size_t index>
-using ParameterOf = std::tuple_element_t<index, typename ParametersOf<decltype(method)>::Types>;
 
 } // namespace bbrgym
 

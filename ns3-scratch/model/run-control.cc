@@ -2,16 +2,14 @@
 #include "run-control.h"
 
 #include "ns3-versions.h"
+#include "times.hpp"
 
 #include "ns3/map-scheduler.h"
 #include "ns3/object-factory.h"
 #include "ns3/rng-seed-manager.h"
 #include "ns3/simulator.h"
 
-#include <algorithm>
-#include <cmath>
 #include <stdexcept>
-#include <string>
 
 namespace bbrgym
 {
@@ -128,12 +126,7 @@ SimulatorWatch::~SimulatorWatch()
 void
 AdvanceSimulator(double duration_s, int64_t end_ns)
 {
-    if (!(duration_s >= 0))
-    {
-        throw std::invalid_argument("advance: the duration is " + std::to_string(duration_s) + ", expected >= 0 s");
-    }
-    const int64_t left_ns = end_ns - Simulator::Now().GetNanoSeconds();
-    const int64_t step_ns = std::min<int64_t>(std::llround(std::min(duration_s * 1e9, 9e18)), left_ns);
+    const int64_t step_ns = bbrgym::StepNs(duration_s, end_ns - Simulator::Now().GetNanoSeconds());
     if (step_ns > 0)
     {
         Simulator::Schedule(NanoSeconds(step_ns), &PauseWhenInstantIsOver, uint64_t{0});

@@ -2,8 +2,6 @@
 #include "socket-world.h"
 
 #include "flow-application.h"
-#include "flow-senders.h"
-#include "run-control.h"
 
 #include "measurement.hpp"
 
@@ -14,10 +12,7 @@
 #include "ns3/tcp-socket-base.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
-#include <map>
-#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -30,9 +25,6 @@ namespace
 {
 
 constexpr uint8_t TCP_PROTOCOL = 6;
-
-/** Both ends of a connection, from sender to receiver. */
-using Endpoints = std::array<uint32_t, 4>;
 
 uint32_t
 PortOf(const Address& address)
@@ -49,7 +41,7 @@ HostOf(const Address& address)
 /** A TCP packet in a queue. */
 struct QueuedSegment
 {
-    Endpoints endpoints;
+    std::array<uint32_t, 4> endpoints;
     bool has_payload;
 };
 
@@ -76,7 +68,7 @@ SegmentOf(Ptr<const QueueDiscItem> item)
 class MeasuredQueue : public MeasuredWorld
 {
   public:
-    using FlowOf = std::function<std::optional<std::size_t>(const Endpoints&)>;
+    using FlowOf = std::function<std::optional<std::size_t>(const SocketWorld::Endpoints&)>;
 
     MeasuredQueue(const Scenario& scenario, const FlowSenders& senders, FlowOf flow_of, Ptr<QueueDisc> queue, DataRate rate)
         : m_senders(senders),
@@ -152,68 +144,22 @@ class MeasuredQueue : public MeasuredWorld
 
 // ---- the network ----------------------------------------------------------------------------------------
 
-class SocketWorld::Network
-{
-  public:
-    Network(std::shared_ptr<const Scenario> scenario, uint64_t seed);
-    ~Network() { m_simulator.End(); }
-
-    const Scenario& GetScenario() const { return *m_scenario; }
-    uint64_t Seed() const { return m_seed; }
-    const Tables& GetTables() const { return m_tables.Get(); }
-
-    Bottleneck AddBottleneck(Ptr<QueueDisc> queue, DataRate rate);
-    Ptr<TcpSocket> CreateSocket(std::size_t flow, Ptr<Node> node) const;
-    void TakeSender(std::size_t flow, Ptr<TcpSocket> socket, std::vector<Bottleneck> path);
-    void Received(std::size_t flow, uint32_t bytes);
-
-    void Advance(double duration_s);
-    void Summarise(std::span<double> flow_table, std::span<double> link_row) const;
-
-  private:
-    struct FlowEnd
-    {
-        Ptr<TcpSocket> socket;
-        std::vector<Bottleneck> path;
-        SequenceNumber32 sent_until{0}; ///< of payload; 0: nothing yet
-        bool has_sent = false;
-    };
-
-    template <typename Event>
-    void OnPath(std::size_t flow, Event&& event);
-    void ScheduleMoments();
-    void NoteSegment(std::size_t flow, Ptr<const Packet> payload, const TcpHeader& header);
-    std::optional<std::size_t> FlowBetween(const Endpoints& endpoints);
-    void RefuseUnlessComplete() const;
-    void TakeInterval();
-    template <typename Row, typename Combine>
-    void WriteFlows(const std::vector<std::vector<double>>& tables, std::span<double> to, Combine&& combine) const;
-
-    const std::shared_ptr<const Scenario> m_scenario;
-    const uint64_t m_seed;
-    SimulatorLease m_simulator;
-    FlowSenders m_senders;
-    std::vector<FlowEnd> m_flows;
-    std::vector<std::unique_ptr<MeasuredQueue>> m_bottlenecks;
-    std::map<Endpoints, std::optional<std::size_t>> m_flow_between;
-
-    OwnTables m_tables;
-};
-
-SocketWorld::Network::Network(std::shared_ptr<const Scenario> scenario, uint64_t seed)
-    : m_scenario(Drawn(std::move(scenario), seed)),
-      m_seed(seed),
-      m_simulator(seed),
-      m_senders(*m_scenario, seed, false),
-      m_flows(m_scenario->flows.size()),
-      m_tables(m_flows.size())
+SocketWorld::SocketWorld(const std::shared_ptr<const Scenario>& scenario, uint64_t seed)
+    : OwnTables(scenario->flows.size()),
+      World(scenario, seed, OwnTables::Get(), false),
+      m_flows(m_scenario->flows.size())
 {
     ScheduleMoments();
-    m_senders.WriteTunables(m_tables.Get().tunables);
+    m_senders.WriteTunables(m_tables.tunables);
+}
+
+SocketWorld::~SocketWorld()
+{
+    m_simulator.End();
 }
 
 SocketWorld::Bottleneck
-SocketWorld::Network::AddBottleneck(Ptr<QueueDisc> queue, DataRate rate)
+SocketWorld::AddBottleneck(Ptr<QueueDisc> queue, DataRate rate)
 {
     const auto flow_of = [this](const Endpoints& endpoints) { return FlowBetween(endpoints); };
     m_bottlenecks.push_back(std::make_unique<MeasuredQueue>(*m_scenario, m_senders, flow_of, queue, rate));
@@ -221,17 +167,18 @@ SocketWorld::Network::AddBottleneck(Ptr<QueueDisc> queue, DataRate rate)
 }
 
 Ptr<TcpSocket>
-SocketWorld::Network::CreateSocket(std::size_t flow, Ptr<Node> node) const
+SocketWorld::CreateSender(std::size_t flow, Ptr<Node> node, std::vector<Bottleneck> path)
 {
     const auto socket = m_senders.Of(flow).CreateSocket(node);
     const bool ecn = m_scenario->flows[flow].stack.socket.ecn;
     const uint32_t buffer_bytes = BufferBytes(*m_scenario);
     SocketSettings{m_scenario->mss_bytes, buffer_bytes, buffer_bytes, UsefulWindowBytes(*m_scenario), ecn}.ApplyTo(socket);
+    TakeSender(flow, socket, std::move(path));
     return socket;
 }
 
 void
-SocketWorld::Network::TakeSender(std::size_t flow, Ptr<TcpSocket> socket, std::vector<Bottleneck> path)
+SocketWorld::TakeSender(std::size_t flow, Ptr<TcpSocket> socket, std::vector<Bottleneck> path)
 {
     const std::string name = "flow '" + m_scenario->flows.at(flow).name + "': ";
     if (m_flows[flow].socket)
@@ -257,7 +204,7 @@ SocketWorld::Network::TakeSender(std::size_t flow, Ptr<TcpSocket> socket, std::v
 }
 
 void
-SocketWorld::Network::Received(std::size_t flow, uint32_t bytes)
+SocketWorld::Received(std::size_t flow, uint32_t bytes)
 {
     OnPath(flow, [&](MeasuredQueue& queue) {
         if (queue.Get().Readable(flow, bytes))
@@ -269,7 +216,7 @@ SocketWorld::Network::Received(std::size_t flow, uint32_t bytes)
 
 template <typename Event>
 void
-SocketWorld::Network::OnPath(std::size_t flow, Event&& event)
+SocketWorld::OnPath(std::size_t flow, Event&& event)
 {
     for (const Bottleneck bottleneck : m_flows.at(flow).path)
     {
@@ -279,7 +226,7 @@ SocketWorld::Network::OnPath(std::size_t flow, Event&& event)
 
 /** Starts, stops and the warm-up's end are the scenario's. */
 void
-SocketWorld::Network::ScheduleMoments()
+SocketWorld::ScheduleMoments()
 {
     for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
     {
@@ -299,7 +246,7 @@ SocketWorld::Network::ScheduleMoments()
 }
 
 void
-SocketWorld::Network::NoteSegment(std::size_t flow, Ptr<const Packet> payload, const TcpHeader& header)
+SocketWorld::NoteSegment(std::size_t flow, Ptr<const Packet> payload, const TcpHeader& header)
 {
     if (payload->GetSize() == 0)
     {
@@ -318,7 +265,7 @@ SocketWorld::Network::NoteSegment(std::size_t flow, Ptr<const Packet> payload, c
 
 /** The flow between two ends, which it has from its connecting on; nothing for other packets. */
 std::optional<std::size_t>
-SocketWorld::Network::FlowBetween(const Endpoints& endpoints)
+SocketWorld::FlowBetween(const Endpoints& endpoints)
 {
     const auto known = m_flow_between.find(endpoints);
     if (known != m_flow_between.end())
@@ -343,16 +290,15 @@ SocketWorld::Network::FlowBetween(const Endpoints& endpoints)
 // ---- running --------------------------------------------------------------------------------------------
 
 void
-SocketWorld::Network::Advance(double duration_s)
+SocketWorld::Advance(double duration_s)
 {
     RefuseUnlessComplete();
-    m_senders.ApplyTunables(m_tables.Get().tunables);
-    AdvanceSimulator(duration_s, m_scenario->duration_ns);
+    RunSimulator(duration_s);
     TakeInterval();
 }
 
 void
-SocketWorld::Network::RefuseUnlessComplete() const
+SocketWorld::RefuseUnlessComplete() const
 {
     for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
     {
@@ -366,7 +312,7 @@ SocketWorld::Network::RefuseUnlessComplete() const
 /** Writes each flow's row, combined from the rows of its bottlenecks; `tables` has one for each bottleneck. */
 template <typename Row, typename Combine>
 void
-SocketWorld::Network::WriteFlows(const std::vector<std::vector<double>>& tables,
+SocketWorld::WriteFlows(const std::vector<std::vector<double>>& tables,
                                  std::span<double> to,
                                  Combine&& combine) const
 {
@@ -390,17 +336,16 @@ SocketWorld::Network::WriteFlows(const std::vector<std::vector<double>>& tables,
 }
 
 void
-SocketWorld::Network::TakeInterval()
+SocketWorld::TakeInterval()
 {
-    const Tables& ours = m_tables.Get();
     std::vector<std::vector<double>> tables;
-    std::vector<double> link(ours.link_stats.size());
+    std::vector<double> link(m_tables.link_stats.size());
     for (std::size_t i = 0; i < m_bottlenecks.size(); ++i)
     {
-        tables.emplace_back(ours.flow_stats.size());
-        m_bottlenecks[i]->Get().TakeInterval(*m_bottlenecks[i], tables[i], i == 0 ? ours.link_stats : link);
+        tables.emplace_back(m_tables.flow_stats.size());
+        m_bottlenecks[i]->Get().TakeInterval(*m_bottlenecks[i], tables[i], i == 0 ? m_tables.link_stats : link);
     }
-    WriteFlows<FlowStats>(tables, ours.flow_stats, [](FlowStats& row, const std::vector<FlowStats>& rows) {
+    WriteFlows<FlowStats>(tables, m_tables.flow_stats, [](FlowStats& row, const std::vector<FlowStats>& rows) {
         row.dropped_pkts = 0;
         for (const FlowStats& one : rows)
         {
@@ -410,7 +355,7 @@ SocketWorld::Network::TakeInterval()
 }
 
 void
-SocketWorld::Network::Summarise(std::span<double> flow_table, std::span<double> link_row) const
+SocketWorld::Summarise(std::span<double> flow_table, std::span<double> link_row) const
 {
     std::vector<std::vector<double>> tables;
     std::vector<double> link(link_row.size());
@@ -427,83 +372,6 @@ SocketWorld::Network::Summarise(std::span<double> flow_table, std::span<double> 
         }
         row.loss_rate = row.dropped_pkts / row.sent_pkts; // NaN: nothing was sent
     });
-}
-
-// ---- the outside ----------------------------------------------------------------------------------------
-
-SocketWorld::SocketWorld(std::shared_ptr<const Scenario> scenario, uint64_t seed)
-    : m_network(std::make_unique<Network>(std::move(scenario), seed))
-{
-}
-
-SocketWorld::~SocketWorld() = default;
-
-SocketWorld::Bottleneck
-SocketWorld::AddBottleneck(Ptr<QueueDisc> queue, DataRate rate)
-{
-    return m_network->AddBottleneck(queue, rate);
-}
-
-Ptr<TcpSocket>
-SocketWorld::CreateSender(std::size_t flow, Ptr<Node> node, std::vector<Bottleneck> path)
-{
-    const auto socket = m_network->CreateSocket(flow, node);
-    TakeSender(flow, socket, std::move(path));
-    return socket;
-}
-
-void
-SocketWorld::TakeSender(std::size_t flow, Ptr<TcpSocket> socket, std::vector<Bottleneck> path)
-{
-    m_network->TakeSender(flow, socket, std::move(path));
-}
-
-void
-SocketWorld::Received(std::size_t flow, uint32_t bytes)
-{
-    m_network->Received(flow, bytes);
-}
-
-const Scenario&
-SocketWorld::GetScenario() const
-{
-    return m_network->GetScenario();
-}
-
-uint64_t
-SocketWorld::Seed() const
-{
-    return m_network->Seed();
-}
-
-const World::Tables&
-SocketWorld::GetTables() const
-{
-    return m_network->GetTables();
-}
-
-void
-SocketWorld::Advance(double duration_s)
-{
-    m_network->Advance(duration_s);
-}
-
-double
-SocketWorld::NowS() const
-{
-    return static_cast<double>(Simulator::Now().GetNanoSeconds()) / 1e9;
-}
-
-bool
-SocketWorld::Done() const
-{
-    return Simulator::Now().GetNanoSeconds() >= GetScenario().duration_ns;
-}
-
-void
-SocketWorld::Summarise(std::span<double> flow_table, std::span<double> link_row) const
-{
-    m_network->Summarise(flow_table, link_row);
 }
 
 } // namespace bbrgym

@@ -23,25 +23,30 @@
 #include "ns3/data-rate.h"
 #include "ns3/node.h"
 #include "ns3/queue-disc.h"
+#include "ns3/sequence-number.h"
+#include "ns3/tcp-header.h"
 #include "ns3/tcp-socket.h"
 
+#include <array>
+#include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace bbrgym
 {
 
-class SocketWorld : public World
+class MeasuredQueue;
+
+class SocketWorld : private OwnTables, public World
 {
   public:
     /** Index of a bottleneck, from 0. */
     using Bottleneck = std::size_t;
 
     /** Throws ScenarioError on an unknown congestion control, std::runtime_error while another world is alive. */
-    SocketWorld(std::shared_ptr<const Scenario> scenario, uint64_t seed);
+    SocketWorld(const std::shared_ptr<const Scenario>& scenario, uint64_t seed);
     ~SocketWorld() override;
-    SocketWorld(const SocketWorld&) = delete;
-    SocketWorld& operator=(const SocketWorld&) = delete;
 
     /** Measures the queue of a link with a constant rate. The queue of the device behind it should hold one packet. */
     Bottleneck AddBottleneck(ns3::Ptr<ns3::QueueDisc> queue, ns3::DataRate rate);
@@ -62,17 +67,35 @@ class SocketWorld : public World
     void Received(std::size_t flow, uint32_t bytes);
 
     // World. The first call of Advance() throws std::logic_error if a flow has no sender.
-    const Scenario& GetScenario() const override;
-    uint64_t Seed() const override;
-    const Tables& GetTables() const override;
     void Advance(double duration_s) override;
-    double NowS() const override;
-    bool Done() const override;
     void Summarise(std::span<double> flow_table, std::span<double> link_row) const override;
 
   private:
-    class Network;
-    std::unique_ptr<Network> m_network;
+    /** Both ends of a connection, address and port, from sender to receiver. */
+    using Endpoints = std::array<uint32_t, 4>;
+    friend class MeasuredQueue;
+
+    struct FlowEnd
+    {
+        ns3::Ptr<ns3::TcpSocket> socket;
+        std::vector<Bottleneck> path;
+        ns3::SequenceNumber32 sent_until{0}; ///< of payload; 0: nothing yet
+        bool has_sent = false;
+    };
+
+    template <typename Event>
+    void OnPath(std::size_t flow, Event&& event);
+    void ScheduleMoments();
+    void NoteSegment(std::size_t flow, ns3::Ptr<const ns3::Packet> payload, const ns3::TcpHeader& header);
+    std::optional<std::size_t> FlowBetween(const Endpoints& endpoints);
+    void RefuseUnlessComplete() const;
+    void TakeInterval();
+    template <typename Row, typename Combine>
+    void WriteFlows(const std::vector<std::vector<double>>& tables, std::span<double> to, Combine&& combine) const;
+
+    std::vector<FlowEnd> m_flows;
+    std::vector<std::unique_ptr<MeasuredQueue>> m_bottlenecks;
+    std::map<Endpoints, std::optional<std::size_t>> m_flow_between;
 };
 
 } // namespace bbrgym

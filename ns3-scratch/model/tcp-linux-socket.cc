@@ -61,56 +61,6 @@ Arm(EventId& event, int64_t& event_ns, int64_t deadline_ns, Call&& call)
 
 } // namespace
 
-// ---- the controller -------------------------------------------------------------------------------------
-
-SocketController::SocketController(Ptr<TcpBbrgym> controller, Ptr<TcpSocketState> tcb)
-    : m_controller(controller),
-      m_tcb(tcb)
-{
-}
-
-void
-SocketController::Start(const cc_start& start)
-{
-    m_controller->Start(start);
-    m_controller->Publish(m_tcb);
-}
-
-void
-SocketController::OnAck(const cc_sample& sample)
-{
-    m_controller->OnAck(sample);
-    m_controller->Publish(m_tcb);
-}
-
-void
-SocketController::OnProbeRepair(uint64_t now_us, uint64_t delivered_pkts, bool is_app_limited)
-{
-    m_controller->OnProbeRepair(now_us, delivered_pkts, is_app_limited);
-}
-
-void
-SocketController::OnLossState(cc_ca_state state, uint32_t in_flight_pkts)
-{
-    m_controller->OnLossState(state, in_flight_pkts);
-    m_tcb->m_congState = static_cast<TcpSocketState::TcpCongState_t>(state);
-}
-
-void
-SocketController::OnRto(bool is_new_episode, uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts)
-{
-    m_controller->OnRto(is_new_episode, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
-    m_controller->Publish(m_tcb);
-    m_tcb->m_congState = TcpSocketState::CA_LOSS;
-}
-
-void
-SocketController::OnUndo()
-{
-    m_controller->OnUndo();
-    m_controller->Publish(m_tcb);
-}
-
 // ---- the socket -----------------------------------------------------------------------------------------
 
 TypeId
@@ -258,7 +208,7 @@ TcpLinuxSocket::OnAckArrived(const TcpHeader& header, int64_t echo_ms)
     LogLosses();
     if (m_ack_observer)
     {
-        m_ack_observer({sample, GetController()->GetState(), GetController()->GetParams()});
+        m_ack_observer({sample, GetController()->State(), GetController()->Params()});
     }
     if (removed > 0)
     {

@@ -34,23 +34,51 @@ class SocketController
 {
   public:
     SocketController() = default;
-    SocketController(Ptr<TcpBbrgym> controller, Ptr<TcpSocketState> tcb);
+    SocketController(Ptr<TcpBbrgym> controller, Ptr<TcpSocketState> tcb)
+        : m_controller(controller),
+          m_tcb(tcb)
+    {
+    }
 
     Ptr<TcpBbrgym> Get() const { return m_controller; }
 
-    const cc_state& State() const { return m_controller->GetState(); }
-    void Start(const cc_start& start);
-    void OnAck(const cc_sample& sample);
+    const cc_state& State() const { return m_controller->State(); }
+    void Start(const cc_start& start)
+    {
+        m_controller->Start(start);
+        m_controller->Publish(m_tcb);
+    }
+    void OnAck(const cc_sample& sample)
+    {
+        m_controller->OnAck(sample);
+        m_controller->Publish(m_tcb);
+    }
     void OnPacketLost(const cc_lost_packet& lost) { m_controller->OnPacketLost(lost); }
-    void OnProbeRepair(uint64_t now_us, uint64_t delivered_pkts, bool is_app_limited);
-    void OnLossState(cc_ca_state state, uint32_t in_flight_pkts);
-    void OnRto(bool is_new_episode, uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts);
+    void OnProbeRepair(uint64_t now_us, uint64_t delivered_pkts, bool is_app_limited)
+    {
+        m_controller->OnProbeRepair(now_us, delivered_pkts, is_app_limited);
+    }
+    void OnLossState(cc_ca_state state, uint32_t in_flight_pkts)
+    {
+        m_controller->OnLossState(state, in_flight_pkts);
+        m_tcb->m_congState = static_cast<TcpSocketState::TcpCongState_t>(state);
+    }
+    void OnRto(bool is_new_episode, uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts)
+    {
+        m_controller->OnRto(is_new_episode, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
+        m_controller->Publish(m_tcb);
+        m_tcb->m_congState = TcpSocketState::CA_LOSS;
+    }
     void OnIdle(uint64_t idle_us, uint64_t rto_us) { m_controller->OnIdle(idle_us, rto_us); }
     void OnCwndUnderused(uint32_t used_pkts) { m_controller->OnCwndUnderused(used_pkts); }
     void OnRestart(uint64_t now_us, bool app_limited) { m_controller->OnRestart(now_us, app_limited); }
-    void OnUndo();
-    bool IsLossBased() const { return !cc_is_bbr(&m_controller->GetParams()); }
-    bool WantsTxStates() const { return cc_wants_tx_states(&m_controller->GetParams()); }
+    void OnUndo()
+    {
+        m_controller->OnUndo();
+        m_controller->Publish(m_tcb);
+    }
+    bool IsLossBased() const { return m_controller->IsLossBased(); }
+    bool WantsTxStates() const { return m_controller->WantsTxStates(); }
 
   private:
     Ptr<TcpBbrgym> m_controller;

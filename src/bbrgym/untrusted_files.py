@@ -3,7 +3,7 @@
 
 Every reader of a file that a user or a run folder names opens it here (tests/package/test_file_readers.py). A file of a
 run folder is opened without following symbolic links, below the folder: whoever made the folder could point one at any
-file of whoever reads it.
+file of whoever reads it. What reads raises a FileError if it cannot.
 """
 
 from __future__ import annotations
@@ -116,11 +116,7 @@ def read_bytes(path: Path, max_bytes: int, *, below: Path | None = None) -> byte
 
 
 def read_text(path: Path, max_bytes: int, encoding: str = "utf-8", *, below: Path | None = None) -> str:
-    """Return the text of a regular file; see `opened`.
-
-    Raises:
-        FileError: the file cannot be read, is not a regular file, is too large or is not in this encoding.
-    """
+    """Return the text of a regular file; see `opened`."""
     content = read_bytes(path, max_bytes, below=below)
     try:
         return content.decode(encoding)
@@ -143,11 +139,7 @@ def add_to_digest(digest: Any, path: Path, *, below: Path | None = None) -> None
 
 
 def read_json(path: Path, *, below: Path | None = None) -> Any:
-    """Return the values of a JSON file; see `opened`.
-
-    Raises:
-        FileError: the file cannot be read, is too large, or is no JSON.
-    """
+    """Return the values of a JSON file; see `opened`."""
     text = read_text(path, MAX_JSON_BYTES, below=below)
     try:
         return json.loads(text)

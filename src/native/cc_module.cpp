@@ -4,6 +4,7 @@
 // be driven event by event.
 #include "ack_record.hpp"
 #include "bounds.hpp"
+#include "cc_controller.hpp"
 #include "fields.hpp"
 #include "packet_log.hpp"
 #include "params.hpp"
@@ -94,33 +95,18 @@ TunableTable()
     return table;
 }
 
-const char*
-AlgorithmName(uint32_t algorithm)
-{
-    switch (algorithm)
-    {
-    case CC_ALGORITHM_BBR:
-        return "bbr";
-    case CC_ALGORITHM_BBR3:
-        return "bbr3";
-    case CC_ALGORITHM_BBR2:
-        return "bbr2";
-    case CC_ALGORITHM_RENO:
-        return "reno";
-    case CC_ALGORITHM_BIC:
-        return "bic";
-    case CC_ALGORITHM_VEGAS:
-        return "vegas";
-    case CC_ALGORITHM_WESTWOOD:
-        return "westwood";
-    default:
-        return "cubic";
-    }
-}
-
 py::list
 VariantTable()
 {
+    const std::map<cc_algorithm, const char*> algorithms = {{CC_ALGORITHM_BBR, "bbr"},
+                                                            {CC_ALGORITHM_BBR3, "bbr3"},
+                                                            {CC_ALGORITHM_BBR2, "bbr2"},
+                                                            {CC_ALGORITHM_RENO, "reno"},
+                                                            {CC_ALGORITHM_CUBIC, "cubic"},
+                                                            {CC_ALGORITHM_CUBIC_RFC9438, "cubic"},
+                                                            {CC_ALGORITHM_BIC, "bic"},
+                                                            {CC_ALGORITHM_VEGAS, "vegas"},
+                                                            {CC_ALGORITHM_WESTWOOD, "westwood"}};
     py::list table;
     for (int v = 0; v < static_cast<int>(Variants().size()); ++v)
     {
@@ -139,7 +125,7 @@ VariantTable()
         }
         py::dict row;
         row["name"] = info.name;
-        row["algorithm"] = AlgorithmName(info.algorithm);
+        row["algorithm"] = algorithms.at(info.algorithm);
         row["source"] = info.source;
         row["tunables"] = tunables;
         row["preset"] = values;
@@ -181,26 +167,13 @@ FactValue(const StackFact& fact, int64_t value)
     return py::int_(value);
 }
 
-const char*
-KindName(StackFactKind kind)
-{
-    switch (kind)
-    {
-    case StackFactKind::FLAG:
-        return "flag";
-    case StackFactKind::CHOICE:
-        return "choice";
-    case StackFactKind::SIZE:
-        return "size";
-    case StackFactKind::NUMBER:
-        break;
-    }
-    return "number";
-}
-
 py::list
 StackFactTable()
 {
+    const std::map<StackFactKind, const char*> kinds = {{StackFactKind::FLAG, "flag"},
+                                                        {StackFactKind::CHOICE, "choice"},
+                                                        {StackFactKind::NUMBER, "number"},
+                                                        {StackFactKind::SIZE, "size"}};
     py::list table;
     for (const StackFact& fact : StackFacts())
     {
@@ -212,7 +185,7 @@ StackFactTable()
         py::dict row;
         row["name"] = fact.name;
         row["layer"] = fact.layer;
-        row["kind"] = KindName(fact.kind);
+        row["kind"] = kinds.at(fact.kind);
         row["choices"] = fact.choices;
         row["unit"] = fact.unit;
         row["low"] = fact.low;
@@ -249,7 +222,7 @@ FieldTables()
 }
 
 /** A controller without a network: events in, window and pacing rate out. */
-class Controller
+class Controller : public CcController
 {
   public:
     Controller(const std::string& variant,
@@ -262,17 +235,16 @@ class Controller
                bool ecn_ok,
                const std::string& stack,
                const std::map<std::string, int64_t>& facts)
-        : m_params(Preset(RequireVariant(variant)))
     {
-        m_params.stack = RequireStack(stack, facts).algorithm;
-        const cc_start start{.now_us = now_us,
-                             .srtt_us = srtt_us,
-                             .min_rtt_us = min_rtt_us,
-                             .rng_seed = rng_seed,
-                             .mss_bytes = mss_bytes,
-                             .initial_cwnd_pkts = initial_cwnd_pkts,
-                             .ecn_ok = ecn_ok};
-        cc_init(&m_state, &m_params, &start);
+        cc_params params = Preset(RequireVariant(variant));
+        params.stack = RequireStack(stack, facts).algorithm;
+        Init(params, rng_seed);
+        Start({.now_us = now_us,
+               .srtt_us = srtt_us,
+               .min_rtt_us = min_rtt_us,
+               .mss_bytes = mss_bytes,
+               .initial_cwnd_pkts = initial_cwnd_pkts,
+               .ecn_ok = ecn_ok});
     }
 
     void SetTunable(const std::string& name, double value)
@@ -282,37 +254,9 @@ class Controller
 
     double GetTunable(const std::string& name) const { return bbrgym::GetTunable(m_params, RequireTunable(name)); }
 
-    void OnAck(const cc_sample& sample) { cc_on_ack(&m_state, &m_params, &sample); }
-    void OnPacketLost(const cc_lost_packet& lost) { cc_on_packet_lost(&m_state, &m_params, &lost); }
-    void OnProbeRepair(uint64_t now_us, uint64_t delivered_pkts, bool is_app_limited)
-    {
-        cc_on_probe_repair(&m_state, &m_params, now_us, delivered_pkts, is_app_limited);
-    }
     void SetPhaseDraws(uint64_t state) { m_state.bbr.phase_rng.state = state; }
 
-    void OnLossState(uint32_t state, uint32_t in_flight_pkts)
-    {
-        if (state >= CC_CA_LOSS)
-        {
-            throw py::value_error("state = " + std::to_string(state) + ": expected 0 to 3 (a timeout is on_rto)");
-        }
-        cc_on_loss_state(&m_state, &m_params, static_cast<cc_ca_state>(state), in_flight_pkts);
-    }
-
-    void OnRto(uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts, bool is_new_episode)
-    {
-        cc_on_rto(&m_state, &m_params, is_new_episode, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
-    }
-
-    void OnIdle(uint64_t idle_us, uint64_t rto_us) { cc_on_idle(&m_state, &m_params, idle_us, rto_us); }
-    void OnCwndUnderused(uint32_t used_pkts) { cc_on_cwnd_underused(&m_state, &m_params, used_pkts); }
-    void OnRestart(uint64_t now_us, bool app_limited) { cc_on_restart(&m_state, &m_params, now_us, app_limited); }
-    void OnUndo() { cc_on_undo(&m_state, &m_params); }
-
-    auto CwndPkts() const { return m_state.cwnd_pkts; }
-    auto SsthreshPkts() const { return m_state.ssthresh_pkts; }
-
-    py::dict State() const
+    py::dict Shown() const
     {
         const bbr_state& b = m_state.bbr;
         py::dict s;
@@ -396,10 +340,6 @@ class Controller
         s["rfc9438_w_est_micro_pkts"] = m_state.rfc9438.w_est_micro_pkts;
         return s;
     }
-
-  private:
-    cc_params m_params;
-    cc_state m_state{};
 };
 
 void
@@ -493,9 +433,21 @@ DeclareController(py::module_& m)
              &Controller::SetPhaseDraws,
              py::arg("state"),
              "Sets the generator that draws PROBE_BW's phases and waits (splitmix64), to follow another program's draws.")
-        .def("on_loss_state", &Controller::OnLossState, py::arg("state"), py::arg("in_flight_pkts"))
+        .def("on_loss_state",
+             [](Controller& controller, uint32_t state, uint32_t in_flight_pkts) {
+                 if (state >= CC_CA_LOSS)
+                 {
+                     throw py::value_error("state = " + std::to_string(state) + ": expected 0 to 3 (a timeout is on_rto)");
+                 }
+                 controller.OnLossState(static_cast<cc_ca_state>(state), in_flight_pkts);
+             },
+             py::arg("state"),
+             py::arg("in_flight_pkts"))
         .def("on_rto",
-             &Controller::OnRto,
+             [](Controller& controller, uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts,
+                bool is_new_episode) {
+                 controller.OnRto(is_new_episode, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
+             },
              py::arg("prior_in_flight_pkts"),
              py::arg("in_flight_pkts"),
              py::arg("total_lost_pkts"),
@@ -504,9 +456,11 @@ DeclareController(py::module_& m)
         .def("on_cwnd_underused", &Controller::OnCwndUnderused, py::arg("used_pkts"))
         .def("on_restart", &Controller::OnRestart, py::arg("now_us"), py::arg("app_limited"))
         .def("on_undo", &Controller::OnUndo)
-        .def_property_readonly("cwnd_pkts", &Controller::CwndPkts, "Of the state, for loops over many ACKs.")
-        .def_property_readonly("ssthresh_pkts", &Controller::SsthreshPkts)
-        .def_property_readonly("state", &Controller::State);
+        .def_property_readonly("cwnd_pkts",
+                               [](const Controller& controller) { return controller.State().cwnd_pkts; },
+                               "Of the state, for loops over many ACKs.")
+        .def_property_readonly("ssthresh_pkts", [](const Controller& controller) { return controller.State().ssthresh_pkts; })
+        .def_property_readonly("state", &Controller::Shown);
 }
 
 /** The windowed maximum, to be held against a brute-force one. */

@@ -6,7 +6,7 @@ import pytest
 
 import bbrgym
 from bbrgym.agents.oracle import presets, search_each
-from bbrgym.agents.setting_search import GridProposer, TpeProposer, search
+from bbrgym.agents.search_trainer import GridProposer
 from bbrgym.agents.trials import Trials
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.tunables import TUNABLES, VARIANTS
@@ -83,20 +83,13 @@ def test_the_oracle_is_at_least_as_good_as_every_preset_and_never_worse_with_mor
     assert trials.scores(more.actions).tolist() == more.scores.tolist()
 
 
-def test_the_oracle_of_a_scenario_does_not_depend_on_its_neighbours(scenarios, trials):
-    among = search_each(trials, SEEDS, 14)
-    with Trials(scenarios[1:2], SEEDS[1:2], "bbr-mix") as alone:
-        found = search_each(alone, SEEDS[1:2], 14)
-    assert found.actions[0].tolist() == among.actions[1].tolist()
-    assert found.scores[0] == among.scores[1]
-
-
 def test_a_grid_has_every_combination_once_and_both_ends():
     action = TunableScaling("bbr-mix", ["bbr_up_gain", "use_probe_cap", "bbq_alpha_us"])
     grid = GridProposer(action, 4)
-    settings = [setting.tolist() for setting in everything_of(grid)]
+    settings = [grid.ask().tolist() for _ in range(grid.size)]
+    assert grid.ask() is None
     assert settings[0] == action.default.tolist()
-    assert len(settings) == grid.size == 1 + 4 * 2 * 4
+    assert grid.size == 1 + 4 * 2 * 4
     assert len({tuple(setting) for setting in settings[1:]}) == 4 * 2 * 4
     values = [action.to_values(np.array(setting, np.float32)) for setting in settings[1:]]
     for name in action.names:
@@ -104,34 +97,6 @@ def test_a_grid_has_every_combination_once_and_both_ends():
         assert (min(taken), max(taken)) == (TUNABLES[name].low, TUNABLES[name].high)
 
 
-def everything_of(proposer):
-    while (setting := proposer.ask()) is not None:
-        yield setting
-
-
 def test_a_grid_too_large_is_refused():
     with pytest.raises(bbrgym.ConfigError, match=r"2 levels of 33 tunables are 8.59e\+09"):
         GridProposer(TunableScaling("bbr-mix"), 2)
-    with pytest.raises(bbrgym.ConfigError, match=r"agent\.levels: is 1, expected a whole number >= 2"):
-        GridProposer(TunableScaling("bbq"), 1)
-
-
-def test_a_search_ends_with_its_grid(scenarios):
-    with Trials(scenarios[:1], SEEDS[:1], "bbq", ["bbq_alpha_us"]) as few:
-        tried = search(few, GridProposer(few.action, 3), 100)
-        assert len(tried) == 4
-        assert max(one.score for one in tried) == max(few.scores(one.action).mean() for one in tried)
-
-
-def test_an_interrupted_search_goes_on_where_it_was(scenarios):
-    with Trials(scenarios, SEEDS, "bbr", ["bbr_up_gain", "bbr_cwnd_gain"]) as few:
-        whole = search(few, TpeProposer(few.action, seed=1), 14)
-        known = [one.score for one in whole[:12]]
-        ran = []
-        scores = few.scores
-        few.scores = lambda action: ran.append(action) or scores(action)
-        resumed = search(few, TpeProposer(few.action, seed=1), 14, known=known)
-    assert len(ran) == 2
-    assert [one.score for one in resumed] == [one.score for one in whole]
-    assert [one.action.tolist() for one in resumed] == [one.action.tolist() for one in whole]
-    assert max(one.score for one in whole) > whole[0].score

@@ -46,7 +46,7 @@ class Path:
 
     @property
     def state(self) -> dict[str, Any]:
-        return dict(self.controller.state)
+        return self.controller.state
 
     def ack(self, **changes: Any) -> dict[str, Any]:
         """One ACK of two packets, sampled over a round trip at the path's rate; ``changes`` override."""
@@ -79,20 +79,17 @@ class Path:
         self.controller.on_ack(_cc.Sample(**sample))
         return self.state
 
-    def until(self, phase: int, **changes: Any) -> dict[str, Any]:
-        """ACKs until the controller is in ``phase``."""
+    def until(self, *phases: int, **changes: Any) -> dict[str, Any]:
+        """ACKs until the controller is in one of ``phases``."""
+        state = self.state
         for _ in range(200_000):
-            if self.state["phase"] == phase:
-                return self.state
-            self.ack(**changes)
-        raise AssertionError(f"phase {phase} was not reached, last state {self.state}")
+            if state["phase"] in phases:
+                return state
+            state = self.ack(**changes)
+        raise AssertionError(f"none of {phases} was reached, last state {state}")
 
     def until_probe_bw(self) -> dict[str, Any]:
-        for _ in range(200_000):
-            if self.state["phase"] >= PROBE_BW:
-                return self.state
-            self.ack()
-        raise AssertionError(f"PROBE_BW was not reached, last state {self.state}")
+        return self.until(*range(PROBE_BW, PROBE_BW + 8))
 
     def model(self, bw_Bps: float | None = None) -> float:
         return (bw_Bps or self.bw_Bps) * self.rtt_us / 1e6 / MSS_BYTES

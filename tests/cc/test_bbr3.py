@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""BBRv3: golden values of google/bbr's functions, the rules of an ACK, and its traces."""
+"""BBRv3: the rules of an ACK, and google/bbr's traces."""
 
 import gzip
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import compilers
 import pytest
+from bbr3_replay import Replay
 from driver import CWR, MSS_BYTES, OPEN, RECOVERY, STARTUP
 from driver import Path as Ideal
 
@@ -20,78 +19,6 @@ ROOT = Path(__file__).resolve().parents[2]
 TRACES = ROOT.parent / "shared" / "reference" / "bbr3"
 DRAIN, PROBE_RTT, UP, DOWN, CRUISE, REFILL = 1, 2, 8, 9, 10, 11
 UNSET = 2**32 - 1
-
-GOLDEN = {
-    "start_pacing": 1_987_744,
-    "start_pacing_no_rtt": 39_757_743,
-    "sample": 4195,  # of 10 packets in 40 ms, rounded up
-    # STARTUP's exit by loss with 45 packets delivered in the round, the target of UP, PROBE_RTT's window
-    "startup_inflight_hi": 45,
-    "startup_full": 1,
-    "target_inflight": 34,
-    "too_high_inflight_hi": 40,
-    "too_high_phase": DOWN,
-    "probe_rtt_9mbps": 17,
-    "probe_rtt_half_mbps": 4,
-    # the first and the second round with loss: 0.7 of 9.64 Mbit/s and of 80 packets; then what was delivered
-    "first_bw_lo": 847_281,
-    "first_inflight_lo": 56,
-    "second_bw_lo": 625_039,
-    "second_inflight_lo": 39,
-    # 20 of 100 packets marked
-    "ecn_alpha": 243,
-    "ecn_inflight_lo": 68,
-    **{f"slope_{i}": value for i, value in enumerate([100, 50, 25, 12, 6, 3, 1, 1, 1])},
-    **{f"headroom_{level}": value for level, value in {4: 4, 6: 5, 7: 6, 20: 18, 100: 86, 1000: 852}.items()},
-}
-
-#: Bandwidth and min_rtt: pacing, burst, BDP, twice the BDP, the two as windows, UP's window and pacing, DOWN's pacing.
-WINDOWS = {
-    "96mbps": (11_929_583, 8, 84, 167, 84, 167, 190, 14_911_979, 10_811_184),
-    "9mbps": (1_192_975, 2, 34, 67, 34, 67, 77, 1_491_219, 1_081_133),
-    "half_mbps": (61_947, 2, 2, 4, 6, 6, 8, 77_434, 56_139),
-    "short": (1_192_975, 45, 1, 1, 135, 135, 137, 1_491_219, 1_081_133),
-    "964mbps": (119_295_063, 45, 84, 167, 135, 167, 190, 149_118_829, 108_111_151),
-}
-COLUMNS = ("pacing", "goal", "bdp_1", "bdp_2", "inflight_1", "inflight_2", "up_window", "up_pacing", "down_pacing")
-
-#: In flight when a packet left, lost since, its size: whether that is too much, and the level at which it became so.
-LEVELS = {
-    (101, 1, 1): (0, 102),
-    (101, 3, 1): (1, 100),
-    (100, 2, 2): (1, 100),
-    (50, 2, 1): (1, 49),
-    (1000, 20, 10): (1, 1000),
-    (1000, 25, 10): (1, 995),
-}
-
-
-@pytest.fixture(scope="module")
-def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
-    program = tmp_path_factory.mktemp("golden") / "golden_bbr3"
-    source = Path(__file__).with_name("golden_bbr3.c")
-    flags = ["-std=c11", "-O1", "-Wall", "-Wextra", f"-I{ROOT / 'cc'}"]
-    command = [compilers.compiler(compilers.C), *flags, str(source), "-o", str(program)]
-    subprocess.run(command, check=True, timeout=compilers.PATIENCE_S)
-    lines = subprocess.run([str(program)], capture_output=True, text=True, check=True, timeout=compilers.PATIENCE_S)
-    return {name: int(value) for name, value in map(str.split, lines.stdout.splitlines())}
-
-
-@pytest.mark.parametrize("name", GOLDEN)
-def test_golden(printed: dict[str, int], name: str) -> None:
-    assert printed[name] == GOLDEN[name]
-
-
-@pytest.mark.parametrize("path", WINDOWS)
-def test_golden_windows(printed: dict[str, int], path: str) -> None:
-    assert tuple(printed[f"{path}_{column}"] for column in COLUMNS) == WINDOWS[path]
-
-
-@pytest.mark.parametrize("case", LEVELS)
-def test_golden_levels_of_loss(printed: dict[str, int], case: tuple[int, int, int]) -> None:
-    name = "_".join(map(str, case))
-    assert (printed[f"too_high_{name}"], printed[f"level_{name}"]) == LEVELS[case]
-
 
 # ---- the rules ----
 
@@ -451,31 +378,19 @@ def test_trand_draws_the_time_between_two_probe_rtts() -> None:
 # ---- traces of the kernel's code ----
 
 
-@pytest.fixture(scope="module")
-def replay() -> ModuleType:
-    path = ROOT / "tests" / "cc" / "bbr3_replay.py"
-    spec = importlib.util.spec_from_file_location("replay", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["replay"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("trace", ["deep", "shallow"])
-def test_every_event_of_a_kernel_trace_is_equal(replay: ModuleType, trace: str) -> None:
+def test_every_event_of_a_kernel_trace_is_equal(trace: str) -> None:
     path = TRACES / f"{trace}.csv.gz"
     if not path.exists():
         pytest.skip(f"{path} is not there: the traces of google/bbr are not part of the repository")
-    run = replay.Replay("bbr3", 10)
+    run = Replay("bbr3", 10)
     run.run(path)
     assert run.compared["ack"] > 9000
     assert run.differing == []
     assert run.equal == run.compared, "without the fast path, too"
 
 
-def test_a_replay_finds_a_difference(replay: ModuleType, tmp_path: Path) -> None:
+def test_a_replay_finds_a_difference(tmp_path: Path) -> None:
     names = "kind,ack,t_us,delivered,prior_delivered,rs_delivered,interval_us,rtt_us,losses,acked,prior_in_flight"
     names += ",in_flight,ca_state,app_limited,tx_in_flight,rs_lost,is_cwnd_limited,phase,cwnd,pacing_Bps,max_bw_Bps"
     names += ",bw_lo_Bps,inflight_hi,inflight_lo,probe_wait_us\n"
@@ -484,7 +399,7 @@ def test_a_replay_finds_a_difference(replay: ModuleType, tmp_path: Path) -> None
         path = tmp_path / f"{cwnd}.csv.gz"
         with gzip.open(path, "wt") as file:
             file.write(names + row.format(cwnd=cwnd))
-        run = replay.Replay("bbr3", 10)
+        run = Replay("bbr3", 10)
         run.run(path)
         assert len(run.differing) == differing
         command = [sys.executable, str(ROOT / "tests" / "cc" / "bbr3_replay.py"), str(path)]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import gzip
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -53,12 +54,12 @@ class After:
     policed: int
 
 
-def events(kernel: str, seed: int) -> Iterator[tuple[str, list[int], After]]:
-    """Yield each event: its kind, its numbers, and the kernel's state after it."""
+@functools.cache
+def events(kernel: str, seed: int) -> list[tuple[str, list[int], After]]:
+    """Return each event: its kind, its numbers, and the kernel's state after it."""
     with gzip.open(TRACES / f"{kernel}-{seed}.csv.gz", "rt", encoding="ascii", newline="") as lines:
-        for kind, *numbers in csv.reader(lines):
-            values = list(map(int, numbers))
-            yield kind, values[:-6], After(*values[-6:])
+        rows = [(kind, list(map(int, numbers))) for kind, *numbers in csv.reader(lines)]
+    return [(kind, values[:-6], After(*values[-6:])) for kind, values in rows]
 
 
 def start(numbers: list[int], stack: str, facts: dict[str, int]) -> Any:

@@ -58,7 +58,7 @@ def random_life(path: Path, seed: int, steps: int) -> list[dict]:
     return states
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("variant", PRESETS)
 def test_mix_at_a_preset_is_the_variant_bit_for_bit(variant: str, seed: int) -> None:
     alone = Path(variant, seed=seed)
@@ -68,7 +68,7 @@ def test_mix_at_a_preset_is_the_variant_bit_for_bit(variant: str, seed: int) -> 
     for name, value in VARIANTS[variant]["preset"].items():
         if TUNABLES[name]["unit"] != "switch":
             mixed.controller.set_tunable(name, value)
-    assert random_life(alone, seed, 6000) == random_life(mixed, seed, 6000)
+    assert random_life(alone, seed, 3000) == random_life(mixed, seed, 3000)
 
 
 def test_mix_with_all_switches_off_is_bbr_whatever_the_mechanisms_are_tuned_to() -> None:
@@ -77,7 +77,7 @@ def test_mix_with_all_switches_off_is_bbr_whatever_the_mechanisms_are_tuned_to()
         if row["mechanism"] != "BBR" and row["unit"] != "switch":
             mixed.controller.set_tunable(name, row["high"] if row["default"] == row["low"] else row["low"])
     alike = set(random_life(Path("bbr"), 0, 1)[0]) - {"plus_srtt_us"}
-    for a, b in zip(random_life(Path("bbr", seed=3), 3, 6000), random_life(mixed, 3, 6000), strict=True):
+    for a, b in zip(random_life(Path("bbr", seed=3), 3, 3000), random_life(mixed, 3, 3000), strict=True):
         assert {k: a[k] for k in alike} == {k: b[k] for k in alike}
 
 
@@ -98,9 +98,9 @@ def test_switching_on_random_probe_rtt_leaves_the_phase_draws_alone() -> None:
 def test_plus_shrinks_a_standing_queue_to_its_fixed_point() -> None:
     """w <- 0.98 w + q settles at min(50 q, 2 BDP) and never decays to nothing."""
     path = Path("bbr-plus", stack="linux-4.9")
-    path.until_probe_bw()
-    for _ in range(20_000):
-        cwnd = path.state["cwnd_pkts"]
+    state = path.until_probe_bw()
+    for _ in range(10_000):
+        cwnd = state["cwnd_pkts"]
         srtt_us = max(path.rtt_us, round(cwnd * path.rtt_us / path.model()))
         path.srtt_us = srtt_us
         state = path.ack(srtt_us=srtt_us, prior_in_flight_pkts=cwnd)

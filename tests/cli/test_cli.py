@@ -113,7 +113,9 @@ def test_figures_can_be_left_out(here: Here, tmp_path: Path, monkeypatch: pytest
         ("lossy", "link.loss={rate: 0.1}", {"kind": "bernoulli", "rate": 0.1}),
     ],
 )
-@pytest.mark.parametrize("command", ["evaluate", "train", "scenario"])
+@pytest.mark.parametrize(
+    "command", ["evaluate", *(pytest.param(one, marks=pytest.mark.slow) for one in ("train", "scenario"))]
+)
 def test_a_range_is_one_value_and_other_mappings_are_merged(
     command: str, scenario: str, override: str, value: object
 ) -> None:
@@ -169,31 +171,25 @@ def test_a_wrong_override_is_one_clear_line(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_resumed_evaluation_is_the_folder_s_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.usefixtures("undrawn")
+def test_a_resumed_evaluation_is_the_folder_s_own(here: Here, tmp_path: Path) -> None:
     """The example of the command's help."""
-    monkeypatch.chdir(tmp_path)
-    assert (
-        main(["evaluate", *SHORT, "world=twin", "seeds=[3]", "tunables.bbr_up_gain=1.1", "output_dir=runs/mine"]) == 0
-    )
-    names = ("config.yaml", "summary.parquet", "timeseries.parquet", "timing.csv", "summary.txt", "figures/goodput.png")
-    before = {name: (tmp_path / "runs" / "mine" / name).read_bytes() for name in names}
-    table = capsys.readouterr().out
-    same = (
+    folder = tmp_path / "runs" / "mine"
+    table = here("evaluate", *SHORT, "world=twin", "seeds=[3]", "tunables.bbr_up_gain=1.1", "output_dir=runs/mine")
+    assert table.returncode == 0, table.stderr
+    names = ("config.yaml", "summary.parquet", "timeseries.parquet", "timing.csv", "summary.txt")
+    before = {name: (folder / name).read_bytes() for name in names}
+    same = [
         "seeds=[3]",
         "scenario.duration_s=1",
         "scenario.flows.0.rtt_ms=40",
         "tunables.bbr_up_gain=1.1",
         "world=twin",
-    )
+    ]
     for options in ([], ["scenario=steady", "scenario.duration_s=1"], same):
-        assert main(["evaluate", "output_dir=runs/mine", "resume=true", *options]) == 0
-        assert capsys.readouterr().out == table
-        assert {name: (tmp_path / "runs" / "mine" / name).read_bytes() for name in names} == before
-        if not options:  # the figures have been drawn a second time
-            monkeypatch.setenv("BBRGYM_FIGURES", "none")
-            table += "no figures/: BBRGYM_FIGURES is none\n"
+        done = here("evaluate", "output_dir=runs/mine", "resume=true", *options)
+        assert (done.returncode, done.stdout) == (0, table.stdout)
+        assert {name: (folder / name).read_bytes() for name in names} == before
     for option, says in {
         "scenario=lossy": "scenario.name: is 'lossy', was 'steady'",
         "scenario.duration_s=2": "scenario.duration_s: is 2.0, was 1.0",
@@ -203,13 +199,12 @@ def test_a_resumed_evaluation_is_the_folder_s_own(
         "world=ns3": "world: is ['ns3'], was ['twin']",
         "agent=random": "agent: is 'random', was 'fixed'",
     }.items():
-        assert main(["evaluate", "output_dir=runs/mine", "resume=true", option]) == 2
-        shown = capsys.readouterr()
-        assert (shown.out, shown.err.count("\n")) == ("", 1)
-        assert f"bbrgym: {says} in the evaluation that 'runs/mine' holds" in shown.err
-        assert {name: (tmp_path / "runs" / "mine" / name).read_bytes() for name in names} == before
-    assert main(["evaluate", "output_dir=runs/mine", "resume=true", "jobs=1"]) == 0
-    assert "jobs: 1\n" in (tmp_path / "runs" / "mine" / "config.yaml").read_text()
+        done = here("evaluate", "output_dir=runs/mine", "resume=true", option)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+        assert f"bbrgym: {says} in the evaluation that 'runs/mine' holds" in done.stderr
+        assert {name: (folder / name).read_bytes() for name in names} == before
+    assert here("evaluate", "output_dir=runs/mine", "resume=true", "jobs=1").returncode == 0
+    assert "jobs: 1\n" in (folder / "config.yaml").read_text()
 
 
 @pytest.mark.parametrize("command", ["evaluate", "train", "reproduce"])
@@ -227,7 +222,7 @@ def test_a_folder_of_another_command_is_not_gone_on_with(
     assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
 
 
-LONG = ["scenario=steady", "scenario.duration_s=10", "seeds=[1,2,3,4,5,6,7,8]", "variants=[bbr]", "jobs=2"]
+LONG = ["scenario=steady", "scenario.duration_s=10", "seeds=[1,2,3,4,5,6]", "variants=[bbr]", "jobs=2"]
 
 
 @pytest.fixture(scope="module")
@@ -243,7 +238,12 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     ("how", "times", "code"),
-    [(signal.SIGINT, 1, 130), (signal.SIGINT, 2, 130), (signal.SIGTERM, 1, 130), (signal.SIGKILL, 1, -9)],
+    [
+        (signal.SIGINT, 1, 130),
+        pytest.param(signal.SIGINT, 2, 130, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, 1, 130, marks=pytest.mark.slow),
+        (signal.SIGKILL, 1, -9),
+    ],
 )
 def test_an_interrupted_command_goes_on_where_it_stopped(
     how: signal.Signals, times: int, code: int, straight: Path, here: Here, tmp_path: Path
@@ -440,12 +440,16 @@ def test_a_full_disk_is_one_line_and_keeps_what_is_finished(here: Here, tmp_path
     assert here("evaluate", "output_dir=out", "resume=true").returncode == 0
 
 
-@pytest.mark.parametrize(("world", "files"), [("twin", 0), ("twin", 1), ("ns3", 3), ("ns3", 8)])
+@pytest.mark.parametrize(
+    ("world", "files"),
+    [("twin", 0), ("ns3", 3), *(pytest.param(*one, marks=pytest.mark.slow) for one in (("twin", 1), ("ns3", 8)))],
+)
 def test_too_few_file_descriptors_are_one_line(world: str, files: int, tmp_path: Path) -> None:
     arguments = ["evaluate", *SHORT, f"world={world}", "seeds=[1,2]", "jobs=2", "output_dir=out"]
     assert "Too many open files" in last_line(limited("RLIMIT_NOFILE", files, *arguments, cwd=tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [["agent=sac", "agent.buffer_size=100_000_000"], ["agent=ppo", "agent.n_steps=50_000_000"]]
 )
@@ -458,7 +462,7 @@ def test_too_little_memory_is_one_line_and_leaves_nothing(options: list[str], tm
 
 
 @pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize("command", [["list"], ["scenario", "steady"], ["evaluate", *SHORT, "output_dir=out"]])
+@pytest.mark.parametrize("command", [["scenario", "steady"], ["evaluate", *SHORT, "output_dir=out"]])
 def test_output_that_cannot_be_written_is_one_line(command: list[str], tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
         done = run(*command, cwd=tmp_path, out=full)

@@ -73,7 +73,7 @@ main.program()
 """
 
 
-@pytest.mark.parametrize("left_mb", [10, 20, 40])
+@pytest.mark.parametrize("left_mb", [20, *(pytest.param(one, marks=pytest.mark.slow) for one in (10, 40))])
 def test_too_little_memory_for_the_threads_of_polars_is_one_line_before_the_work(left_mb: int, tmp_path: Path) -> None:
     done = run(LIMITED, "RLIMIT_AS", str(left_mb * 10**6), *SHORT, folder=tmp_path)
     assert done.returncode == 1, done.stderr
@@ -82,7 +82,7 @@ def test_too_little_memory_for_the_threads_of_polars_is_one_line_before_the_work
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("threads", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_too_few_threads_are_one_line_before_the_work(threads: int, tmp_path: Path) -> None:
     done = run(LIMITED, "RLIMIT_NPROC", str(threads), *SHORT, folder=tmp_path, before=SOMEBODY)
     assert done.returncode == 1, done.stderr

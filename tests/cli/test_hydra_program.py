@@ -13,8 +13,10 @@ from hydra.types import RunMode
 from omegaconf import IntegerNode, OmegaConf
 
 from bbrgym.agents.training.settings import TrainingSettings
-from bbrgym.cli.composition import compose_config, config_loader
+from bbrgym.cli.composition import Loader, compose_config
 from bbrgym.cli.main import main
+
+pytestmark = pytest.mark.usefixtures("undrawn_file")
 
 Said = tuple[int, str, str]
 SHORT = ["scenario=steady", "scenario.duration_s=1", "variants=[bbr]", "world=twin"]
@@ -75,7 +77,9 @@ def test_cfg_hydra_and_all_and_a_package(here: Callable[..., Said]) -> None:
     assert yaml.safe_load(shown)["gamma"] == 0.5
 
 
-@pytest.mark.parametrize("info", ["all", "config", "defaults", "defaults-tree", "plugins", "searchpath"])
+@pytest.mark.parametrize(
+    "info", ["all", *(pytest.param(one, marks=pytest.mark.slow) for one in ("config", "defaults", "searchpath"))]
+)
 def test_info_says_what_hydra_knows(info: str, own: Path) -> None:
     """In a process of its own, since it sets up the logging."""
     arguments = ["train", "--info", info, "--config-dir", str(own), "scenario.link.rate_mbps=3"]
@@ -147,7 +151,7 @@ def test_references_of_hydra_are_to_the_options_given(chdir: str, here: Callable
 
 
 def test_options_have_types_in_the_composed_configuration() -> None:
-    config = config_loader(models=[TrainingSettings]).load_configuration("train", ["total_steps=2e3"], RunMode.RUN)
+    config = Loader(models=[TrainingSettings]).load_configuration("train", ["total_steps=2e3"], RunMode.RUN)
     assert isinstance(config._get_node("total_steps"), IntegerNode)
     assert OmegaConf.to_container(config)["total_steps"] == 2000  # type: ignore[call-overload, index]
 

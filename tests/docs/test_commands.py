@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hydra.types import RunMode
 
-from bbrgym.cli.composition import compose_config, config_loader
+from bbrgym.cli.composition import Loader, compose_config
 from bbrgym.cli.main import _parser
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,6 +67,6 @@ def test_a_command_is_taken(page: Path, command: str, monkeypatch: pytest.Monkey
         asked = _parser().parse_args(words)
         options = [OWN.get(word, word) for word in getattr(asked, "overrides", [])]
         if getattr(asked, "multirun", False):
-            config_loader().load_configuration(words[0], options, RunMode.MULTIRUN)
+            Loader().load_configuration(words[0], options, RunMode.MULTIRUN)
         elif "overrides" in asked:
             compose_config(words[0], options)

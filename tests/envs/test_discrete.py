@@ -82,18 +82,6 @@ def test_the_last_ones_level_changes_fastest():
     assert flat.normalised(np.arange(6)).tolist() == [[-1, -1], [-1, 0], [-1, 1], [1, -1], [1, 0], [1, 1]]
 
 
-def test_each_of_many_means_what_it_means_alone():
-    counts = np.array([3, 8, 2])
-    for flat in (False, True):
-        grid = DiscreteLevels(counts, np.array([True, False, True]), flat=flat)
-        shape = (4, 5) if flat else (4, 5, 3)
-        levels = np.random.default_rng(1).integers(0, grid.space.n if flat else counts, shape)
-        together = grid.normalised(levels)
-        assert together.shape == (4, 5, 3)
-        for at in np.ndindex(4, 5):
-            assert grid.normalised(levels[at]).tobytes() == together[at].tobytes()
-
-
 def test_what_there_is_most_of():
     with pytest.raises(
         bbrgym.ConfigError,

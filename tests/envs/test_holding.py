@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import plain_envs
 import pytest
-from gymnasium.vector import AutoresetMode
-from vectors import assert_same, coming_and_going, crowd, scenario
+from vectors import assert_same, crowd, scenario
 
 import bbrgym
 from bbrgym.agents.base import Constant
@@ -61,36 +60,6 @@ def test_a_relative_action_moves_once_a_step() -> None:
     env.close()
 
 
-@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
-def test_many_hold_as_each_alone_though_they_end_within_a_step(mode: AutoresetMode) -> None:
-    options = {**COMMON, "hold_intervals": 4, "features": "memory", "reward_horizon_s": 0.4, "max_tuned": 3}
-    scenarios = [scenario(0.9), coming_and_going(0.7), scenario(0.5, others=0)]
-    many = plain_envs.make_vec(
-        "bbrgym/Tune-v1", num_envs=3, scenario=scenarios, autoreset_mode=mode, **options
-    ).unwrapped
-    ones = [one(**{**options, "scenario": each}) for each in scenarios]
-    many.reset(seed=6)
-    for index, env in enumerate(ones):
-        env.reset(seed=6 + index)
-    many.action_space.seed(6)
-    ended = [False] * 3
-    for _ in range(12):
-        actions = many.action_space.sample()
-        observations, rewards, _, truncated, _ = many.step(actions)
-        for index, env in enumerate(ones):
-            if ended[index]:
-                observation, reward, is_over = env.reset()[0], 0.0, False
-            else:
-                observation, reward, _, is_over, _ = env.step(actions[index])
-            if is_over and mode is AutoresetMode.SAME_STEP:
-                observation, _ = env.reset()
-            ended[index] = is_over and mode is AutoresetMode.NEXT_STEP
-            assert observations[index].tobytes() == observation.tobytes()
-            assert (rewards[index], truncated[index]) == (reward, is_over)
-    for env in (many, *ones):
-        env.close()
-
-
 @pytest.mark.parametrize("scope", ["team", "own"])
 def test_flows_hold_their_own_actions_and_join_between_steps(scope: Any) -> None:
     options = {
@@ -112,31 +81,6 @@ def test_flows_hold_their_own_actions_and_join_between_steps(scope: Any) -> None
     assert acted == [[True, True, True], [True, True, True], [True, True, False], [False] * 3]
     assert all(np.isfinite(one).all() for one in rewards)
     held.close()
-
-
-def test_flows_of_many_worlds_hold_as_those_of_each_alone() -> None:
-    scenarios = [crowd(3, 0.7), crowd(2, 0.5), coming_and_going()]
-
-    def played(scenario: Any, seeds: list[int]) -> list[Any]:
-        options = FlowOptions(
-            **COMMON, scenario=scenario, max_tuned=3, hold_intervals=3, features="memory", view="host"
-        )
-        batch = FlowBatch(len(seeds), options, runs_to_the_end=True)
-        batch.reset(range(len(seeds)), seeds)
-        seen = []
-        for _ in range(2):
-            batch.simulate(np.zeros((len(seeds), 3, len(batch.scaling.names)), np.float32))
-            observations = np.where(batch.will_act[:, :, None], batch.observe(), 0.0)
-            seen.append((observations, batch.will_act, batch.reward(batch.reward_terms())))
-            if batch.has_ended.any():
-                break
-        batch.close()
-        return seen
-
-    together = played(scenarios, [3, 4, 5])
-    for index, scenario_of_one in enumerate(scenarios):
-        for ours, alone in zip(together, played(scenario_of_one, [3 + index]), strict=False):
-            assert [each[index].tobytes() for each in ours] == [each[0].tobytes() for each in alone]
 
 
 def test_a_rollout_shows_every_interval_and_asks_at_the_beginning_of_a_step() -> None:

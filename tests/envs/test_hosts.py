@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_envs import PLAIN
+from vectors import coming_and_going
 
 import bbrgym
 from bbrgym.envs.features import FlowFeatures, HostFeatures
@@ -85,27 +86,29 @@ def test_without_a_name_each_flow_has_a_host_of_its_own() -> None:
     assert together[0, COUNT:].tobytes() == together[1, COUNT:].tobytes() == together[2, COUNT:].tobytes()
 
 
-@pytest.mark.parametrize("features", ["instant", "memory"])
-def test_many_worlds_observe_as_each_alone_bit_for_bit(features: str) -> None:
-    scenarios = [on_hosts("a", "b", "a"), on_hosts(None, None), on_hosts("a", "a", "b", "b", duration_s=0.6)]
+@pytest.mark.parametrize("options", [{}, {"features": "memory", "hold_intervals": 3}], ids=str)
+def test_many_worlds_are_as_each_alone_bit_for_bit(options: dict[str, Any]) -> None:
+    scenarios = [on_hosts("a", "b", "a"), on_hosts(None, None), on_hosts("a", "a", "b", "b", duration_s=0.5)]
+    scenarios.append(coming_and_going())
 
     def played(scenario: Any, seeds: list[int]) -> list[Any]:
-        changed = {"world": "twin", "scenario": scenario, "view": "host", "features": features, "max_tuned": 4}
-        options = FlowOptions(**{**PLAIN, **changed})
-        batch = FlowBatch(len(seeds), options, runs_to_the_end=True)
-        seen = [batch.reset(range(len(seeds)), seeds)]
+        changed = {"world": "twin", "scenario": scenario, "view": "host", "max_tuned": 4, **options}
+        batch = FlowBatch(len(seeds), FlowOptions(**{**PLAIN, **changed}), runs_to_the_end=True)
+        batch.reset(range(len(seeds)), seeds)
+        seen = []
         actions = np.stack([np.stack([batch.action.default] * 4)] * len(seeds))
-        for _ in range(6):
+        while not batch.has_ended.any():
             batch.simulate(actions)
-            seen.append(np.where(batch.will_act[:, :, None], batch.observe(), 0.0))
-        assert seen[0].shape[2] == batch.observation.width
+            observations = np.where(batch.will_act[:, :, None], batch.observe(), 0.0)
+            seen.append((observations, batch.will_act, batch.reward(batch.reward_terms())))
+        assert seen[0][0].shape[2] == batch.observation.width
         batch.close()
         return seen
 
-    together = played(scenarios, [3, 4, 5])
+    together = played(scenarios, [3, 4, 5, 6])
     for index, scenario in enumerate(scenarios):
-        for ours, alone in zip(together[1:], played(scenario, [3 + index])[1:], strict=True):
-            assert ours[index].tobytes() == alone[0].tobytes()
+        for ours, alone in zip(together, played(scenario, [3 + index]), strict=False):
+            assert [each[index].tobytes() for each in ours] == [each[0].tobytes() for each in alone]
 
 
 def test_a_host_of_the_scenario_decides_who_shares() -> None:

@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import numpy as np
-import plain_envs
 import pytest
 from kinds import KINDS, make_tune
 from omegaconf import OmegaConf
@@ -139,11 +138,6 @@ def test_a_process_that_has_not_imported_the_package_makes_it(make_text):
     code = f"import gymnasium; env = gymnasium.{make_text}, world='twin'); env.reset(seed=1); print('made')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout.strip() == "made", done.stderr
-
-
-def test_gymnasium_says_what_it_refuses():
-    with pytest.raises(TypeError, match="got an unexpected keyword argument 'frameskip'"):
-        plain_envs.make("bbrgym/Tune-v1", frameskip=1)
 
 
 def test_an_environment_is_by_default_the_one_that_train_uses():

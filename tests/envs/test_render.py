@@ -13,7 +13,7 @@ from bbrgym.envs.render import History
 
 pytest.importorskip("matplotlib", reason="NO MATPLOTLIB: nothing is drawn here")
 
-INTERVALS = 80  # more than two chunks
+INTERVALS = 40
 
 
 def empty() -> History:

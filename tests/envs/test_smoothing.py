@@ -38,10 +38,9 @@ def test_what_was_before_a_flow_or_a_run_does_not_count():
     assert averages.update(interval(1.0, 1.0, 2.0, 30.0, 3.0))[1:4, 0, 0].tolist() == [1.0, 2.0, 30.0]
 
 
-def rewards(horizon_s, scenario="congested", steps=40, **others):
-    env = plain_envs.make(
-        "bbrgym/Tune-v1", world="twin", scenario=scenario, variant="bbr", reward_horizon_s=horizon_s, **others
-    )
+def rewards(horizon_s, steps, **others):
+    options = {"world": "twin", "scenario": "congested", "variant": "bbr", "reward_horizon_s": horizon_s, **others}
+    env = plain_envs.make("bbrgym/Tune-v1", **options)
     env.reset(seed=1)
     gained = [env.step(env.unwrapped.default_action)[1] for _ in range(steps)]
     env.close()
@@ -56,6 +55,7 @@ def test_a_short_horizon_is_none_and_a_longer_one_smooths():
     assert np.std(longer[50:]) < 0.25 * np.std(alone[50:])  # from a horizon on
 
 
+@pytest.mark.slow
 def test_the_longer_the_horizon_the_nearer_the_mean_reward_is_to_the_score():
     """Up to some seconds: from then on the gap is that of a mean of logarithms, whatever the horizon."""
     score = bbrgym.evaluate("congested", ["bbr"], seeds=[1], world="twin")["score"][0]
@@ -70,16 +70,3 @@ def test_the_longer_the_horizon_the_nearer_the_mean_reward_is_to_the_score():
 def test_a_horizon_that_is_none_is_refused(horizon_s):
     with pytest.raises(bbrgym.ConfigError, match="reward_horizon_s"):
         plain_envs.make("bbrgym/Tune-v1", world="twin", scenario="steady", reward_horizon_s=horizon_s)
-
-
-def test_many_environments_average_each_for_itself():
-    scenarios = ["congested", "steady"]
-    envs = plain_envs.make_vec(
-        "bbrgym/Tune-v1", num_envs=2, world="twin", scenario=scenarios, variant="bbr", reward_horizon_s=3.0
-    )
-    envs.reset(seed=[1, 1])
-    actions = envs.unwrapped.default_actions
-    together = np.array([envs.step(actions)[1] for _ in range(20)]).T
-    envs.close()
-    for scenario, gained in zip(scenarios, together, strict=True):
-        assert gained.tolist() == rewards(3.0, scenario, 20, max_tuned=envs.unwrapped.max_tuned).tolist()

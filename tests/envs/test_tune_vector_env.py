@@ -14,6 +14,7 @@ import bbrgym
 from bbrgym.envs.features import observation_at
 
 MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
+LIBRARY = {"variant": "bbr-mix", "settings": {"draining": {"bbr_cwnd_gain": 1.24}, "preset": {}}}
 
 
 @pytest.fixture
@@ -135,6 +136,8 @@ def assert_equal_to_one_by_one(envs, singles, steps, seed=5):
             "flat": True,
             "reward": "power",
         },
+        {"variant": "bbr-mix", "features": "memory", "critic": True},
+        {"variant": "bbr-mix", "action_kind": "library", "library": LIBRARY},
     ],
     ids=str,
 )
@@ -384,19 +387,6 @@ def test_wrong_arguments(make, options, text):
 
 
 @pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"flow_capacity": 2}, "flow_capacity: 2, allowed are numbers from 3"),
-        ({"threads": 0}, "threads: 0, allowed are numbers from 1"),
-        ({"world": "ns4"}, "world 'ns4': did you mean ns3"),
-    ],
-)
-def test_wrong_arguments_of_the_worlds(make, options, text):
-    with pytest.raises(bbrgym.ConfigError, match=text):
-        make(2, **{"scenario": scenario(), **options}).reset(seed=1)
-
-
-@pytest.mark.parametrize(
     ("arguments", "text"),
     [
         ({"seed": [1]}, "seed: 1 seeds for 2 environments"),
@@ -438,10 +428,14 @@ def test_room_is_made_for_the_most_tuned_flows_of_any(make):
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("view", ["each", "pooled"])
-def test_a_vector_step_is_that_of_each_whatever_the_number_of_tuned_flows(make, mode, view):
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"view": "pooled"}, {"view": "pooled", "features": "memory", "hold_intervals": 4, "reward_horizon_s": 0.4}],
+    ids=str,
+)
+def test_a_vector_step_is_that_of_each_whatever_the_number_of_tuned_flows(make, mode, options):
     scenarios = [Crowds(), crowd(3, 0.6), scenario(0.4, others=3), Crowds(), drawn]
-    options = {"view": view, "frame_stack": 2, "variant": "bbr-mix", "reward": {"throughput": 1.0, "change": 0.1}}
+    options = {"frame_stack": 2, "variant": "bbr-mix", "reward": {"throughput": 1.0, "change": 0.1}, **options}
     envs = make(5, scenario=scenarios, autoreset_mode=mode, **options)
     singles = OneByOne(scenarios, mode, world="twin", max_tuned=4, **options)
     assert envs.single_observation_space == singles.envs[0].observation_space

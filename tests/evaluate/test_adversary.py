@@ -42,6 +42,9 @@ SMALL: dict[str, Any] = {
 }
 
 
+Whole = tuple[Path, list[FoundNetwork]]
+
+
 def searched(path: Path, *, resume: bool = False, on_progress: Any = None, **changed: Any) -> list[FoundNetwork]:
     folder = AdversaryFolder(path)
     with folder.opened(resume=resume):
@@ -55,14 +58,12 @@ def files(path: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[FoundNetwork]]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
     path = tmp_path_factory.mktemp("search") / "run"
     return path, searched(path)
 
 
-def test_it_keeps_networks_on_which_the_entrant_loses_on_other_seeds_too(
-    whole: tuple[Path, list[FoundNetwork]],
-) -> None:
+def test_it_keeps_networks_on_which_the_entrant_loses_on_other_seeds_too(whole: Whole) -> None:
     path, cases = whole
     assert 0 < len(cases) <= 2
     losses = [case.losses.mean() for case in cases]
@@ -70,12 +71,6 @@ def test_it_keeps_networks_on_which_the_entrant_loses_on_other_seeds_too(
     assert min(losses) > 0
     table = pl.read_csv(path / "cases.csv")
     assert table["network"].to_list() == ["against-bbq-1", "against-bbq-2"][: len(cases)]
-
-
-def test_a_kept_network_is_a_scenario_with_the_losses_that_its_file_tells(
-    whole: tuple[Path, list[FoundNetwork]],
-) -> None:
-    path, cases = whole
     scenario = load_scenario(path / "cases" / "against-bbq-1.yaml")
     assert scenario.resolved_json() == cases[0].network.resolved_json()
     scores = {}
@@ -90,15 +85,8 @@ def test_a_kept_network_is_a_scenario_with_the_losses_that_its_file_tells(
     np.testing.assert_array_equal(scores["bbr"] - scores["bbq"], cases[0].losses)
 
 
-def test_the_same_search_gives_the_same_bytes(whole: tuple[Path, list[FoundNetwork]], tmp_path: Path) -> None:
-    searched(tmp_path / "again")
-    assert files(tmp_path / "again") == files(whole[0])
-    searched(tmp_path / "other", seed=2)
-    assert files(tmp_path / "other") != files(whole[0])
-
-
-def test_an_interrupted_search_goes_on_to_the_same_bytes(
-    whole: tuple[Path, list[FoundNetwork]], tmp_path: Path
+def test_an_interrupted_search_goes_on_to_the_same_bytes_and_another_seed_to_others(
+    whole: Whole, tmp_path: Path
 ) -> None:
     def interrupt(progress: Any) -> None:
         if progress.done >= 16:
@@ -108,13 +96,15 @@ def test_an_interrupted_search_goes_on_to_the_same_bytes(
         searched(tmp_path / "run", on_progress=interrupt)
     assert (tmp_path / "run" / "trials.parquet").exists()
     assert not (tmp_path / "run" / "cases.csv").exists()
-    seen: list[int] = []
-    searched(tmp_path / "run", resume=True, on_progress=lambda progress: seen.append(progress.done))
+    searched(tmp_path / "run", resume=True)
     assert files(tmp_path / "run") == files(whole[0])
+    searched(tmp_path / "other", seed=2)
+    assert files(tmp_path / "other") != files(whole[0])
     with pytest.raises(bbrgym.ConfigError, match="budget: is 25, was"):
         searched(tmp_path / "run", resume=True, budget=25)
 
 
+@pytest.mark.slow
 def test_the_search_proposes_worse_networks_than_chance(tmp_path: Path) -> None:
     """Over four searches, by three standard errors: each begins with 32 networks drawn at random."""
     for seed in range(1, 5):
@@ -124,7 +114,7 @@ def test_the_search_proposes_worse_networks_than_chance(tmp_path: Path) -> None:
     assert proposed.mean() > drawn.mean() + 3 * drawn.std() / drawn.size**0.5
 
 
-def test_found_networks_join_a_distribution(whole: tuple[Path, list[FoundNetwork]]) -> None:
+def test_found_networks_join_a_distribution(whole: Whole) -> None:
     path, cases = whole
     mix = load_distribution([DISTRIBUTION, str(path / "found.yaml")])  # type: ignore[arg-type]
     names = [mix(seed).name for seed in range(60)]
@@ -136,7 +126,7 @@ def test_found_networks_join_a_distribution(whole: tuple[Path, list[FoundNetwork
     assert read_scenario(["wan_mix", "lossy_mix"])["mix"][1]["name"] == "lossy_mix"
 
 
-def test_a_file_of_a_mix_needs_no_variables(whole: tuple[Path, list[FoundNetwork]], tmp_path: Path) -> None:
+def test_a_file_of_a_mix_needs_no_variables(whole: Whole, tmp_path: Path) -> None:
     file = tmp_path / "weighted.yaml"
     file.write_text(f"mix: [{DISTRIBUTION}, {whole[0] / 'found.yaml'}]\nweights: [0, 1]\n")
     assert is_distribution(str(file))

@@ -13,6 +13,7 @@ import yaml
 import bbrgym
 from bbrgym.cli.main import main
 from bbrgym.errors import ConfigError
+from bbrgym.evaluate.evaluation import prepare_evaluation
 from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.evaluate.resume import resumed_config
 
@@ -56,12 +57,11 @@ def test_a_function_an_object_and_a_path_act_alike(tmp_path: Path, monkeypatch: 
 
 
 def test_a_function_or_an_object_is_named_alike_in_every_process(tmp_path: Path) -> None:
-    for agent, name in ((low, "low"), (Low(), "Low")):
-        folder = tmp_path / name
-        rows = bbrgym.evaluate("steady", ["bbq"], agent=agent, output_dir=folder, **HOW)
-        assert yaml.safe_load((folder / "config.yaml").read_text())["agent"] == f"{__name__}:{name}"
-        again = bbrgym.evaluate("steady", ["bbq"], agent=agent, output_dir=folder, resume=True, **HOW)
-        assert again.equals(rows)
+    rows = bbrgym.evaluate("steady", ["bbq"], agent=Low(), output_dir=tmp_path, **HOW)
+    assert yaml.safe_load((tmp_path / "config.yaml").read_text())["agent"] == f"{__name__}:Low"
+    assert bbrgym.evaluate("steady", ["bbq"], agent=Low(), output_dir=tmp_path, resume=True, **HOW).equals(rows)
+    settings = {"variants": ["bbq"], **HOW}
+    assert prepare_evaluation("steady", settings, agent=low).config["agent"] == f"{__name__}:low"
 
 
 def test_a_resumed_folder_runs_no_code_that_is_not_given(

@@ -57,11 +57,7 @@ def test_the_summary_has_the_agreed_columns_and_rows() -> None:
     assert set(summary["scenario"]) == {"short"}
     assert set(summary["world"]) == {"ns3"}
     assert set(summary["agent"]) == {"fixed"}
-
-
-def test_the_summary_s_values_hang_together() -> None:
-    summary = bbrgym.evaluate(SHORT, ["bbr"], seeds=[1])
-    tuned_flow, other = summary.rows(named=True)
+    tuned_flow, other = summary.rows(named=True)[:2]
     assert (tuned_flow["start_s"], tuned_flow["stop_s"], other["stop_s"]) == (1.0, 3.0, 2.5)
     assert 0.0 < tuned_flow["goodput_mbps"] < tuned_flow["throughput_mbps"] * 1.01 < 10.1
     assert tuned_flow["rtt_ms"] <= tuned_flow["rtt_mean_ms"] <= tuned_flow["rtt_p95_ms"] * 1.01
@@ -81,14 +77,13 @@ def test_the_time_series_agrees_with_the_summary(tmp_path: Path) -> None:
     assert measured["link_utilisation"].mean() == pytest.approx(summary["utilisation"][0], rel=1e-3)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_run_folder_is_complete(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "run"
     results = evaluation.run_evaluation(SHORT, {"variants": ["bbr", "bbq"]}, output_dir=folder)
     write_report(folder, results)
     summary = results.summary
     assert pl.read_parquet(folder / "summary.parquet").equals(summary)
-    for name in ("goodput.png", "queue_delay.png", "summary.png"):
-        assert (folder / "figures" / name).read_bytes().startswith(b"\x89PNG")
     assert "short on ns3, one seed" in (folder / "summary.txt").read_text()
     config = OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))
     assert isinstance(config, dict)
@@ -103,35 +98,41 @@ def test_neither_jobs_nor_isolation_nor_repetition_change_a_byte(tmp_path: Path)
         {"jobs": 1},
         {"jobs": 4},
         {"jobs": 1, "world": {"ns3": {"isolation": "none"}}},
-        {"jobs": 4},
     ]
     files = []
     for index, how in enumerate(questions):
         folder = tmp_path / str(index)
         bbrgym.evaluate(SHORT, ["bbr-pg", "cubic"], seeds=[3, 4], output_dir=folder, **how)
         files.append([(folder / name).read_bytes() for name in ("summary.parquet", "timeseries.parquet")])
-    assert files[0] == files[1] == files[2] == files[3]
+    assert files[0] == files[1] == files[2]
 
 
 def test_finished_runs_are_not_run_again(tmp_path: Path) -> None:
-    bbrgym.evaluate(SHORT, ["bbr"], output_dir=tmp_path)
+    """Their wall times stay, too."""
+    began_s = time.perf_counter()
+    bbrgym.evaluate(SHORT, ["bbr"], output_dir=tmp_path, jobs=1)
+    took_s = time.perf_counter() - began_s
+    timing = pl.read_csv(tmp_path / "timing.csv", schema=TIMING_SCHEMA)
+    assert timing.drop("wall_s").rows() == [("short", "ns3", "bbr", "fixed", 1, 3.0)]
+    assert 0 < timing["wall_s"].item() < took_s
     jobs = {path: path.stat().st_mtime_ns for path in (tmp_path / "jobs").iterdir()}
     summary = bbrgym.evaluate(SHORT, ["bbr", "bbq"], output_dir=tmp_path, resume=True)
     assert {path: path.stat().st_mtime_ns for path in jobs} == jobs
     assert len(list((tmp_path / "jobs").iterdir())) == 2 * len(jobs)
-    timing = pl.read_csv(tmp_path / "timing.csv")
-    assert timing["variant"].to_list() == ["bbr", "bbq"]
+    of_both = pl.read_csv(tmp_path / "timing.csv", schema=TIMING_SCHEMA)
+    assert of_both["variant"].to_list() == ["bbr", "bbq"]
+    assert of_both.head(1).equals(timing)
     assert summary.equals(bbrgym.evaluate(SHORT, ["bbr", "bbq"]))
+    next(iter(jobs)).write_text("not Parquet")
+    with pytest.raises(bbrgym.ConfigError, match="output_dir: cannot read run short-ns3-bbr-1-"):
+        bbrgym.evaluate(SHORT, ["bbr", "bbq"], output_dir=tmp_path, resume=True)
 
 
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
         ({"scenario": {**SHORT, "duration_s": 4.0}}, r"scenario.duration_s: is 4.0, was 3.0 in"),
-        ({"scenario": "steady"}, r"scenario.name: is 'steady', was 'short' in"),
         ({"variants": ["bbq"]}, r"variants: is \['bbq'\], was \['bbr'\] in"),
-        ({"seeds": [2, 3]}, r"seeds: is \[2, 3\], was \[1, 2\] in"),
-        ({"agent": "random"}, r"agent: is 'random', was 'fixed' in"),
         ({"world": "twin"}, r"world: is \['twin'\], was \['ns3'\] in"),
         ({"tunables": {"bbr_up_gain": 1.1}}, r"tunables.bbr_up_gain: is 1.1, was not given in"),
         ({"interval_s": 0.2}, r"interval_s: is 0.2, was 0.1 in"),
@@ -193,13 +194,9 @@ def test_what_a_run_depends_on_is_in_its_key() -> None:
     [
         ({"variants": ["bbr1"]}, r"variants\[0\]: is 'bbr1'; did you mean bbr"),
         ({"variants": []}, "variants: is .*, expected at least 1"),
-        ({"variants": None}, "variants: is None, expected a list"),
         ({"variants": ["bbr", "bbr"]}, "variants: is .*, expected each once"),
-        ({"seeds": [1, 1]}, "seeds: is .*, expected each once"),
         ({"seeds": [-1]}, r"seeds\[0\]: is -1, expected a number >= 0"),
-        ({"seeds": [True]}, r"seeds\[0\]: is True, expected a whole number"),
         ({"world": "ns4"}, "world: is 'ns4'; did you mean ns3"),
-        ({"world": ["ns3", "moon"]}, "world: is 'moon'; allowed are ns3"),
         ({"world": ["ns3", "ns3"]}, "world: is .*, expected each once"),
         ({"world": []}, "world: is {}, expected at least 1"),
         ({"world": [3]}, r"world: is \[3\], expected a world's name or a list of them"),
@@ -270,13 +267,17 @@ def test_a_new_world_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert composed["twin"] == {"isolation": "none", "timeout_s": 60.0, "options": {"policy": None}}
 
 
+FLOWS = [{"name": "a", "rtt_ms": 20.0}, {"name": "b", "cc": "ns3-cubic", "rtt_ms": 20.0, "role": "fixed"}]
+
+
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
         ({"variants": ["bbr", "ns3-bbr"]}, r"variants\[1\]: is 'ns3-bbr', which world twin does not have"),
+        ({"world": {"twin": {"options": {"speed": 2}}}}, "'speed' is not an option of world 'twin'"),
         (
-            {"variants": ["bbr"], "world": {"twin": {"options": {"speed": 2}}}},
-            "'speed' is not an option of world 'twin'",
+            {"scenario": {**SHORT, "flows": FLOWS}, "world": ["ns3", "twin"]},
+            r"flows\[1\]\.cc: is 'ns3-cubic', which world 'twin' does not have",
         ),
     ],
 )
@@ -284,30 +285,13 @@ def test_what_a_world_does_not_have_is_refused_before_anything_is_made(
     settings: dict[str, Any], says: str, tmp_path: Path
 ) -> None:
     with pytest.raises(bbrgym.ConfigError, match=says):
-        bbrgym.evaluate(SHORT, **{"world": "twin", **settings}, output_dir=tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_flow_whose_controller_a_world_does_not_have_is_refused_before_anything_is_made(tmp_path: Path) -> None:
-    flows = [{"name": "a", "rtt_ms": 20.0}, {"name": "b", "cc": "ns3-cubic", "rtt_ms": 20.0, "role": "fixed"}]
-    with pytest.raises(bbrgym.ScenarioError, match=r"flows\[1\]\.cc: is 'ns3-cubic', which world 'twin' does not have"):
-        bbrgym.evaluate({**SHORT, "flows": flows}, ["bbr"], world=["ns3", "twin"], output_dir=tmp_path / "run")
+        bbrgym.evaluate(
+            **{"scenario": SHORT, "variants": ["bbr"], "world": "twin", **settings}, output_dir=tmp_path / "run"
+        )
     assert not (tmp_path / "run").exists()
 
 
 # ---- several worlds -----------------------------------------------------------------------------------
-
-
-def test_each_run_s_wall_time_is_kept(tmp_path: Path) -> None:
-    began_s = time.perf_counter()
-    bbrgym.evaluate(SHORT, ["bbr"], world=["twin", "ns3"], output_dir=tmp_path, jobs=1)
-    took_s = time.perf_counter() - began_s
-    timing = pl.read_csv(tmp_path / "timing.csv", schema=TIMING_SCHEMA)
-    assert timing.drop("wall_s").rows() == [("short", world, "bbr", "fixed", 1, 3.0) for world in ("twin", "ns3")]
-    assert timing["wall_s"].min() > 0  # type: ignore[operator]
-    assert timing["wall_s"].sum() < took_s
-    bbrgym.evaluate(SHORT, ["bbr"], world=["twin", "ns3"], output_dir=tmp_path, resume=True)
-    assert pl.read_csv(tmp_path / "timing.csv", schema=TIMING_SCHEMA).equals(timing)
 
 
 def test_one_world_runs_alone_in_its_process_and_the_other_need_not(monkeypatch: pytest.MonkeyPatch) -> None:

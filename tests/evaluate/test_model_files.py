@@ -42,6 +42,7 @@ def test_an_exported_file_acts_as_its_run(tmp_path: Path) -> None:
     np.testing.assert_allclose(scores(file), scores(str(tmp_path / "run")), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_an_exported_file_of_a_sampling_agent_acts_by_its_mean(tmp_path: Path) -> None:
     agent = {**TRAINING["agent"], "acts": "sample"}
     bbrgym.train(**{**TRAINING, "agent": agent, "total_steps": 32}, output_dir=tmp_path / "run")

@@ -19,13 +19,10 @@ SCENARIO = bbrgym.load_scenario(
 )
 
 
-@pytest.mark.parametrize("variant", bbrgym.VARIANTS)
-def test_tuned_flows_alone_get_the_variant(variant: str) -> None:
-    flows = preset(variant).prepared(SCENARIO).flows
-    assert [flow.cc for flow in flows] == [variant, "bbr", "cubic"]
-
-
-def test_a_tuned_flow_s_own_tunables_stay_with_their_variant() -> None:
+def test_tuned_flows_alone_get_the_variant_and_their_own_tunables_stay_with_it() -> None:
+    for variant in bbrgym.VARIANTS:
+        flows = preset(variant).prepared(SCENARIO).flows
+        assert [flow.cc for flow in flows] == [variant, "bbr", "cubic"]
     assert preset("bbq").prepared(SCENARIO).flows[0].tunables == {"bbq_beta": 0.1}
     assert preset("bbr").prepared(SCENARIO).flows[0].tunables == {}
 

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 LOADED = """
 import sys
 from bbrgym.cli.main import main
@@ -15,6 +17,7 @@ sys.stderr.write(f"{code} {loaded}")
 """
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_evaluation_of_a_preset_loads_no_agent(tmp_path: Path) -> None:
     command = [sys.executable, "-c", LOADED, str(tmp_path / "run")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

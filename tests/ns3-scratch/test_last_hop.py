@@ -107,7 +107,7 @@ def test_flows_share_it(run, hop):
 def test_the_same_seed_gives_the_same_bytes_whatever_ran_before(run, hop):
     resolved = behind(hop, duration_s=1.0, warmup_s=0.2)
     first = run(resolved, seed=7).bytes()
-    assert [run(resolved, seed=7, step_s=0.3).bytes() for _ in range(4)] == [first] * 4
+    assert run(resolved, seed=7, step_s=0.3).bytes() == first
     run(behind(LTE if hop is WIFI else WIFI, duration_s=0.5, warmup_s=0.1))
     assert run(resolved, seed=7).bytes() == first
     if hop is LTE:  # in a good cell nothing is left to chance

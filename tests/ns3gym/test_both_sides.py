@@ -56,7 +56,7 @@ def as_bytes(observation):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("world", ["twin", "ns3"])
+@pytest.mark.parametrize("world", ["twin", pytest.param("ns3", marks=pytest.mark.slow)])
 def test_it_is_the_world_itself_bit_for_bit(world, options):
     isolation = "process" if world == "ns3" else None
     options = {**PLAIN, "world": world, "scenario": SCENARIO, "isolation": isolation, **options}

@@ -15,6 +15,7 @@ from waiting import wait_until
 
 from bbrgym.ns3gym.child import Child
 
+pytestmark = pytest.mark.usefixtures("own_children")
 PATIENCE_S = 120.0
 
 

@@ -11,9 +11,12 @@ from pathlib import Path
 
 import gymnasium
 import psutil
+import pytest
 from owners import free_port
 
 import bbrgym.envs  # noqa: F401 - registers the environments
+
+pytestmark = pytest.mark.slow
 
 ACTOR = str(Path(__file__).with_name("support") / "actor.py")
 SERVE = ("world=twin", "variant=bbq", "scenario=steady", "scenario.duration_s=2", "env.control_interval_s=0.1")

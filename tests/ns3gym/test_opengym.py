@@ -203,6 +203,7 @@ def test_it_waits_for_an_agent_as_long_as_it_was_told(opengym, path):
     assert (done.returncode, done.stderr) == (1, f"bbrgym-opengym: no agent at port {port} within 0.5 s\n")
 
 
+@pytest.mark.usefixtures("own_children")
 def test_it_waits_for_an_answer_as_long_as_it_was_told(opengym, path):
     def think_till_it_has_ended(state):
         [simulation] = children(lambda child: child.name() == "bbrgym-opengym")

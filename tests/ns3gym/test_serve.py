@@ -176,7 +176,7 @@ def served_to(socket, elsewhere: ThreadPoolExecutor, answers: list[bytes]) -> tu
     return env, service
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_whatever_the_agent_says_the_service_ends_in_words(
     data: st.DataObject, listener: zmq.Socket[bytes], elsewhere: ThreadPoolExecutor

@@ -61,7 +61,7 @@ def test_it_serves_what_training_sees(agent: AgentSocket) -> None:
     ]
 
 
-@pytest.mark.parametrize("world", ["twin", "ns3"])
+@pytest.mark.parametrize("world", ["ns3", pytest.param("twin", marks=pytest.mark.slow)])
 def test_it_ends_when_it_is_told_to(world: str, agent: AgentSocket) -> None:
     with served(f"world={world}", f"port={agent.port}") as process:
         agent.await_simulation()

@@ -109,7 +109,7 @@ def test_another_message_is_refused(sent, due):
         pb.parse(due, sent.SerializeToString(), "here")
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.data())
 def test_any_bytes_are_a_message_or_a_protocol_error(data):
     kind = data.draw(st.sampled_from(EVERY))
@@ -142,7 +142,7 @@ def as_crossed(space):
     return space
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(SPACES | st.just(ABSENT), st.integers(0, 2**31))
 def test_spaces_and_values_cross_over(space, seed):
     description = pb.parse(pb.SpaceDescription, describe(space).SerializeToString())
@@ -236,7 +236,7 @@ def test_a_wrong_description_is_refused(description, message):
         space_of(description)
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(st.data())
 def test_any_description_is_a_space_or_a_protocol_error(data):
     description = data.draw(any_messages(pb.SpaceDescription))
@@ -268,7 +268,7 @@ def test_floats_keep_their_bits_in_any_order_of_memory(dtype, shape, data):
         assert (back.dtype, back.flags.writeable) == (dtype, True)
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(SPACES, st.data())
 def test_any_container_is_a_value_or_a_protocol_error(space, data):
     container = data.draw(any_messages(pb.DataContainer))

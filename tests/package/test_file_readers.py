@@ -6,22 +6,23 @@ Two lists are kept complete by a scan of the package: the readers, which are the
 """
 
 import ast
+import functools
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import Flag, auto
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from special_files import put_special_file
+from special_files import BOMB, put_special_file
 
 import bbrgym
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.settings import parse_training
 from bbrgym.cli import hydra_program
-from bbrgym.cli.composition import compose_config, config_loader
-from bbrgym.config.loader import search_path_of
+from bbrgym.cli.composition import Loader, compose_config, search_path_of
 from bbrgym.envs.library import load_library
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate import agent_option
@@ -82,7 +83,7 @@ BY_ITSELF = {
     | {"_about_in zipfile.ZipFile", "load_model zipfile.is_zipfile"},
     "agents.training.checkpoints": {"_save path.open", "restore_state torch.load"},
     "agents.loading": {"load_agent trainer_of(settings, is_trusted=False).load"},
-    "agents.training.train_agent": {"_train parts.trainer.load", "_refuse_damaged trainer.load"},
+    "agents.training.train_agent": {"_train trainer.load", "_refuse_damaged trainer.load"},
     "worlds.server": {"Server._reset self._mailbox.read_text"},
     "worlds.worker_engine": {"WorkerEngine._ask self._mailbox.read_text"},
     "sweeps.search": {"search folder.open"},
@@ -103,6 +104,7 @@ def calls(node: ast.AST, where: str = "") -> Iterator[tuple[str, str]]:
         yield from calls(child, inside)
 
 
+@functools.cache
 def scanned() -> tuple[dict[str, set[str]], set[str]]:
     """Return the calls that open something by themselves, by module, and the functions that call the one way."""
     by_itself: dict[str, set[str]] = {}
@@ -131,7 +133,7 @@ def test_no_file_is_opened_another_way() -> None:
 
 
 def test_every_reader_gets_the_hostile_files() -> None:
-    assert scanned()[1] == {name for reader in READERS for name in reader.functions} | ELSEWHERE
+    assert scanned()[1] == {name for reader in READERS for name in reader.opening()} | ELSEWHERE
 
 
 ELSEWHERE = {
@@ -148,39 +150,52 @@ ELSEWHERE = {
 # ---- the readers --------------------------------------------------------------------------------------
 
 
+class Allowed(Flag):
+    """Files that a reader takes."""
+
+    NONE = 0
+    TEXT = auto()  #: any text
+    MISSING = auto()  #: none at all
+    OWN = auto()  #: those of a run folder, and no link to another
+
+
+TEXT, MISSING, OWN = Allowed.TEXT, Allowed.MISSING, Allowed.OWN
+
+
 @dataclass(frozen=True)
 class Reader:
     """A reader of a file.
 
     Attributes:
         name: of the reader.
-        functions: of the package that open the file.
+        functions: of the package that open the file: their module, and they.
         file: path of the file in a folder of the test's.
         read: reads it, given the folder.
-        is_of_run_folder: whether the file belongs to a run folder, so that no link is followed.
-        takes_text: whether any text will do.
-        may_be_missing: whether it is not an error that there is no such file.
+        allowed: files that are no error.
         takes: kinds of files whose content is checked later.
         prepare: writes other files into the folder.
     """
 
     name: str
-    functions: tuple[str, ...]
+    functions: str
     file: str
     read: Callable[[Path], Any]
-    is_of_run_folder: bool = False
-    takes_text: bool = False
-    may_be_missing: bool = False
+    allowed: Allowed = Allowed.NONE
     takes: tuple[str, ...] = ()
     prepare: Callable[[Path], None] = lambda _: None
 
+    def opening(self) -> Iterator[str]:
+        """Yield each function with its module."""
+        module, *functions = self.functions.split()
+        return (f"{module} {function}" for function in functions)
+
 
 def _compose(folder: Path, *overrides: str) -> Any:
-    return config_loader(search_path_of(str(folder / "conf"))).load_configuration("train", [*overrides], _RUN)
+    return Loader(search_path_of(str(folder / "conf"))).load_configuration("train", [*overrides], _RUN)
 
 
 def _help(folder: Path) -> str:
-    return hydra_program._file(config_loader(search_path_of(config_path=str(folder / "conf"))), "train")
+    return hydra_program._file(Loader(search_path_of(config_path=str(folder / "conf"))), "train")
 
 
 def _reference(folder: Path) -> Any:
@@ -204,165 +219,110 @@ def _failed_job(folder: Path) -> None:
 
 _RUN = hydra_program.RunMode.RUN
 READERS = [
-    Reader("scenario", ("scenario.files _read_file",), "s.yaml", lambda at: bbrgym.load_scenario(at / "s.yaml")),
+    Reader("scenario", "scenario.files _read_file", "s.yaml", lambda at: bbrgym.load_scenario(at / "s.yaml")),
     Reader(
-        "distribution",
-        ("scenario.files _read_file",),
-        "s.yaml",
-        lambda at: bbrgym.load_distribution(str(at / "s.yaml")),
+        "distribution", "scenario.files _read_file", "s.yaml", lambda at: bbrgym.load_distribution(str(at / "s.yaml"))
     ),
     Reader(
         "part of a mix",
-        ("scenario.files _read_file",),
+        "scenario.files _read_file",
         "s.yaml",
         lambda at: bbrgym.load_distribution({"mix": [str(at / "s.yaml")]}),
     ),
     Reader(
         "trace",
-        ("scenario.traces read_trace", "scenario.traces _chunks_of_lines", "scenario.traces _read_rates"),
+        "scenario.traces read_trace _chunks_of_lines _read_rates",
         "t.down",
         lambda at: read_trace(str(at / "t.down")),
     ),
-    Reader("experiment", ("papers.catalogue _read",), "e.yaml", lambda at: load_experiment(str(at / "e.yaml"))),
-    Reader("authors' numbers", ("papers.catalogue _rows",), "numbers.csv", _reference),
-    Reader("library", ("envs.library _read",), "l.yaml", lambda at: load_library(at / "l.yaml")),
+    Reader("experiment", "papers.catalogue _fields_in", "e.yaml", lambda at: load_experiment(str(at / "e.yaml"))),
+    Reader("authors' numbers", "papers.catalogue _rows", "numbers.csv", _reference),
+    Reader("library", "envs.library _read", "l.yaml", lambda at: load_library(at / "l.yaml")),
     Reader(
         "options",
-        ("config.loader _read_options",),
+        "cli.composition _read_options",
         "o.yaml",
         lambda at: parse_training(compose_config("train", [f"agent={at / 'o.yaml'}"])),
     ),
     Reader(
         "options of Hydra's",
-        ("config.loader _UsersFiles.load_config",),
+        "cli.composition _UsersFiles.load_config",
         "conf/agent/o.yaml",
         lambda at: _compose(at, "agent=o"),
         takes=("empty", "secret keys"),
     ),
-    Reader("help", ("cli.hydra_program _file",), "conf/train.yaml", _help, takes_text=True, may_be_missing=True),
+    Reader("help", "cli.hydra_program _file", "conf/train.yaml", _help, TEXT | MISSING),
     Reader(
         "study",
-        ("runs.run_folder RunFolder.refuse_irregular",),
+        "runs.run_folder RunFolder.refuse_irregular",
         "study.db",
         lambda at: RunFolder(at).refuse_irregular("study.db"),
-        is_of_run_folder=True,
-        takes_text=True,
-        may_be_missing=True,
+        OWN | TEXT | MISSING,
     ),
-    Reader(
-        "resumed training",
-        ("runs.run_folder RunFolder.read_config",),
-        "config.yaml",
-        bbrgym.resume_training,
-        is_of_run_folder=True,
-    ),
-    Reader(
-        "trained agent",
-        ("runs.run_folder RunFolder.read_config",),
-        "config.yaml",
-        bbrgym.load_agent,
-        is_of_run_folder=True,
-    ),
+    Reader("resumed training", "runs.run_folder RunFolder.read_config", "config.yaml", bbrgym.resume_training, OWN),
+    Reader("trained agent", "runs.run_folder RunFolder.read_config", "config.yaml", bbrgym.load_agent, OWN),
     Reader(
         "runs.provenance",
-        ("runs.run_folder RunFolder.read_provenance",),
+        "runs.run_folder RunFolder.read_provenance",
         "provenance.json",
         lambda at: RunFolder(at).read_provenance(),
-        may_be_missing=True,
-        is_of_run_folder=True,
+        MISSING | OWN,
     ),
     Reader(
         "state of a job",
-        ("runs.run_folder RunFolder.read_json",),
+        "runs.run_folder RunFolder.read_json",
         "job/job.json",
         lambda at: MultirunFolder(at).read_state("job"),
-        may_be_missing=True,
-        is_of_run_folder=True,
+        MISSING | OWN,
     ),
     Reader(
         "text",
-        ("runs.run_folder RunFolder.read_text",),
+        "runs.run_folder RunFolder.read_text",
         "multirun.yaml",
         lambda at: MultirunFolder(at).request(),
-        may_be_missing=True,
-        is_of_run_folder=True,
-        takes_text=True,
+        MISSING | OWN | TEXT,
     ),
     Reader(
         "table",
-        ("runs.run_folder RunFolder._read_table",),
+        "runs.run_folder RunFolder._read_table",
         "t.parquet",
         lambda at: RunFolder(at).read_table("t.parquet"),
-        is_of_run_folder=True,
+        OWN,
     ),
     Reader(
         "timing",
-        ("runs.run_folder RunFolder._read_table",),
+        "runs.run_folder RunFolder._read_table",
         "timing.csv",
         lambda at: RunFolder(at).read_csv("timing.csv", TIMING_SCHEMA),
-        is_of_run_folder=True,
+        OWN,
     ),
-    Reader(
-        "curve",
-        ("runs.run_folder RunFolder.read_text",),
-        "csv/metrics.csv",
-        _resumed_csv,
-        is_of_run_folder=True,
-        may_be_missing=True,
-    ),
-    Reader(
-        "taken over",
-        ("runs.run_folder RunFolder.copy_file",),
-        "metrics.parquet",
-        _copied,
-        may_be_missing=True,
-        is_of_run_folder=True,
-        takes_text=True,
-    ),
-    Reader(
-        "owner",
-        ("runs.run_folder RunFolder.owner",),
-        ".lock",
-        lambda at: RunFolder(at).owner(),
-        may_be_missing=True,
-        is_of_run_folder=True,
-        takes_text=True,
-    ),
+    Reader("curve", "runs.run_folder RunFolder.read_text", "csv/metrics.csv", _resumed_csv, OWN | MISSING),
+    Reader("taken over", "runs.run_folder RunFolder.copy_file", "metrics.parquet", _copied, MISSING | OWN | TEXT),
+    Reader("owner", "runs.run_folder RunFolder.owner", ".lock", lambda at: RunFolder(at).owner(), MISSING | OWN | TEXT),
     Reader(
         "last line",
-        ("sweeps.multirun MultirunFolder.last_line",),
+        "sweeps.multirun MultirunFolder.last_line",
         "job/job.log",
         lambda at: MultirunFolder(at).last_line("job"),
-        is_of_run_folder=True,
-        takes_text=True,
+        OWN | TEXT,
     ),
-    Reader(
-        "log",
-        ("sweeps.report _tail",),
-        "job/job.log",
-        report_multirun,
-        is_of_run_folder=True,
-        takes_text=True,
-        may_be_missing=True,
-        prepare=_failed_job,
-    ),
+    Reader("log", "sweeps.report _tail", "job/job.log", report_multirun, OWN | TEXT | MISSING, prepare=_failed_job),
     Reader(
         "measured numbers",
-        ("papers.report _read_numbers",),
+        "papers.report _read_numbers",
         "papers.csv",
         lambda at: papers_report._read_numbers(at / "papers.csv"),
     ),
     Reader(
         "digest of an agent",
-        ("evaluate.agent_option _digest",),
+        "evaluate.agent_option _digest",
         "config.yaml",
         lambda at: agent_option._digest(at),
-        is_of_run_folder=True,
-        takes_text=True,
+        OWN | TEXT,
     ),
     Reader(
         "model",
-        ("evaluate.agent_option _model",),
+        "evaluate.agent_option _model",
         "m.onnx",
         lambda at: agent_option._entrants(at / "m.onnx", SimpleNamespace(trust=False, variant="bbr")),
     ),
@@ -372,14 +332,12 @@ READERS = [
 # ---- the hostile files --------------------------------------------------------------------------------
 
 HUGE_BYTES = 2**38
-BOMB = "a0: &a0 [1,1,1,1,1,1,1,1,1,1]\n" + "".join(
-    f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)
-)
 TEXTS: dict[str, bytes] = {
     "empty": b"",
     "nulls": b"\0" * 4096,
     "secret": f"{SECRET}\n".encode(),
     "secrets in YAML": f"- [{SECRET}, *{SECRET}".encode(),
+    "secret tag": f"!{SECRET} x\n".encode(),
     "secret keys": f"{SECRET * 9}: {SECRET}\n".encode(),
     "passwords": f"root:x:0:0:{SECRET}:/root:/bin/bash\ndaemon:*:1:{SECRET}\n".encode(),
     "table": f"step,{SECRET}\n{SECRET},{SECRET}\n".encode(),
@@ -444,9 +402,9 @@ def test_a_hostile_file_is_refused_in_one_sentence_that_does_not_quote_it(
     reader.prepare(tmp_path)
     put(kind, tmp_path / reader.file)
     before = files_in(tmp_path)
-    may_be_read = reader.takes_text and (kind in (*TEXTS, "huge") or (kind == "link" and not reader.is_of_run_folder))
-    may_be_read |= kind in reader.takes
-    may_be_read |= kind == "missing" and reader.may_be_missing
+    takes_link = kind == "link" and OWN not in reader.allowed
+    may_be_read = TEXT in reader.allowed and (kind in (*TEXTS, "huge") or takes_link)
+    may_be_read |= kind in reader.takes or (kind == "missing" and MISSING in reader.allowed)
     try:
         reader.read(tmp_path)
     except ConfigError as error:

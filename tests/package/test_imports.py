@@ -39,7 +39,7 @@ ROOMS = (
 )
 #: Modules directly in the package that stand above the base.
 NATIVE = {"bbrgym._bpf", "bbrgym._cc", "bbrgym._linux", "bbrgym._ns3", "bbrgym._twin"}
-ABOVE_THE_BASE = {"bbrgym": "cli", "bbrgym.__main__": "cli", "bbrgym.config.loader": "worlds"}
+ABOVE_THE_BASE = {"bbrgym": "cli", "bbrgym.__main__": "cli"}
 
 
 def modules() -> dict[str, Path]:

@@ -19,4 +19,4 @@ def test_a_line_says_what_to_install_for_how_many_tests() -> None:
 
 def test_ci_installs_what_tests_need() -> None:
     installed = re.findall(r"^need (\S+) ", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.MULTILINE)
-    assert set(installed) == set(NEEDS) - {"libclang-rt-dev"}  # clang's sanitizers are gcc's once more
+    assert set(installed) == set(NEEDS)

@@ -31,7 +31,7 @@ TYPED = "bbrgym", "bbrgym.evaluate.evaluation", "bbrgym.agents.training.train_ag
 
 LATE = {
     *("hydra", "jinja2", "matplotlib", "omegaconf", "onnx", "optuna", "pandas", "plotly", "polars", "ray", "rich"),
-    *("scipy", "stable_baselines3", "torch", "wandb"),
+    *("scipy", "stable_baselines3", "torch", "wandb", "zmq"),
 }
 
 

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from inspect import signature
 from pathlib import Path
 
-from bbrgym.config.loader import Loader
+from bbrgym.cli.composition import Loader
 
 ROOT = Path(__file__).resolve().parents[2]
 PIN = re.compile(r"(?P<name>[\w.-]+)==[\w.+]+")

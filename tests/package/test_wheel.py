@@ -2,8 +2,6 @@
 """What `make` built and installed: one package, whole, and it is what the tests import."""
 
 import importlib.metadata
-import subprocess
-import sys
 import sysconfig
 import zipfile
 from pathlib import Path
@@ -76,11 +74,3 @@ def test_the_licence_is_declared() -> None:
     assert metadata["License-Expression"] == "GPL-2.0-only"
     assert metadata["Requires-Python"] == ">=3.11"
     assert metadata["Version"] == bbrgym.__version__
-
-
-def test_importing_it_is_quick_work() -> None:
-    """An environment's worker should not pay for tables and figures."""
-    heavy = {"matplotlib", "polars", "hydra", "scipy", "zmq"}
-    code = f"import bbrgym, sys; print(sorted({heavy!r} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
-    assert done.stdout.strip() == "[]"

@@ -23,10 +23,12 @@
 //   deadlines                                                 -> timer, pacing, delayed ACK; -1: none
 #include "flow.hpp"
 
-#include <cinttypes>
+#include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <sstream>
 #include <string>
+#include <tuple>
 
 namespace
 {
@@ -39,124 +41,48 @@ class Connection
     void Run(const std::string& line)
     {
         std::istringstream words(line);
-        std::string command;
-        words >> command;
-        if (command == "reset")
-        {
-            const auto algorithm = Take<std::string>(words);
-            m_mss_bytes = Take<uint32_t>(words);
-            m_received_bytes = Take<uint32_t>(words);
-            Reset(algorithm, Take<std::string>(words));
-        }
-        else if (command == "fact")
-        {
-            const auto name = Take<std::string>(words);
-            SetFact(name, Take<std::string>(words));
-        }
-        else if (command == "start")
-        {
-            const auto now_ns = Take<int64_t>(words);
-            m_sender.Start(m_mss_bytes, Take<int64_t>(words), m_stack.socket, now_ns);
-        }
-        else if (command == "ack")
-        {
-            OnAck(words);
-        }
-        else if (command == "timer")
-        {
-            std::cout << m_sender.OnTimer(Take<int64_t>(words));
-        }
-        else if (command == "next")
-        {
-            const auto now_ns = Take<int64_t>(words);
-            Next(m_sender.Next(Take<uint64_t>(words), now_ns));
-        }
-        else if (command == "new")
-        {
-            const auto now_ns = Take<int64_t>(words);
-            const auto bytes = Take<uint32_t>(words);
-            const EcnBits ecn = m_sender.EcnBitsToSend();
-            m_sender.OnNewSent(bytes, Take<bool>(words), now_ns);
-            std::cout << ecn.ect << ' ' << ecn.cwr << ' ' << m_sender.IsInBurst();
-        }
-        else if (command == "again")
-        {
-            const auto now_ns = Take<int64_t>(words);
-            const auto serial = Take<uint64_t>(words);
-            m_sender.OnRetransmitted(serial, Take<uint32_t>(words), now_ns);
-            std::cout << m_sender.IsInBurst();
-        }
-        else if (command == "probe")
-        {
-            const auto now_ns = Take<int64_t>(words);
-            const auto is_retransmission = Take<bool>(words);
-            m_sender.OnProbeSent(is_retransmission, Take<uint32_t>(words), now_ns);
-        }
-        else if (command == "quiet")
-        {
-            const auto now_ns = Take<int64_t>(words);
-            const auto has_unsent = Take<bool>(words);
-            const auto has_sent = Take<bool>(words);
-            m_sender.ValidateCwnd(has_unsent, has_sent, Take<bool>(words), now_ns);
-        }
-        else if (command == "write")
-        {
-            m_sender.BeforeWrite(Take<bool>(words));
-        }
-        else if (command == "state")
-        {
-            State(Take<int64_t>(words));
-        }
-        else if (command == "room")
-        {
-            Room(words);
-        }
-        else if (command == "wakes")
-        {
-            std::cout << m_buffer.WakesWriter(Load(Take<uint64_t>(words)));
-        }
-        else if (command == "take")
-        {
-            TakeSegment(words);
-        }
-        else if (command == "acknowledge")
-        {
-            Acknowledge();
-        }
-        else if (command == "handshake")
-        {
-            const auto now_ns = Take<int64_t>(words);
-            Take<bool>(words) ? m_receiver.NoteEstablished(now_ns) : m_receiver.NoteSynAck(now_ns);
-        }
-        else if (command == "deadlines")
-        {
-            Deadline(m_sender.TimerDeadlineNs());
-            Deadline(m_sender.PacingDeadlineNs());
-            Deadline(m_receiver.DelayedAckDeadlineNs());
-        }
-        else
+        const auto [command] = Take<std::string>(words);
+        const auto found = std::ranges::find(COMMANDS, command, &Command::name);
+        if (found == std::end(COMMANDS))
         {
             throw std::invalid_argument("command: '" + command + "' is none of those that binding.cc lists");
         }
+        found->run(*this, words);
         std::cout << std::endl;
     }
 
   private:
-    template <typename T>
-    static T Take(std::istringstream& words)
+    using Words = std::istringstream;
+
+    struct Command
     {
-        T value;
-        if (!(words >> value))
-        {
-            throw std::invalid_argument("arguments: one is missing, or not of its type");
-        }
-        return value;
+        const char* name;
+        void (*run)(Connection&, Words&);
+    };
+
+    static const Command COMMANDS[18];
+
+    /** Returns the next words, in their order. */
+    template <typename... T>
+    static std::tuple<T...> Take(Words& words)
+    {
+        const auto one = [&words]<typename U>(U value) {
+            if (!(words >> value))
+            {
+                throw std::invalid_argument("arguments: one is missing, or not of its type");
+            }
+            return value;
+        };
+        return std::tuple<T...>{one(T{})...};
     }
 
     static void Deadline(int64_t time_ns) { std::cout << (time_ns == NEVER_NS ? -1 : time_ns) << ' '; }
 
-    void Reset(const std::string& algorithm, const std::string& preset)
+    void Reset(Words& words)
     {
+        const auto [algorithm, mss_bytes, received_bytes, preset] = Take<std::string, uint32_t, uint32_t, std::string>(words);
+        m_mss_bytes = mss_bytes;
+        m_received_bytes = received_bytes;
         cc_params params{};
         cc_params_init(&params, VariantOf(algorithm));
         const auto found = FindStackPreset(preset);
@@ -189,8 +115,9 @@ class Connection
         throw std::invalid_argument("algorithm: '" + name + "' is not a variant of cc/variants.def");
     }
 
-    void SetFact(const std::string& name, const std::string& value)
+    void SetFact(Words& words)
     {
+        const auto [name, value] = Take<std::string, std::string>(words);
         for (const StackFact& fact : StackFacts())
         {
             if (fact.name != name)
@@ -211,11 +138,9 @@ class Connection
         throw std::invalid_argument("fact: '" + name + "' is in neither cc/stack.def nor world/socket.def");
     }
 
-    void OnAck(std::istringstream& words)
+    void OnAck(Words& words)
     {
-        const auto now_ns = Take<int64_t>(words);
-        const auto una = Take<uint64_t>(words);
-        const auto ece = Take<bool>(words);
+        const auto [now_ns, una, ece] = Take<int64_t, uint64_t, bool>(words);
         std::vector<SerialRange> blocks;
         for (SerialRange block; words >> block.begin >> block.end;)
         {
@@ -224,8 +149,10 @@ class Connection
         m_sender.OnAck(una, blocks, now_ns, ece);
     }
 
-    static void Next(const ToSend& next)
+    void Next(Words& words)
     {
+        const auto [now_ns, unsent_pkts] = Take<int64_t, uint64_t>(words);
+        const ToSend next = m_sender.Next(unsent_pkts, now_ns);
         if (next.kind == ToSend::Kind::RETRANSMIT)
         {
             std::cout << "again " << next.serial;
@@ -234,6 +161,14 @@ class Connection
         {
             std::cout << (next.kind == ToSend::Kind::NEW ? "new" : "nothing");
         }
+    }
+
+    void SendNew(Words& words)
+    {
+        const auto [now_ns, bytes, is_runt] = Take<int64_t, uint32_t, bool>(words);
+        const EcnBits ecn = m_sender.EcnBitsToSend();
+        m_sender.OnNewSent(bytes, is_runt, now_ns);
+        std::cout << ecn.ect << ' ' << ecn.cwr << ' ' << m_sender.IsInBurst();
     }
 
     SendBufferLoad Load(uint64_t unsent_pkts) const
@@ -248,27 +183,21 @@ class Connection
                 .in_recovery = m_sender.LossState() >= CC_CA_RECOVERY};
     }
 
-    void Room(std::istringstream& words)
+    void Room(Words& words)
     {
-        const auto size = Take<int64_t>(words);
-        if (size != 0)
+        const auto [size_bytes, wanted_pkts, unsent_pkts] = Take<int64_t, uint64_t, uint64_t>(words);
+        if (size_bytes != 0)
         {
-            m_stack.socket.send_buffer_bytes = size;
+            m_stack.socket.send_buffer_bytes = size_bytes;
             m_buffer.Reset(m_stack.socket, m_mss_bytes, !m_sender.GetController().IsLossBased());
         }
-        const auto wanted = Take<uint64_t>(words);
-        std::cout << m_buffer.Accept(wanted, Load(Take<uint64_t>(words)));
+        std::cout << m_buffer.Accept(wanted_pkts, Load(unsent_pkts));
     }
 
-    void TakeSegment(std::istringstream& words)
+    void TakeSegment(Words& words)
     {
-        const auto now_ns = Take<int64_t>(words);
-        const auto serial = Take<uint64_t>(words);
-        EcnBits ecn;
-        ecn.ect = Take<bool>(words);
-        ecn.ce = Take<bool>(words);
-        ecn.cwr = Take<bool>(words);
-        const bool answers = m_receiver.OnSegment(serial, now_ns, ecn).answer_at_once;
+        const auto [now_ns, serial, ect, ce, cwr] = Take<int64_t, uint64_t, bool, bool, bool>(words);
+        const bool answers = m_receiver.OnSegment(serial, now_ns, {.ect = ect, .ce = ce, .cwr = cwr}).answer_at_once;
         std::cout << answers << ' ' << m_receiver.Next();
     }
 
@@ -294,37 +223,31 @@ class Connection
         const auto put = [](const char* name, auto value) { std::cout << name << ' ' << value << ' '; };
         const auto chrono_us = [&](SendState state) { return m_sender.Chrono().TotalNs(state, now_ns) / 1000; };
         put("ca_state", static_cast<int>(m_sender.LossState()));
-        put("cwnd", m_sender.WindowPkts());
-        put("ssthresh", cc.ssthresh_pkts);
-        put("packets_out", board.PacketsOut());
+        put("snd_cwnd", m_sender.WindowPkts());
+        put("snd_ssthresh", cc.ssthresh_pkts);
+        put("unacked", board.PacketsOut());
         put("sacked", board.SackedOut());
         put("lost", board.LostOut());
         put("retrans", board.RetransOut());
-        put("in_flight", board.InFlight());
         put("reordering", board.ReorderingPkts());
         put("reord_seen", board.ReorderingCount());
         put("delivered", board.Delivered());
-        put("una", board.Una());
-        put("next", board.Next());
-        put("srtt_us", m_sender.SrttNs() < 0 ? 0 : m_sender.SrttNs() / 1000);
-        put("rttvar_us", m_sender.RttVarNs() / 1000);
-        put("min_rtt_us", board.MinRttNs() < 0 ? -1 : board.MinRttNs() / 1000);
-        put("rto_us", m_sender.RtoNs() / 1000);
-        put("rto_deadline_ns", m_sender.RtoDeadlineNs() == NEVER_NS ? -1 : m_sender.RtoDeadlineNs());
+        put("rtt", m_sender.SrttNs() < 0 ? 0 : m_sender.SrttNs() / 1000);
+        put("rttvar", m_sender.RttVarNs() / 1000);
+        put("min_rtt", board.MinRttNs() < 0 ? -1 : board.MinRttNs() / 1000);
+        put("rto", m_sender.RtoNs() / 1000);
         put("backoff", m_sender.Backoff());
-        put("sent_pkts", totals.sent_pkts);
-        put("retransmitted_pkts", totals.retransmitted_pkts);
-        put("rto_count", totals.rto_count);
-        put("duplicate_reports", totals.duplicate_reports);
-        put("burst_pkts", m_sender.BurstPkts());
-        put("pacing_Bps", cc.pacing_Bps);
-        put("bw_Bps", cc_bw_Bps(&cc));
-        put("app_limited", board.IsAppLimited());
+        put("data_segs_out", totals.sent_pkts);
+        put("total_retrans", totals.retransmitted_pkts);
+        put("total_rto", totals.rto_count);
+        put("dsack_dups", totals.duplicate_reports);
+        put("pacing_rate", cc.pacing_Bps);
+        put("delivery_rate_app_limited", board.IsAppLimited());
         const int64_t rwnd_us = chrono_us(SendState::RWND_LIMITED);
         const int64_t sndbuf_us = chrono_us(SendState::SNDBUF_LIMITED);
-        put("busy_us", chrono_us(SendState::BUSY) + rwnd_us + sndbuf_us);
-        put("rwnd_limited_us", rwnd_us);
-        put("sndbuf_limited_us", sndbuf_us);
+        put("busy_time", chrono_us(SendState::BUSY) + rwnd_us + sndbuf_us);
+        put("rwnd_limited", rwnd_us);
+        put("sndbuf_limited", sndbuf_us);
     }
 
     TcpSender<CcController> m_sender;
@@ -333,6 +256,53 @@ class Connection
     Stack m_stack;
     uint32_t m_mss_bytes = 1;
     uint32_t m_received_bytes = 1; ///< of the segments that arrive
+};
+
+const Connection::Command Connection::COMMANDS[] = {
+    {"reset", [](Connection& c, Words& words) { c.Reset(words); }},
+    {"fact", [](Connection& c, Words& words) { c.SetFact(words); }},
+    {"start",
+     [](Connection& c, Words& words) {
+         const auto [now_ns, rtt_ns] = Take<int64_t, int64_t>(words);
+         c.m_sender.Start(c.m_mss_bytes, rtt_ns, c.m_stack.socket, now_ns);
+     }},
+    {"ack", [](Connection& c, Words& words) { c.OnAck(words); }},
+    {"timer", [](Connection& c, Words& words) { std::cout << c.m_sender.OnTimer(std::get<0>(Take<int64_t>(words))); }},
+    {"next", [](Connection& c, Words& words) { c.Next(words); }},
+    {"new", [](Connection& c, Words& words) { c.SendNew(words); }},
+    {"again",
+     [](Connection& c, Words& words) {
+         const auto [now_ns, serial, bytes] = Take<int64_t, uint64_t, uint32_t>(words);
+         c.m_sender.OnRetransmitted(serial, bytes, now_ns);
+         std::cout << c.m_sender.IsInBurst();
+     }},
+    {"probe",
+     [](Connection& c, Words& words) {
+         const auto [now_ns, is_retransmission, bytes] = Take<int64_t, bool, uint32_t>(words);
+         c.m_sender.OnProbeSent(is_retransmission, bytes, now_ns);
+     }},
+    {"quiet",
+     [](Connection& c, Words& words) {
+         const auto [now_ns, has_unsent, has_sent, waits] = Take<int64_t, bool, bool, bool>(words);
+         c.m_sender.ValidateCwnd(has_unsent, has_sent, waits, now_ns);
+     }},
+    {"write", [](Connection& c, Words& words) { c.m_sender.BeforeWrite(std::get<0>(Take<bool>(words))); }},
+    {"state", [](Connection& c, Words& words) { c.State(std::get<0>(Take<int64_t>(words))); }},
+    {"room", [](Connection& c, Words& words) { c.Room(words); }},
+    {"wakes", [](Connection& c, Words& words) { std::cout << c.m_buffer.WakesWriter(c.Load(std::get<0>(Take<uint64_t>(words)))); }},
+    {"take", [](Connection& c, Words& words) { c.TakeSegment(words); }},
+    {"acknowledge", [](Connection& c, Words&) { c.Acknowledge(); }},
+    {"handshake",
+     [](Connection& c, Words& words) {
+         const auto [now_ns, ends] = Take<int64_t, bool>(words);
+         ends ? c.m_receiver.NoteEstablished(now_ns) : c.m_receiver.NoteSynAck(now_ns);
+     }},
+    {"deadlines",
+     [](Connection& c, Words&) {
+         Deadline(c.m_sender.TimerDeadlineNs());
+         Deadline(c.m_sender.PacingDeadlineNs());
+         Deadline(c.m_receiver.DelayedAckDeadlineNs());
+     }},
 };
 
 } // namespace

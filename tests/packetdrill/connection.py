@@ -61,11 +61,26 @@ class _Flight:
     """Segments that leave back to back."""
 
     begin: int
-    end: int
-    count: int
-    is_new: bool
-    ect: bool
-    cwr: bool
+    end: int = 0
+    count: int = 0
+    ect: bool = False
+    cwr: bool = False
+
+    def add(self, end: int) -> None:
+        """Add the segment that ends there."""
+        self.end = end
+        self.count += 1
+
+
+def in_scope(packet: Packet) -> Tcp:
+    """Return the segment of a packet, or raise what nothing here models."""
+    if packet.tcp is None:
+        raise OutOfScopeError(f"packets of {packet.other}")
+    if "R" in packet.tcp.flags:
+        raise OutOfScopeError("RST")
+    if "U" in packet.tcp.flags or packet.tcp.urgent:
+        raise OutOfScopeError("urgent data")
+    return packet.tcp
 
 
 @dataclass
@@ -86,7 +101,6 @@ class Connection:
     send_buffer_bytes: int = 0  #: as set by setsockopt; 0: never a limit
     receive_buffer_bytes: int = 0
     max_segment_bytes: int = 0  #: as set by setsockopt
-    quick: bool = False
 
     def __post_init__(self) -> None:
         self.mss = _DEFAULT_MSS
@@ -125,6 +139,11 @@ class Connection:
         self.probes_out = 0
         self.waiting = 0  # bytes of a write that waits for room
         self.written_ns = -1  # when the last such write was done
+
+    @property
+    def stands(self) -> bool:
+        """Whether the handshake is over, and the connection not closed."""
+        return self.state not in ("closed", "listen", "syn_sent", "syn_recv")
 
     # ---- the handshake -------------------------------------------------------------------------------
 
@@ -218,21 +237,12 @@ class Connection:
 
     def arrive(self, packet: Packet) -> None:
         """Process a packet of the peer."""
-        tcp = packet.tcp
-        if tcp is None:
-            raise OutOfScopeError(f"packets of {packet.other.split()[0]}")
-        if packet.layers:
-            raise OutOfScopeError(f"packets within {' in '.join(packet.layers)}")
-        if "R" in tcp.flags:
-            raise OutOfScopeError("RST")
-        if "U" in tcp.flags or tcp.urgent:
-            raise OutOfScopeError("urgent data")
-        stands = self.state not in ("closed", "listen", "syn_sent", "syn_recv")
+        tcp = in_scope(packet)
         oldest = self.una - min(self.max_window, self.una)
-        if stands and tcp.ack is not None and not oldest <= tcp.ack <= self.next:
+        if self.stands and tcp.ack is not None and not oldest <= tcp.ack <= self.next:
             self._challenge()  # of data that was never sent, or too old: dropped whole (tcp_ack)
             return
-        if stands or self.state == "syn_recv":
+        if self.stands or self.state == "syn_recv":
             self._note_timestamp(tcp)
         self.segments_in += 1
         if self.state == "closed":
@@ -363,7 +373,7 @@ class Connection:
         self.last_data_received_ns = self.now_ns
         first = bisect.bisect_left(self.cuts, tcp.begin)
         last = bisect.bisect_left(self.cuts, tcp.begin + tcp.size)
-        has = [self._has_arrived(serial) for serial in range(first, last)]
+        has = [serial in self.arrived for serial in range(first, last)]
         if any(has) and not all(has):
             raise OutOfScopeError("a segment of the peer that repeats a part of others: tcp/ counts whole ones")
         if all(has) and len(has) > 1 and self.has_sack:
@@ -374,9 +384,6 @@ class Connection:
             answers, following = self.binding.ask("take", self.now_ns, serial, *marks)
             self._answers_now |= answers == "1"
             self.received_end = self.cuts[int(following)]
-
-    def _has_arrived(self, serial: int) -> bool:
-        return serial in self.arrived
 
     def _end_streams(self, tcp: Tcp) -> None:
         """Process a FIN of the peer, and the ACK of our own."""
@@ -536,7 +543,7 @@ class Connection:
 
     def try_send(self, *, one_burst: bool = False, waits: bool = False) -> None:
         """Send what may leave."""
-        if self.state in ("listen", "syn_sent", "syn_recv", "closed"):
+        if not self.stands:
             return
         has_sent = False
         flight: _Flight | None = None
@@ -578,11 +585,8 @@ class Connection:
             self.queue.pop(0)
             if skb.pushes:
                 self.pushes.add(end)
-        if flight is None:
-            flight = _Flight(begin, end, 1, True, capable == "1", reduced == "1")
-        else:
-            flight.end = end
-            flight.count += 1
+        flight = flight or _Flight(begin, ect=capable == "1", cwr=reduced == "1")
+        flight.add(end)
         return flight, joined == "1" and self.next < self.write_end
 
     def _send_again(self, serial: int, flight: _Flight | None) -> tuple[_Flight, bool]:
@@ -591,11 +595,8 @@ class Connection:
         self.bytes_sent += end - begin
         self.bytes_again += end - begin
         self.last_data_sent_ns = self.now_ns
-        if flight is None:
-            flight = _Flight(begin, end, 1, False, False, False)
-        else:
-            flight.end = end
-            flight.count += 1
+        flight = flight or _Flight(begin)
+        flight.add(end)
         return flight, joined == "1"
 
     def _launch(self, flight: _Flight | None) -> None:
@@ -634,7 +635,7 @@ class Connection:
     def deadline_ns(self) -> int:
         """When something happens by itself; -1: never."""
         times = [self.host_deadline_ns, self.fin_ack_ns]
-        if self.state not in ("closed", "listen", "syn_sent", "syn_recv"):
+        if self.stands:
             times += [int(word) for word in self.binding.ask("deadlines")]
         return min((time for time in times if time >= 0), default=-1)
 
@@ -668,7 +669,7 @@ class Connection:
             size = end - begin
             self.bytes_sent += size
             self.bytes_again += size
-            self._launch(_Flight(begin, end, 1, False, False, False))
+            self._launch(_Flight(begin, end, 1))
         self.binding.ask("probe", self.now_ns, not is_new, size)
 
     def _fire_host(self) -> None:
@@ -691,21 +692,17 @@ class Connection:
 
     def _arm_window_probe(self) -> None:
         """Probe a closed window after a timeout, then after twice that, and so on (tcp_send_probe0)."""
-        base_ns = max(int(self.tcp_state()["rto_us"]) * 1000, _RTO_MIN_NS)
+        base_ns = max(int(self.tcp_state()["rto"]) * 1000, _RTO_MIN_NS)
         self.host_deadline_ns = self.now_ns + min(base_ns << self.probes_out, _RTO_MAX_NS)
 
     # ---- what getsockopt tells -----------------------------------------------------------------------
 
     def tcp_state(self) -> dict[str, int]:
-        """Return the sender's state as binding.cc names it."""
+        """Return the sender's values of tcp_info, by their names in it."""
         words = self.binding.ask("state", self.now_ns)
         return {name: int(value) for name, value in zip(words[::2], words[1::2], strict=True)}
 
-    def received_in_order(self) -> int:
-        """Return the first byte of the peer that has not arrived in order."""
-        return self.received_end
-
     def require_one_way(self, what: str) -> None:
         """Raise if the connection does not stand."""
-        if self.state in ("closed", "listen", "syn_sent", "syn_recv"):
+        if not self.stands:
             raise NotRunError(f"{what} before the connection stands")

@@ -9,6 +9,7 @@ tolerance, in time; packets that leave one after the other count as one if the s
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import textwrap
 import traceback
@@ -19,7 +20,7 @@ from typing import Any
 
 import info
 from binding import Binding
-from connection import NS, Connection, Sent
+from connection import NS, Connection, Sent, in_scope
 from language import Anything, Code, Command, Event, Operation, Packet, Script, Struct, Syscall, Tcp, Text, Word
 from settings import Settings
 from verdicts import NotRunError, OutOfScopeError, WrongError
@@ -27,51 +28,31 @@ from verdicts import NotRunError, OutOfScopeError, WrongError
 _TOLERANCE_NS = 4_000_000
 _TOLERANCE_PERCENT = 12.5
 _PATIENCE_NS = 2 * NS  # after the time at which a packet is expected
-OUTPUT = io.StringIO()  #: what code prints
 
-#: Calls that are about something else than TCP's sender and receiver.
+#: Calls that are about something else than TCP's sender and receiver, and what; the same of options of sockets.
 _OTHER_CALLS = {
-    "epoll_create": "epoll",
-    "epoll_ctl": "epoll",
-    "epoll_wait": "epoll",
-    "poll": "poll",
+    **dict.fromkeys(("epoll_create", "epoll_ctl", "epoll_wait"), "epoll"),
+    "ioctl": "ioctl()",
     "open": "files",
+    "pipe": "pipes",
+    "poll": "poll",
     "sendfile": "sendfile",
     "splice": "splice",
-    "pipe": "pipes",
 }
-#: The same of options of sockets.
 _OTHER_OPTIONS = {
     "SO_ZEROCOPY": "zero copy",
     "TCP_INQ": "control messages",
     "TCP_USER_TIMEOUT": "TCP_USER_TIMEOUT",
 }
-#: Options of sockets that change nothing here.
+#: Options of sockets, and arguments of packetdrill, that change nothing here.
 _IGNORED_OPTIONS = {
-    "SO_REUSEADDR",
-    "SO_LINGER",
-    "SO_PRIORITY",
-    "SO_MARK",
-    "SO_KEEPALIVE",
-    "SO_RCVLOWAT",
-    "IP_TOS",
-    "IP_MTU_DISCOVER",
-    "IP_TTL",
-    "TCP_NOTSENT_LOWAT",
-    "TCP_DEFER_ACCEPT",
+    *("SO_REUSEADDR", "SO_LINGER", "SO_PRIORITY", "SO_MARK", "SO_KEEPALIVE", "SO_RCVLOWAT", "IP_TOS"),
+    *("IP_MTU_DISCOVER", "IP_TTL", "TCP_NOTSENT_LOWAT", "TCP_DEFER_ACCEPT"),
 }
-#: Arguments of packetdrill that change nothing here.
 _IGNORED_ARGUMENTS = {
-    "ip_version",
-    "mss",
-    "define",
-    "tcp_ts_tick_usecs",
-    "tcp_ts_ecr_scaled",
-    "verbose",
-    "debug",
-    "send_omit_free",
+    *("ip_version", "mss", "define", "tcp_ts_tick_usecs", "tcp_ts_ecr_scaled", "verbose", "debug"),
+    *("send_omit_free"),
 }
-_ERRNO = {"EAGAIN", "EINPROGRESS", "EALREADY", "EISCONN"}
 
 
 @dataclass(frozen=True)
@@ -84,9 +65,8 @@ class Verdict:
     reason: str = ""
 
     def __str__(self) -> str:
-        return (
-            f"{self.name}:{self.line}: {self.result}: {self.reason}" if self.reason else f"{self.name}: {self.result}"
-        )
+        at = f"{self.name}:{self.line}" if self.reason else self.name
+        return f"{at}: {self.result}" + (f": {self.reason}" if self.reason else "")
 
 
 #: The stack that a script is run on, and those of older kernels for one that is wrong there: preset and other facts.
@@ -155,9 +135,7 @@ class _Interpreter:
         self._fds: dict[int, str] = {}
         self._variables: dict[str, Any] = {}
         self._read_bytes = 0
-        self._blocked: tuple[str, int | None] | None = None
-        self._reads: tuple[str, int, int, int] | None = None  # the read that waits: call, bytes, result, end
-        self._accepts: tuple[int, int] | None = None  # the accept() that waits: its descriptor, end
+        self._waits: list[tuple[str, int | None, Callable[[], bool]]] = []  # calls: name, end, whether it returns now
 
     def run(self) -> None:
         for name, value in self._script.options:
@@ -166,12 +144,8 @@ class _Interpreter:
         for event in self._script.events:
             self.line = event.line
             self._event(event)
-        self._settings_after(self._script.cleanup)
-
-    def _settings_after(self, commands: str) -> None:
-        """Obey the last commands, which only tidy up."""
-        with contextlib.suppress(NotRunError, OutOfScopeError):
-            self._settings.run(commands)
+        with contextlib.suppress(NotRunError, OutOfScopeError):  # the last commands only tidy up
+            self._settings.run(self._script.cleanup)
 
     def _option(self, name: str, value: Any) -> None:
         if name == "tolerance_usecs":
@@ -236,55 +210,33 @@ class _Interpreter:
         if packet.tcp is not None and packet.ip.get("ecn") == "ect01":
             raise WrongError("[ect01] is for packets that leave")
         self._connection.arrive(packet)
-        self._check_accept()
-        self._check_blocked()
-        self._check_read()
+        for wait in list(self._waits):
+            name, until_ns, returns = wait
+            if returns():
+                self._waits.remove(wait)
+                if until_ns is not None and abs(self._now_ns - until_ns) > self._tolerance_ns:
+                    at_s, expected_s = self._now_ns / NS, until_ns / NS
+                    raise WrongError(f"{name}() returns at {at_s:.6f} s, expected at {expected_s:.6f} s")
 
-    def _check_accept(self) -> None:
-        """Let an accept() return that waited for a connection."""
-        if self._accepts is None or self._connection.state in ("listen", "syn_recv"):
-            return
-        fd, until_ns = self._accepts
-        self._accepts = None
+    def _accepts(self, fd: int) -> bool:
+        """Return whether the connection stands; then it has this descriptor."""
+        if self._connection.state in ("listen", "syn_recv"):
+            return False
         self._fds[fd] = "connection"
-        self._check_return("accept", until_ns)
+        return True
 
-    def _check_read(self) -> None:
-        """Let a read return that waited for data."""
-        available = self._connection.received_in_order() - 1 - self._read_bytes
-        if self._reads is None or (available <= 0 and self._connection.peer_fin is None):
-            return
-        name, size, wanted, until_ns = self._reads
-        self._reads = None
-        count = min(max(available, 0), size)
+    def _reads(self, name: str, size: int, wanted: int) -> bool:
+        """Return whether there is data, or the end of it; then it is read."""
+        if self._is_empty():
+            return False
+        count = min(max(self._connection.received_end - 1 - self._read_bytes, 0), size)
         self._read_bytes += count
         if wanted != count:
             raise WrongError(f"{name}() returns {count}, expected {wanted}")
-        self._check_return(name, until_ns)
-
-    def _check_return(self, name: str, until_ns: int) -> None:
-        if abs(self._now_ns - until_ns) > self._tolerance_ns:
-            raise WrongError(f"{name}() returns at {self._now_ns / NS:.6f} s, expected at {until_ns / NS:.6f} s")
-
-    def _check_blocked(self) -> None:
-        """Check when a write returns that waited for room."""
-        if self._blocked is None or self._connection.waiting > 0:
-            return
-        name, until_ns = self._blocked
-        self._blocked = None
-        if until_ns is not None:
-            self._check_return(name, until_ns)
+        return True
 
     def _expect(self, packet: Packet, at_ns: int, until_ns: int, *, is_any_time: bool) -> None:
-        if packet.tcp is None:
-            raise OutOfScopeError(f"packets of {packet.other.split()[0]}")
-        if packet.layers:
-            raise OutOfScopeError(f"packets within {' in '.join(packet.layers)}")
-        tcp = packet.tcp
-        if "R" in tcp.flags:
-            raise OutOfScopeError("RST")
-        if "U" in tcp.flags or tcp.urgent:
-            raise OutOfScopeError("urgent data")
+        tcp = in_scope(packet)
         for option in tcp.options or ():
             if option.name in ("FO", "FOEXP"):
                 raise OutOfScopeError("TCP Fast Open")
@@ -296,7 +248,7 @@ class _Interpreter:
             same = found[-1].size == found[-2].size or sum(one.size for one in found) >= tcp.size
             if not same or found[-1].begin != found[-2].end:
                 raise WrongError(f"{_shown(tcp)} expected, but the packets are {_list(found)}")
-        self._compare(packet, found)
+        self._compare(tcp, packet.ip, found)
         self._check_time(found[-1].time_ns, at_ns, until_ns, is_any_time=is_any_time)
 
     def _sniff(self, tcp: Tcp, until_ns: int) -> Sent:
@@ -309,11 +261,8 @@ class _Interpreter:
             self._fire(deadline_ns)
         return sent.pop(0)
 
-    def _compare(self, packet: Packet, found: list[Sent]) -> None:
-        tcp = packet.tcp
+    def _compare(self, tcp: Tcp, ip: Mapping[str, Any], found: list[Sent]) -> None:
         first, last = found[0], found[-1]
-        if tcp is None:
-            return
         flags = (last.flags - {"W"}) | (first.flags & {"W"})
         wanted = frozenset(tcp.flags)
         ack_flag = "." in wanted
@@ -330,8 +279,8 @@ class _Interpreter:
             agrees = tcp.window == last.window
             if not agrees and self._connection.has_oversized:
                 raise OutOfScopeError("the window after segments larger than the MSS")
-        if agrees and "ecn" in packet.ip:
-            agrees = packet.ip["ecn"] == last.ecn or (packet.ip["ecn"] == "ect01" and last.ecn in ("ect0", "ect1"))
+        if agrees and "ecn" in ip:
+            agrees = ip["ecn"] == last.ecn or (ip["ecn"] == "ect01" and last.ecn in ("ect0", "ect1"))
         if not agrees:
             raise WrongError(f"{_shown(tcp)} expected, but the packet is {_list(found)}")
 
@@ -353,7 +302,7 @@ class _Interpreter:
         values = info.Values(self._connection)
         names = _Names(self._variables, values)
         try:
-            with contextlib.redirect_stdout(OUTPUT):
+            with contextlib.redirect_stdout(io.StringIO()):
                 exec(compile(textwrap.dedent(code.text.strip(" \t")) + "\n\n", "code", "exec"), {}, names)
         except (NotRunError, OutOfScopeError):
             raise
@@ -379,7 +328,7 @@ class _Interpreter:
             "write": self._write,
             "send": self._write,
             "sendto": self._write,
-            "writev": self._writev,
+            "writev": lambda call: self._write_parts(call, call.arguments[1]),
             "sendmsg": self._sendmsg,
             "read": self._read,
             "recv": self._read,
@@ -387,19 +336,19 @@ class _Interpreter:
             "shutdown": self._shutdown,
             "setsockopt": self._setsockopt,
             "getsockopt": self._getsockopt,
-            "fcntl": self._fcntl,
-            "ioctl": self._ioctl,
+            "fcntl": lambda call: self._fd(call) and _number(call.result),
         }
         if call.name not in handlers:
             raise NotRunError(f"system call: {call.name}() is not known")
         until_ns = None if call.until_s is None else start_ns + round(call.until_s * NS)
         if call.name in ("read", "recv") and until_ns is not None and self._is_empty():
             self._fd(call)
-            self._reads = (call.name, _number(call.arguments[2]), _number(call.result), until_ns)
+            reads = functools.partial(self._reads, call.name, _number(call.arguments[2]), _number(call.result))
+            self._waits.append((call.name, until_ns, reads))
             return
         if call.name == "accept" and until_ns is not None and self._connection.state in ("listen", "syn_recv"):
             self._fd(call)
-            self._accepts = (_number(call.result), until_ns)
+            self._waits.append((call.name, until_ns, functools.partial(self._accepts, _number(call.result))))
             return
         result = handlers[call.name](call)
         if call.name == "connect" and self._connection.state == "syn_sent" and until_ns is not None:
@@ -407,7 +356,7 @@ class _Interpreter:
         if call.name in ("write", "send", "sendto") and self._connection.waiting > 0 and until_ns is None:
             raise WrongError(f"{call.name}() does not return: the send buffer is full")
         if self._connection.waiting > 0:
-            self._blocked = (call.name, until_ns)
+            self._waits.append((call.name, until_ns, lambda: self._connection.waiting == 0))
         wanted = call.result
         if isinstance(wanted, int) and isinstance(result, int) and wanted != result:
             raise WrongError(f"{call.name}() returns {result}, expected {wanted}")
@@ -415,7 +364,7 @@ class _Interpreter:
     def _is_empty(self) -> bool:
         """Whether there is nothing to read, and no end of the stream either."""
         connection = self._connection
-        return connection.peer_fin is None and connection.received_in_order() - 1 <= self._read_bytes
+        return connection.peer_fin is None and connection.received_end - 1 <= self._read_bytes
 
     def _socket(self, call: Syscall) -> int:
         kind = call.arguments[1] if len(call.arguments) > 1 else None
@@ -484,9 +433,6 @@ class _Interpreter:
             if name in flags:
                 raise OutOfScopeError(reason)
 
-    def _writev(self, call: Syscall) -> int:
-        return self._write_parts(call, call.arguments[1])
-
     def _sendmsg(self, call: Syscall) -> int:
         self._fd(call)
         message = call.arguments[1]
@@ -509,7 +455,7 @@ class _Interpreter:
         self._fd(call)
         if call.name == "recv" and len(call.arguments) > 3 and _words(call.arguments[3]) - {"MSG_DONTWAIT"}:
             raise OutOfScopeError("the interface of sockets: flags of recv()")
-        received = self._connection.received_in_order()
+        received = self._connection.received_end
         available = received - 1 - self._read_bytes
         wanted = _number(call.arguments[2])
         if available <= 0:
@@ -537,9 +483,7 @@ class _Interpreter:
 
     def _setsockopt(self, call: Syscall) -> int:
         self._fd(call)
-        option = call.arguments[2]
-        name = option.text if isinstance(option, Word) else str(option)
-        value = call.arguments[3]
+        name, value = _text(call.arguments[2]), call.arguments[3]
         value = value[0] if isinstance(value, list) and value else value
         connection = self._connection
         if name == "SO_SNDBUF":
@@ -559,7 +503,7 @@ class _Interpreter:
         elif name == "TCP_CONGESTION":
             if connection.state not in ("closed", "listen", "syn_sent"):
                 raise OutOfScopeError("a change of the congestion control on a connection that stands")
-            self._settings.sysctls["tcp_congestion_control"] = value.text if isinstance(value, Text) else str(value)
+            self._settings.sysctls["tcp_congestion_control"] = _text(value)
         elif name in _OTHER_OPTIONS:
             raise OutOfScopeError(f"the interface of sockets: {_OTHER_OPTIONS[name]}")
         elif name not in _IGNORED_OPTIONS:
@@ -568,9 +512,7 @@ class _Interpreter:
 
     def _getsockopt(self, call: Syscall) -> int:
         self._fd(call)
-        option = call.arguments[2]
-        name = option.text if isinstance(option, Word) else str(option)
-        value = call.arguments[3]
+        name, value = _text(call.arguments[2]), call.arguments[3]
         if name == "SO_SNDBUF" and isinstance(value, list):
             held = 2 * self._connection.send_buffer_bytes
             if value and _number(value[0]) != held:
@@ -578,13 +520,6 @@ class _Interpreter:
         elif name != "SO_ERROR":
             raise NotRunError(f"getsockopt: {name} is not known")
         return 0
-
-    def _fcntl(self, call: Syscall) -> int:
-        self._fd(call)
-        return _number(call.result)
-
-    def _ioctl(self, call: Syscall) -> int:
-        raise OutOfScopeError("the interface of sockets: ioctl()")
 
 
 class _Names(dict[str, Any]):
@@ -617,6 +552,10 @@ def _number(value: Any) -> int:
     if isinstance(value, Anything):
         return 0
     raise NotRunError(f"'{value}' where a number belongs")
+
+
+def _text(value: Any) -> str:
+    return value.text if isinstance(value, Word | Text) else str(value)
 
 
 def _words(value: Any) -> set[str]:
@@ -664,8 +603,3 @@ def _option(option: Any) -> str:
     blocks = "".join(f" {begin}:{end}" for begin, end in option.blocks)
     values = "".join(f" {value}" for value in option.values)
     return f"{option.name}{values}{blocks}"
-
-
-def read(path: Path) -> str:
-    """Return the text of a script."""
-    return path.read_text(encoding="utf-8")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The language of packetdrill's scripts (the grammar of its syntax.md): text to events.
 
-Keywords are words wherever the grammar has a word, so the parser takes a little more than the grammar does. All of its
-constructs have a form here; whether one can be run is not decided here.
+Keywords are words wherever the grammar has a word, so the parser takes a little more than the grammar does. Of packets
+of other protocols, and of those within others, it reads the kind alone; they end with their line.
 """
 
 from __future__ import annotations
@@ -19,19 +19,6 @@ class ScriptError(Exception):
 
 # ---- tokens -------------------------------------------------------------------------------------------
 
-_SEGMENT = "[0-9a-fA-F]{1,4}"
-_IPV4 = r"[0-9]+(?:\.[0-9]+){3}"
-_IPV6 = "|".join(
-    [
-        rf"(?:{_SEGMENT}:){{7}}{_SEGMENT}",
-        rf"(?:{_SEGMENT}:){{1,4}}:{_IPV4}",
-        rf"::ffff:(?:0{{1,4}}:)?{_IPV4}",
-        *(rf"(?:{_SEGMENT}:){{1,{7 - n}}}(?::{_SEGMENT}){{1,{n}}}" for n in range(1, 7)),
-        rf"(?:{_SEGMENT}:){{1,7}}:",
-        rf":(?::{_SEGMENT}){{1,7}}",
-        "::",
-    ]
-)
 #: Kinds and their patterns; the longest match counts, of equal ones the first.
 _PATTERNS = [
     ("space", re.compile(r"[ \t\r\n]+")),
@@ -39,12 +26,10 @@ _PATTERNS = [
     ("space", re.compile(r"/\*.*?\*/", re.DOTALL)),
     ("code", re.compile(r"%\{.*?\}%", re.DOTALL)),
     ("ellipsis", re.compile(r"\.\.\.")),
-    ("option", re.compile(r"--[a-zA-Z0-9_]+")),
+    ("option", re.compile(r'--[a-zA-Z0-9_]+(?:=(?:"[^"]*"|`[^`]*`|[^\s"`])+)?')),
     ("float", re.compile(r"-?[0-9]*\.[0-9]+")),
     ("integer", re.compile(r"-?[0-9]+")),
     ("hex", re.compile(r"0x[0-9a-fA-F]+")),
-    ("ipv4", re.compile(_IPV4)),
-    ("ipv6", re.compile(_IPV6)),
     ("word", re.compile(r"[a-zA-Z0-9_]+#?")),
     ("string", re.compile(r'"(?:\\.|[^"\\])*"', re.DOTALL)),
     ("command", re.compile(r"`(?:\\.|[^`\\])*`", re.DOTALL)),
@@ -74,8 +59,7 @@ def tokens(text: str, name: str = "script", defines: Mapping[str, str] | None = 
             raise ScriptError(f"{name}:{line}: %{{ is never closed by }}%")
         matches = ((kind, match.group()) for kind, pattern in _PATTERNS if (match := pattern.match(text, at)))
         kind, matched = max(matches, key=lambda one: len(one[1]), default=("sign", text[at]))
-        is_definition = [one.text for one in found[-2:]] == ["--define", "="]
-        if kind == "word" and defines and matched in defines and not is_definition:
+        if kind == "word" and defines and matched in defines:
             found += [Token(one.kind, one.text, line) for one in tokens(defines[matched], name)[:-1]]
         elif kind != "space":
             found.append(Token(kind, matched, line))
@@ -115,7 +99,6 @@ class Tcp:
     window: int | None = None
     urgent: int | None = None
     options: tuple[Option, ...] | None = ()  #: None: <...>, any
-    ports: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -123,9 +106,8 @@ class Packet:
     """A packet that arrives ("<") or leaves (">")."""
 
     direction: str
-    tcp: Tcp | None = None
-    other: str = ""  #: udp or icmp, with the rest as it is written
-    layers: tuple[str, ...] = ()  #: around it: ipv4, ipv6, gre, mpls
+    tcp: Tcp | None = None  #: None: another protocol's, or within another packet
+    other: str = ""  #: which, as udp or gre
     ip: Mapping[str, Any] = field(default_factory=dict)  #: ecn, tos, ttl, flowlabel
 
 
@@ -209,7 +191,7 @@ class Script:
 
 # ---- the parser -----------------------------------------------------------------------------------------
 
-_GRE = ("flags", "Flags", "sum", "off", "key", "seq")
+_OTHERS = ("udp", "icmp", "ipv4", "ipv6", "gre", "GREv0", "mpls")
 _ECN = ("noecn", "ect0", "ect1", "ce", "ect01")
 
 
@@ -274,13 +256,11 @@ class _Parser:
         return Script(self._name, tuple(options), setup, tuple(events), cleanup)
 
     def _option(self) -> tuple[str, Any]:
-        name = self._take("option").text[2:]
-        if not self._skips("="):
-            return name, True
-        value = self._take("integer", "float", "hex", "word", "string", "ipv4", "ipv6")
-        if value.kind == "word" and self._skips("="):
-            return name, (value.text, self._take("word", "integer", "string", "command").text)
-        return name, value.text.strip('"')
+        name, is_set, value = self._take("option").text[2:].partition("=")
+        if name == "define":
+            word, _, meaning = value.partition("=")
+            return name, (word, meaning)
+        return name, value.strip('"') if is_set else True
 
     def _event(self) -> Event:
         line = self._next.line
@@ -313,34 +293,13 @@ class _Parser:
 
     def _packet(self) -> Packet:
         direction = self._sign("<", ">")
-        layers = []
-        ip: dict[str, Any] = {}
-        while True:
-            if self._is("ipv4", "ipv6"):
-                layers.append(self._take("word").text)
-                ip |= self._ip_info()
-                self._take("ipv4", "ipv6")
-                self._sign(">")
-                self._take("ipv4", "ipv6")
-                self._sign(":")
-            elif self._is("gre", "GREv0"):
-                layers.append("gre")
-                self._take("word")
-                self._skips(",")
-                if not self._is(":"):
-                    self._gre()
-                self._sign(":")
-            elif self._is("mpls"):
-                layers.append("mpls")
-                self._take("word")
-                self._mpls()
-                self._sign(":")
-            else:
-                break
-        ip |= self._ip_info()
-        if self._is("udp", "icmp"):
-            return Packet(direction, other=self._other(), layers=tuple(layers), ip=ip)
-        return Packet(direction, tcp=self._tcp(), layers=tuple(layers), ip=ip)
+        ip = self._ip_info()
+        if not self._is(*_OTHERS):
+            return Packet(direction, tcp=self._tcp(), ip=ip)
+        first = self._take("word")
+        while self._next.kind != "end" and self._next.line == first.line:  # what nothing here runs is not read either
+            self._at += 1
+        return Packet(direction, other=first.text, ip=ip)
 
     def _ip_info(self) -> dict[str, Any]:
         if not self._is("(", "["):
@@ -358,23 +317,6 @@ class _Parser:
             self._skips(",")
         return info
 
-    def _gre(self) -> tuple[tuple[str, Any], ...]:
-        fields = []
-        while self._is(*_GRE):
-            name = self._take("word").text
-            self._skips("=")
-            fields.append((name, self._words_until("]") if self._skips("[") else self._integer()))
-            self._skips(",")
-        if not fields:
-            raise self._fail(" or ".join(_GRE))
-        return tuple(fields)
-
-    def _mpls(self) -> tuple[tuple[str, Any], ...]:
-        entries: list[tuple[str, Any]] = []
-        while self._skips("("):
-            entries.append(("mpls", self._words_until(")")))
-        return tuple(entries)
-
     def _words_until(self, closing: str) -> str:
         words = []
         while not self._is(closing):
@@ -385,37 +327,14 @@ class _Parser:
         self._sign(closing)
         return " ".join(words)
 
-    def _other(self) -> str:
-        """A UDP or an ICMP packet."""
-        words = [self._take("word").text]
-        if words[0] == "udp":
-            words += self._port_words()
-            self._sign("(")
-            words.append(str(self._integer()))
-            self._sign(")")
-            return " ".join(words)
-        words.append(self._take("word").text)
-        if self._next.kind == "word" and not self._is("mtu", "id"):
-            words.append(self._take("word").text)
-        while self._is("mtu", "id"):
-            words += [self._take("word").text, str(self._integer())]
-        if self._skips("["):
-            words.append(self._words_until("]"))
-        return " ".join(words)
-
-    def _port_words(self) -> list[str]:
-        ports = self._ports()
-        return [] if ports is None else [f"{ports[0]} > {ports[1]}"]
-
-    def _ports(self) -> tuple[int, int] | None:
-        if self._next.kind != "integer" or self._ahead(1).text != ">":
-            return None
-        source = self._integer()
-        self._sign(">")
-        return source, self._integer()
+    def _skip_ports(self) -> None:
+        if self._next.kind == "integer" and self._ahead(1).text == ">":
+            self._integer()
+            self._sign(">")
+            self._integer()
 
     def _tcp(self) -> Tcp:
-        ports = self._ports()
+        self._skip_ports()
         flags = self._flags()
         begin = self._integer()
         self._sign(":")
@@ -430,7 +349,7 @@ class _Parser:
         window = self._integer() if self._skips("win") else None
         urgent = self._integer() if self._skips("urg") else None
         options = self._options() if self._skips("<") else ()
-        return Tcp(flags, begin, end, size, ack, window, urgent, options, ports)
+        return Tcp(flags, begin, end, size, ack, window, urgent, options)
 
     def _flags(self) -> str:
         if self._skips("-"):
@@ -526,19 +445,12 @@ class _Parser:
         return Word(token.text)
 
     def _struct(self) -> Struct:
-        if self._is("("):
-            fields = self._mpls()
-        elif self._is(*_GRE) and self._ahead(1).text != "=":
-            fields = self._gre()
-        else:
-            named = []
-            for item in self._list("}"):
-                is_named = isinstance(item, Operation) and item.sign == "="
-                name = (item.left.name if isinstance(item.left, Call) else item.left.text) if is_named else ""
-                named.append((name, item.right if is_named else item))
-            return Struct(tuple(named))
-        self._sign("}")
-        return Struct(fields)
+        fields = []
+        for item in self._list("}"):
+            is_named = isinstance(item, Operation) and item.sign == "="
+            name = (item.left.name if isinstance(item.left, Call) else item.left.text) if is_named else ""
+            fields.append((name, item.right if is_named else item))
+        return Struct(tuple(fields))
 
 
 def parse(text: str, name: str = "script", defines: Mapping[str, str] | None = None) -> Script:

@@ -6,6 +6,7 @@ Scripts begin with defaults.sh, whose values are the defaults here; the file its
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from dataclasses import dataclass, field
@@ -35,30 +36,11 @@ _DEFAULTS = {
 }
 #: Without influence on what tcp/ models, or the behaviour here with any value that scripts give.
 _IGNORED = {
-    "ip_local_port_range",
-    "tcp_ecn_fallback",
-    "tcp_ecn_option",
-    "tcp_fack",
-    "tcp_fastopen",
-    "tcp_fastopen_key",
-    "tcp_keepalive_time",
-    "tcp_limit_output_bytes",
-    "tcp_moderate_rcvbuf",
-    "tcp_no_metrics_save",
-    "tcp_no_ssthresh_metrics_save",
-    "tcp_notsent_lowat",
-    "tcp_retries1",
-    "tcp_retries2",
-    "tcp_syn_retries",
-    "tcp_synack_retries",
-    "tcp_fin_timeout",
-    "tcp_orphan_retries",
-    "tcp_abort_on_overflow",
-    "tcp_backlog_ack_defer",
-    "tcp_migrate_req",
-    "optmem_max",
-    "wmem_max",
-    "rmem_max",
+    *("ip_local_port_range", "tcp_ecn_fallback", "tcp_ecn_option", "tcp_fack", "tcp_fastopen", "tcp_fastopen_key"),
+    *("tcp_keepalive_time", "tcp_limit_output_bytes", "tcp_moderate_rcvbuf", "tcp_no_metrics_save"),
+    *("tcp_no_ssthresh_metrics_save", "tcp_notsent_lowat", "tcp_retries1", "tcp_retries2", "tcp_syn_retries"),
+    *("tcp_synack_retries", "tcp_fin_timeout", "tcp_orphan_retries", "tcp_abort_on_overflow"),
+    *("tcp_backlog_ack_defer", "tcp_migrate_req", "optmem_max", "wmem_max", "rmem_max"),
 }
 #: What a value other than the one named asks for, and tcp/ does not model.
 _OTHER_THINGS = {
@@ -119,7 +101,7 @@ class Settings:
         elif words[0] == "ip":
             self._ip(words)
         else:
-            raise NotRunError(f"command: '{' '.join(words)}' is not known")
+            raise _unknown(words)
 
     def _sysctl(self, words: list[str]) -> None:
         pairs = [word for word in words[1:] if not re.fullmatch("-[a-z]+", word)]
@@ -154,22 +136,20 @@ class Settings:
         kind = words[words.index("root") + 1] if "root" in words[:-1] else ""
         self.drops = "limit" in words and words[words.index("limit") + 1] == "0"
         if kind not in ("fq", "pfifo", "pfifo_fast", "noqueue") or words[2] not in ("add", "replace"):
-            raise NotRunError(f"command: '{' '.join(words)}' is not known")
+            raise _unknown(words)
         self.qdisc = kind
 
     def _ethtool(self, words: list[str]) -> None:
         options = dict(zip(words[3::2], words[4::2], strict=False))
         if words[1:2] != ["-K"] or not set(options.items()) <= {("tso", "off"), ("gso", "off")}:
-            raise NotRunError(f"command: '{' '.join(words)}' is not known")
+            raise _unknown(words)
         self.has_offload = False
 
     def _ip(self, words: list[str]) -> None:
-        if words[1] == "tcp_metrics":
-            return
         if words[1] == "route" and "initcwnd" in words:
             self.initial_cwnd = int(words[words.index("initcwnd") + 1])
-            return
-        raise NotRunError(f"command: '{' '.join(words)}' is not known")
+        elif words[1] != "tcp_metrics":
+            raise _unknown(words)
 
     # What follows for the connection.
 
@@ -201,12 +181,10 @@ class Settings:
             ("tcp_reordering", {"3"}),
             ("tcp_frto", {"1", "2"}),
             ("tcp_recovery", {"1"}),
+            ("tcp_tso_win_divisor", {"3", "100"}),
         ):
             if self.sysctls[name] not in allowed:
                 raise NotRunError(f"sysctl: {name}={self.sysctls[name]} has no fact of the stack")
-        divisor = self.number("tcp_tso_win_divisor")
-        if divisor not in (3, 100):
-            raise NotRunError(f"sysctl: tcp_tso_win_divisor={divisor} has no fact of the stack")
         facts: dict[str, object] = {
             "slow_start_after_idle": self.number("tcp_slow_start_after_idle"),
             "tail_loss_probe": int(self.number("tcp_early_retrans") in (3, 4)),
@@ -216,15 +194,16 @@ class Settings:
             "hystart": int(self.hystart),
             "initial_receive_buffer_bytes": min(self.memory("tcp_rmem")[1], 6291456),
         }
-        if divisor == 100:  # whatever the window leaves is enough
+        if self.number("tcp_tso_win_divisor") == 100:  # whatever the window leaves is enough
             facts["tso_deferral"] = "none"
         if self.qdisc == "fq":
             facts["pacing"] = "fq"
         return facts
 
 
+def _unknown(words: list[str]) -> NotRunError:
+    return NotRunError(f"command: '{' '.join(words)}' is not known")
+
+
 def _product(match: re.Match[str]) -> str:
-    product = int(match[1])
-    for factor in match[2].split("*")[1:]:
-        product *= int(factor)
-    return str(product)
+    return str(math.prod(int(factor) for factor in (match[1] + match[2]).split("*")))

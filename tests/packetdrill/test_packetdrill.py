@@ -45,9 +45,9 @@ def tcp() -> Iterator[binding.Binding]:
 
 
 @pytest.fixture
-def verdict(tcp: binding.Binding) -> Callable[[str], Verdict]:
-    """The result of what a script says after SERVER."""
-    return lambda rest: run(language.parse(SERVER + rest, "own.pkt"), tcp)
+def verdict(tcp: binding.Binding) -> Callable[..., Verdict]:
+    """The result of what a script says after a beginning, SERVER."""
+    return lambda rest, after=SERVER: run(language.parse(after + rest, "own.pkt"), tcp)
 
 
 def reason(result: Verdict) -> str:
@@ -70,15 +70,10 @@ CONSTRUCTS = [
     "0 > [ttl 64] . 1:1(0) ack 1",
     "0 > [ect01, flowlabel 0x12] . 1:1(0) ack 1",
     "0 < [noecn] 8080 > 1234 E. 1:1(0) ack 1 win 1",
-    "0 < ipv4 1.2.3.4 > 5.6.7.8: udp 1 > 2 (100)",
     "0 < ipv6 2001:db8::1 > ::1: . 1:1(0) ack 1 win 1",
-    "0 < gre: . 1:1(0) ack 1 win 1",
     "0 < gre flags [checksum present, key present], sum 0x0, off 0x0, key = 0x1, seq 0x2: . 1:1(0) ack 1 win 1",
-    "0 < mpls (label 1, tc 0, [S], ttl 64)(label 2, tc 0, ttl 64): . 1:1(0) ack 1 win 1",
     "0 > udp (10)",
     "0 < icmp unreachable frag_needed mtu 1400 [1:1001(1000)]",
-    "0 < icmp echo_request id 7 [raw (8)]",
-    "0 < icmp unreachable [udp (8)]",
     "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3",
     "0...0.5 read(3, ..., 1000) = -1 EAGAIN (Resource temporarily unavailable)",
     "0 fcntl(3, F_SETFL, O_RDWR|O_NONBLOCK) = 0x2 (flags O_RDWR)",
@@ -89,7 +84,7 @@ CONSTRUCTS = [
     "0 f({scm_sec=1,scm_nsec=2}, {ee_errno=1, ee_origin=2, ee_type=3, ee_code=4, ee_info=5, ee_data=6}) = 0",
     "0 poll([{fd=3, events=POLLIN|POLLOUT, revents=POLLIN}], 1, 0) = 1",
     "0 f({onoff=1, linger=0}, {events=EPOLLIN, fd=3}, {events=0, ptr=1}, {events=0, u32=1}, {events=0, u64=1}) = 0",
-    '0 f({flags [none], sum 0, off 0, key 1, seq 2}, {(label 1, tc 0, ttl 1)}, {1, 2}, [], "a"..., a=1) = ...',
+    '0 f({1, 2}, [], "a"..., a=1) = ...',
     "0 %{ assert tcpi_rtt > 0 }% // with\n/* comments */ 0 `command`\n+0 close(3) = 0 (a note)",
 ]
 
@@ -176,9 +171,9 @@ def test_a_true_script_passes(verdict) -> None:
         ("+0 write(4, ..., 1) = 2", "wrong at 13: write() returns 1, expected 2"),
     ],
 )
-def test_what_is_not_so_is_wrong_and_names_its_line(tcp: binding.Binding, line: str, message: str) -> None:
+def test_what_is_not_so_is_wrong_and_names_its_line(verdict, line: str, message: str) -> None:
     unsent = SERVER.replace("   +0 > P. 1:10001(10000) ack 1\n", "\n")
-    assert reason(run(language.parse(f"{unsent}\n{line}", "own.pkt"), tcp)).startswith(message.replace(" 13:", " 14:"))
+    assert reason(verdict(line, unsent + "\n")).startswith(message.replace(" 13:", " 14:"))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +182,7 @@ def test_what_is_not_so_is_wrong_and_names_its_line(tcp: binding.Binding, line: 
         ("+0 < R. 1:1(0) ack 1 win 1", "RST"),
         ("+0 < U. 1:2(1) ack 1 win 1 urg 1", "urgent data"),
         ("+0 < udp (10)", "packets of udp"),
-        ("+0 < ipv6 ::1 > ::2: . 1:1(0) ack 1 win 1", "packets within ipv6"),
+        ("+0 < ipv6 ::1 > ::2: . 1:1(0) ack 1 win 1", "packets of ipv6"),
         ("+0 < S 1:1(0) win 1", "a SYN on a connection that stands"),
         ("+.1 < . 1:1(0) ack 1501 win 1", "an ACK inside a segment: tcp/ counts whole ones"),
         ("+0 send(4, ..., 10, MSG_OOB) = 10", "urgent data"),
@@ -226,12 +221,12 @@ def test_what_the_tool_cannot_do_is_named(verdict, line: str, message: str) -> N
     assert reason(verdict(line)) == f"not run at 13: {message}"
 
 
-def test_a_peer_without_sack_is_out_of_scope_once_it_repeats_an_ack(tcp: binding.Binding) -> None:
+def test_a_peer_without_sack_is_out_of_scope_once_it_repeats_an_ack(verdict) -> None:
     plain = SERVER.replace("sackOK,nop,", "").replace("nop,nop,sackOK,", "")
     whole = plain + "+.1 < . 1:1(0) ack 10001 win 1024"
-    assert run(language.parse(whole), tcp).result == "passes"
+    assert verdict(whole, "").result == "passes"
     again = plain + "+.1 < . 1:1(0) ack 1 win 1024"
-    assert reason(run(language.parse(again), tcp)) == "out of scope at 13: duplicate ACKs of a peer without SACK"
+    assert reason(verdict(again, "")) == "out of scope at 13: duplicate ACKs of a peer without SACK"
 
 
 def test_packets_count_as_one_only_if_they_follow_each_other(verdict) -> None:
@@ -256,11 +251,10 @@ def test_the_script_of_an_older_kernel_passes_as_that(verdict) -> None:
 
 # ---- what the scripts have shown -------------------------------------------------------------------------------
 
-
-def test_a_loss_waits_for_the_round_trip_of_the_last_segment_delivered(verdict) -> None:
-    """Linux's tcp_rack_advance keeps the RTT of the last segment, not of the newest."""
-    result = verdict(
-        """
+#: What Linux does, and a script that shows it.
+LAWS = {
+    # Linux's tcp_rack_advance keeps the RTT of the last segment, not of the newest.
+    "a loss waits for the round trip of the last segment delivered": """
   +.1 < . 1:1(0) ack 1 win 1024 <sack 1001:2001,nop,nop>
    +0 < . 1:1(0) ack 1 win 1024 <sack 1001:3001,nop,nop>
    +0 < . 1:1(0) ack 1 win 1024 <sack 1001:3001 8001:9001,nop,nop>
@@ -268,59 +262,51 @@ def test_a_loss_waits_for_the_round_trip_of_the_last_segment_delivered(verdict) 
 +.112 < . 1:1(0) ack 4001 win 1024 <sack 8001:9001,nop,nop>
    +0 > . 4001:7001(3000) ack 1
    +0 %{ assert tcpi_unacked - tcpi_sacked - tcpi_lost == 1, "9001:10001 is not lost yet" }%
-"""
-    )
-    assert str(result) == "own.pkt: passes"
-
-
-def test_the_reordering_timer_retransmits_as_much_as_an_ack_does(verdict) -> None:
-    """Linux's tcp_rack_reo_timeout: one packet counts as delivered for the rate reduction; 2 ms of slack."""
-    result = verdict(
-        """
+""",
+    # Linux's tcp_rack_reo_timeout: one packet counts as delivered for the rate reduction; 2 ms of slack.
+    "the reordering timer retransmits as much as an ack does": """
   +.1 < . 1:1(0) ack 1 win 1024 <sack 7001:8001,nop,nop>
 +.027 > . 1:1001(1000) ack 1
    +0 %{ assert (tcpi_ca_state, tcpi_lost, tcpi_retrans) == (TCP_CA_Recovery, 7, 1) }%
    +0 %{ assert (tcpi_snd_cwnd, tcpi_snd_ssthresh) == (3, 7), tcpi_snd_cwnd }%
  +.12 < . 1:1(0) ack 1001 win 1024 <sack 7001:8001,nop,nop>
    +0 %{ assert (tcpi_snd_cwnd, tcpi_lost, tcpi_retrans) == (1, 8, 1), tcpi_snd_cwnd }%
-"""
-    )
-    assert str(result) == "own.pkt: passes"
-
-
-@pytest.mark.parametrize(("sent", "grown"), [(5, 10), (6, 12), (9, 18), (10, 20)])
-def test_slow_start_grows_to_twice_the_flight(tcp: binding.Binding, sent: int, grown: int) -> None:
-    """Linux's tcp_is_cwnd_limited, for an application that does not fill the window."""
-    lone = SERVER.replace("10000", f"{sent}000").replace("10001", f"{sent}001")
-    acks = "".join(f"+.1 < . 1:1(0) ack {n}001 win 1024\n" for n in range(1, sent + 1))
-    check = f"+0 %{{ assert tcpi_snd_cwnd == {grown}, tcpi_snd_cwnd }}%"
-    assert str(run(language.parse(lone + acks + check, "own.pkt"), tcp)) == "own.pkt: passes"
-
-
-def test_what_a_d_sack_reports_counts_as_delivered(verdict) -> None:
-    """Linux's tcp_check_dsack: ten packets again, six acknowledged, and the one that came twice; 6.18 was measured."""
-    result = verdict(
-        """
+""",
+    # Linux's tcp_check_dsack: ten packets again, six acknowledged, and the one that came twice; 6.18 was measured.
+    "what a d sack reports counts as delivered": """
   +.1 < . 1:1(0) ack 1 win 1024 <sack 1001:4001,nop,nop>
    +0 > . 1:1001(1000) ack 1
  +.02 < . 1:1(0) ack 4001 win 1024
  +.09 < . 1:1(0) ack 10001 win 1024 <sack 1:1001,nop,nop>
    +0 %{ assert (tcpi_snd_cwnd, tcpi_ca_state, tcpi_dsack_dups) == (17, TCP_CA_Open, 1), tcpi_snd_cwnd }%
-"""
-    )
-    assert str(result) == "own.pkt: passes"
-
-
-def test_reordering_is_counted_by_its_distance(verdict) -> None:
-    result = verdict(
-        """
+""",
+    "reordering is counted by its distance": """
   +.1 < . 1:1(0) ack 1 win 1024 <sack 9001:10001,nop,nop>
    +0 < . 1:1(0) ack 1 win 1024 <sack 3001:4001 9001:10001,nop,nop>
    +0 < . 1:1(0) ack 10001 win 1024
    +0 %{ assert (tcpi_reordering, tcpi_reord_seen) == (10, 2), (tcpi_reordering, tcpi_reord_seen) }%
-"""
-    )
-    assert str(result) == "own.pkt: passes"
+""",
+    # Linux's tcp_ack.
+    "an ack of what was never sent is challenged and dropped whole": """
+  +.1 < F. 1:1(0) ack 20001 win 1024
+   +0 > . 10001:10001(0) ack 1
+   +0 %{ assert tcpi_unacked == 10 }%
+""",
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_a_law_that_scripts_have_shown(verdict, law: str) -> None:
+    assert str(verdict(LAWS[law])) == "own.pkt: passes"
+
+
+@pytest.mark.parametrize(("sent", "grown"), [(5, 10), (6, 12), (9, 18), (10, 20)])
+def test_slow_start_grows_to_twice_the_flight(verdict, sent: int, grown: int) -> None:
+    """Linux's tcp_is_cwnd_limited, for an application that does not fill the window."""
+    lone = SERVER.replace("10000", f"{sent}000").replace("10001", f"{sent}001")
+    acks = "".join(f"+.1 < . 1:1(0) ack {n}001 win 1024\n" for n in range(1, sent + 1))
+    check = f"+0 %{{ assert tcpi_snd_cwnd == {grown}, tcpi_snd_cwnd }}%"
+    assert str(verdict(acks + check, lone)) == "own.pkt: passes"
 
 
 def test_a_fin_forgets_what_was_to_be_reported_and_an_ack_that_is_due_stays_due(verdict) -> None:
@@ -333,14 +319,6 @@ def test_a_fin_forgets_what_was_to_be_reported_and_an_ack_that_is_due_stays_due(
     assert "sack" in reason(verdict(read + again.replace("FP", "P").replace("1002", "1001")))
     full = "+.01 < FP. 1001:11001(10000) ack 10001 win 1024\n+0 > . 10001:10001(0) ack 11002"
     assert str(verdict(read + full)) == "own.pkt: passes"
-
-
-def test_an_ack_of_what_was_never_sent_is_challenged_and_dropped_whole(verdict) -> None:
-    """tcp_ack."""
-    result = verdict(
-        "+.1 < F. 1:1(0) ack 20001 win 1024\n+0 > . 10001:10001(0) ack 1\n+0 %{ assert tcpi_unacked == 10 }%"
-    )
-    assert str(result) == "own.pkt: passes"
 
 
 SMALL_WINDOW = """
@@ -367,29 +345,27 @@ def small_window(buffer_bytes: int = 100_000, scale: int = 1) -> str:
 
 @pytest.mark.parametrize(("limit_ms", "answers"), [(500, (True, False, True)), (0, (True, True, True))])
 def test_acks_too_old_are_challenged_as_often_as_the_sysctl_allows(
-    tcp: binding.Binding, limit_ms: int, answers: tuple[bool, ...]
+    verdict, limit_ms: int, answers: tuple[bool, ...]
 ) -> None:
     """RFC 5961: those below the largest window before what is acknowledged (tcp_ack, tcp_send_challenge_ack)."""
     text = f"`sysctl -q net.ipv4.tcp_invalid_ratelimit={limit_ms}`\n{small_window()}+1 < . 1:1(0) ack 1001 win 1000\n"
     for after_s, is_answered in zip((1, 0.2, 0.4), answers, strict=True):
         text += f"+{after_s} < . 1:1(0) ack 1000 win 1000\n" + "+0 > . 2001:2001(0) ack 1\n" * is_answered
-    assert str(run(language.parse(text, "own.pkt"), tcp)) == "own.pkt: passes"
+    assert str(verdict(text, "")) == "own.pkt: passes"
 
 
 @pytest.mark.parametrize(
     ("buffer_bytes", "scale"), [(30_000, 0), (65_535, 0), (65_536, 1), (1_000_000, 4), (6_250_000, 7)]
 )
-def test_the_window_scale_provides_for_half_of_the_receive_buffer(
-    tcp: binding.Binding, buffer_bytes: int, scale: int
-) -> None:
+def test_the_window_scale_provides_for_half_of_the_receive_buffer(verdict, buffer_bytes: int, scale: int) -> None:
     """Of what setsockopt takes it for, which is twice the number given (tcp_select_initial_window)."""
     for given, result in ((scale, "passes"), (scale + 1, "wrong")):
-        assert run(language.parse(small_window(buffer_bytes, given)), tcp).result == result
+        assert verdict(small_window(buffer_bytes, given), "").result == result
 
 
-def test_an_accept_returns_when_the_handshake_ends(tcp: binding.Binding) -> None:
+def test_an_accept_returns_when_the_handshake_ends(verdict) -> None:
     late = small_window().replace("+0...0.1 accept", "+0...0.2 accept")
-    assert "accept() returns at 0.100000 s, expected at 0.200000 s" in reason(run(language.parse(late), tcp))
+    assert "accept() returns at 0.100000 s, expected at 0.200000 s" in reason(verdict(late, ""))
 
 
 def test_a_device_without_offload_takes_segment_by_segment(verdict) -> None:

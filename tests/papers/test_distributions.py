@@ -22,13 +22,11 @@ def test_quantiles_of_evenly_spaced_seeds_are_linear_in_their_part() -> None:
     assert quantiles_of_seeds(10 * values - 3) == pytest.approx([10 * (1 + 20 * part) - 3 for part in QUANTILES])
 
 
-def test_seeds_without_a_value_are_left_out() -> None:
+def test_few_seeds_and_those_without_a_value_have_no_quantiles() -> None:
     values = np.arange(1.0, 22.0)
     assert quantiles_of_seeds([*values, math.nan]) == quantiles_of_seeds(values)
     assert percentile_of(11.0, [*values, math.nan]) == percentile_of(11.0, values)
-
-
-def test_few_seeds_have_no_quantiles() -> None:
+    assert math.isnan(percentile_of(1.0, [math.nan]))
     assert quantiles_of_seeds(np.ones(ENOUGH_SEEDS)) == (1.0,) * len(QUANTILES)
     assert quantiles_of_seeds([*np.ones(ENOUGH_SEEDS - 1), math.nan]) == (None,) * len(QUANTILES)
 
@@ -38,10 +36,6 @@ def test_few_seeds_have_no_quantiles() -> None:
 )
 def test_the_percentile_counts_the_seeds_below_and_half_of_the_equal_ones(published: float, percentile: float) -> None:
     assert percentile_of(published, np.arange(1.0, 21.0)) == percentile
-
-
-def test_no_seed_has_no_percentile() -> None:
-    assert math.isnan(percentile_of(1.0, [math.nan]))
 
 
 def test_a_seed_is_held_against_the_mean_of_the_others() -> None:

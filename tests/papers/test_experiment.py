@@ -10,14 +10,8 @@ import yaml
 from small_experiment import FIELDS
 
 from bbrgym.errors import ConfigError
-from bbrgym.papers.catalogue import (
-    PAPERS,
-    experiment_names,
-    load_experiment,
-    notes_of,
-    reference_numbers,
-    select_experiments,
-)
+from bbrgym.papers import catalogue
+from bbrgym.papers.catalogue import experiment_names, load_experiment, reference_numbers, select_experiments
 from bbrgym.papers.experiment import Quantity
 from bbrgym.papers.reproduction import prepare_reproduction
 from bbrgym.papers.request import parse_reproduction
@@ -38,16 +32,14 @@ def test_every_shipped_experiment_can_run(name: str) -> None:
 
 
 def test_every_paper_has_experiments() -> None:
-    assert {name.split("/")[0] for name in experiment_names()} == set(PAPERS)
-    assert [one.name for one in select_experiments("bbq", [])] == [
-        name for name in experiment_names() if name.startswith("bbq/")
-    ]
-
-
-def test_what_holds_for_many_experiments_of_a_paper_is_told_once() -> None:
-    assert notes_of("bbq").startswith("Not stated: when the long flow joins (5 s here, ")
-    assert not any("when the long flow joins" in one.notes for one in select_experiments("bbq", []))
-    assert notes_of("mine") == ""
+    assert {name.split("/")[0] for name in experiment_names()} == set(catalogue.PAPERS)
+    of_bbq = select_experiments("bbq", [])
+    assert [one.name for one in of_bbq] == [name for name in experiment_names() if name.startswith("bbq/")]
+    assert catalogue.notes_of("bbq").startswith("Not stated: when the long flow joins (5 s here, ")
+    assert not any("when the long flow joins" in one.notes for one in of_bbq)
+    assert catalogue.notes_of("mine") == ""
+    with pytest.raises(ConfigError, match="paper: is 'bbq' beside experiment"):
+        select_experiments("bbq", ["bbq/fig13"])
 
 
 def load(tmp_path: Path, **fields: Any) -> Any:
@@ -66,19 +58,24 @@ def test_a_variant_and_a_point_give_the_fields_of_a_scenario(tmp_path: Path) -> 
     assert fields["link"]["queue"] == {"size_bdp": 0.5}
     assert experiment.fields_of("bbr", 40.0)["link"]["queue"] == {"size_bdp": 2.0}
 
-
-def test_a_list_of_names_stands_for_variants(tmp_path: Path) -> None:
     fields = {"published": [], "claims": [], "variants": ["bbr", "cubic"]}
     assert list(load(tmp_path, **fields).variants) == ["bbr", "cubic"]
 
 
-def test_numbers_are_a_value_for_each_point(tmp_path: Path) -> None:
+def test_an_experiment_like_another_one_has_its_scenario_and_sweep(tmp_path: Path) -> None:
+    one, path = load(tmp_path), tmp_path / "mine" / "two.yaml"
+    fields = {name: value for name, value in FIELDS.items() if name not in ("scenario", "sweep")}
+    path.write_text(yaml.safe_dump({**fields, "like": "one"}))
+    assert load_experiment(str(path)) == one.model_copy(update={"id": "two"})
+    path.write_text(yaml.safe_dump({**fields, "like": "three"}))
+    with pytest.raises(ConfigError, match=r"three\.yaml"):
+        load_experiment(str(path))
+
+
+def test_a_number_has_a_point_and_says_where_it_was_read_off_and_how_exactly(tmp_path: Path) -> None:
     first, second = load(tmp_path).numbers
     assert first.quantity == Quantity(variant="bbr", metric="goodput_mbps", at=40.0)
     assert (second.quantity.at, second.value) == (80.0, 9.0)
-
-
-def test_a_number_read_off_a_figure_says_so_and_how_exactly(tmp_path: Path) -> None:
     first, _ = load(tmp_path, **published(source="figure 8", read_off_figure=0.5)).numbers
     assert first.origin == "figure 8, read off the figure to 0.5 Mbit/s"
     assert first.precision == 0.5
@@ -187,8 +184,3 @@ def test_numbers_of_the_authors_complete_those_of_the_experiment(tmp_path: Path)
         reference_numbers(load(tmp_path, reference={**reference, "value": "speed"}), tmp_path)
     with pytest.raises(ConfigError, match="reference: "):
         reference_numbers(experiment, tmp_path / "nowhere")
-
-
-def test_a_paper_beside_experiments_is_refused() -> None:
-    with pytest.raises(ConfigError, match="paper: is 'bbq' beside experiment"):
-        select_experiments("bbq", ["bbq/fig13"])

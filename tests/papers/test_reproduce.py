@@ -3,9 +3,6 @@
 
 import importlib.util
 import re
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,9 +12,9 @@ import polars as pl
 import pytest
 import yaml
 from small_experiment import FIELDS
-from waiting import PATIENCE_S, wait_until
 
 from bbrgym.cli.main import main
+from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.evaluate.statistics import Estimate
 from bbrgym.papers.cases import with_stack
 from bbrgym.papers.catalogue import load_experiment
@@ -86,13 +83,20 @@ def test_a_part_measured_anew_leaves_the_other_rows_of_the_docs(
     assert "| `fig13` |" in page
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_many_seeds_are_shown_as_a_distribution(here: Here, experiment_file: Path, tmp_path: Path) -> None:
-    assert here(f"experiment={experiment_file}", "seeds=19", "output_dir=few", "docs=few")[0] == 0
-    assert pl.read_parquet(tmp_path / "few" / "numbers.parquet")["quantile_5"].null_count() == 3
+    """A quantity without a published number has no verdict and counts as no number."""
+    distributions = [{"variant": name, "metric": "goodput_mbps"} for name in ("small", "bbr")]
+    experiment_file.write_text(yaml.safe_dump({**FIELDS, "distributions": distributions}))
     code, output, errors = here(f"experiment={experiment_file}", "seeds=20", "output_dir=many", "docs=many")
     assert code == 0, errors
     assert "mine/fig1 (figure 1) in world twin: distribution over seeds" in output
-    first = pl.read_parquet(tmp_path / "many" / "numbers.parquet").row(0, named=True)
+    numbers = pl.read_parquet(tmp_path / "many" / "numbers.parquet")
+    assert numbers.filter(pl.col("verdict").is_null()).select("variant", "at", "published", "seeds").rows() == [
+        ("small", 40.0, None, 20),
+        ("small", 80.0, None, 20),
+    ]
+    first = numbers.row(0, named=True)
     measured = pl.read_parquet(tmp_path / "many" / "measurements.parquet").filter(
         pl.col("variant") == "bbr", pl.col("at") == 40, pl.col("metric") == "goodput_mbps"
     )["value"]
@@ -104,43 +108,28 @@ def test_many_seeds_are_shown_as_a_distribution(here: Here, experiment_file: Pat
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_distribution_is_shown_without_a_published_number(here: Here, experiment_file: Path, tmp_path: Path) -> None:
-    """Its rows have no verdict and count as no number."""
-    distributions = [{"variant": name, "metric": "goodput_mbps"} for name in ("small", "bbr")]
-    experiment_file.write_text(yaml.safe_dump({**FIELDS, "distributions": distributions}))
-    _, output, _ = here(f"experiment={experiment_file}", "seeds=20", "output_dir=two")
-    rows = pl.read_parquet(tmp_path / "two" / "numbers.parquet").filter(pl.col("verdict").is_null())
-    assert rows.select("variant", "at", "published", "seeds").rows() == [
-        ("small", 40.0, None, 20),
-        ("small", 80.0, None, 20),
-    ]
-    assert "distribution over seeds" in output
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_an_interrupted_run_goes_on(experiment_file: Path, tmp_path: Path, here: Here) -> None:
-    fields = {**FIELDS, "seeds": 40, "scenario": {**FIELDS["scenario"], "duration_s": 20.0}}
-    experiment_file.write_text(yaml.safe_dump(fields))
+def test_an_interrupted_run_goes_on(
+    experiment_file: Path, tmp_path: Path, here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
     arguments = [f"experiment={experiment_file}", "output_dir=out"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bbrgym", "reproduce", *arguments, "jobs=1"],
-        cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    kept = tmp_path / "out" / "jobs"
-    wait_until(lambda: any(kept.glob("*.summary.parquet")) or process.poll() is not None)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 130, errors
+    store, kept = EvaluationFolder.store_job, tmp_path / "out" / "jobs"
+
+    def stop_after_two(folder: EvaluationFolder, *of_job: Any) -> None:
+        if len(list(kept.glob("*.summary.parquet"))) == 2:
+            raise KeyboardInterrupt
+        store(folder, *of_job)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EvaluationFolder, "store_job", stop_after_two)
+        code, _, errors = here(*arguments, "jobs=1")
+    assert code == 130
     assert "bbrgym reproduce resume=out goes on" in errors
     before = {path: path.stat().st_mtime_ns for path in kept.glob("*.summary.parquet")}
-    assert 0 < len(before) < 160
+    assert len(before) == 2
     code, _, errors = here("resume=out")
     assert code == 0, errors
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    assert len(list(kept.glob("*.summary.parquet"))) == 160
+    assert len(list(kept.glob("*.summary.parquet"))) == 8
     assert here(*arguments)[0] == 2  # without resume a used folder is refused
     code, _, errors = here("resume=out", "seeds=3")
     assert code == 2
@@ -155,18 +144,9 @@ def launched() -> list[str]:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_launcher_s_jobs_give_the_same_numbers(here: Here, experiment_file: Path, tmp_path: Path) -> None:
-    assert here(f"experiment={experiment_file}", "output_dir=here", "seeds=1")[0] == 0
-    code, _, errors = here(f"experiment={experiment_file}", "output_dir=there", "seeds=1", *launched())
-    assert code == 0, errors
-    job = tmp_path / "there" / "experiments" / "mine-fig1"
-    assert '"status": "done"' in (job / "job.json").read_text()
-    assert len(list((job / "jobs").glob("*.summary.parquet"))) == 4
-    assert (tmp_path / "here" / "numbers.parquet").read_bytes() == (tmp_path / "there" / "numbers.parquet").read_bytes()
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_failed_job_of_a_launcher_is_named(here: Here, experiment_file: Path, tmp_path: Path) -> None:
+def test_a_failed_job_of_a_launcher_is_named_and_the_others_give_the_same_numbers(
+    here: Here, experiment_file: Path, tmp_path: Path
+) -> None:
     way = tmp_path / "there" / "experiments" / "mine-fig1" / "config.yaml"
     way.parent.mkdir(parents=True)
     way.write_text("in the way: true")
@@ -178,6 +158,11 @@ def test_a_failed_job_of_a_launcher_is_named(here: Here, experiment_file: Path, 
     way.unlink()
     code, _, errors = here(*request, *launched())  # as the advice says, the same again
     assert code == 0, errors
+    assert here(f"experiment={experiment_file}", "output_dir=here", f"seeds={FIELDS['seeds']}")[0] == 0
+    job = tmp_path / "there" / "experiments" / "mine-fig1"
+    assert '"status": "done"' in (job / "job.json").read_text()
+    assert len(list((job / "jobs").glob("*.summary.parquet"))) == 8
+    assert (tmp_path / "here" / "numbers.parquet").read_bytes() == (tmp_path / "there" / "numbers.parquet").read_bytes()
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -52,59 +52,38 @@ def verdicts(*pairs: tuple[Number, float]) -> list[Verdict]:
     return verdicts_of([Compared(published, measured) for published, measured in pairs])
 
 
-def test_the_order_of_variants_is_a_shape() -> None:
-    assert verdicts((number(10), 15), (number(20, "bbq"), 30)) == ["shape", "shape"]
-    assert verdicts((number(10), 15), (number(20, "bbq"), 14)) == ["no", "no"]
-
-
-def test_the_order_of_flows_is_a_shape() -> None:
-    assert verdicts((number(10, flow="a"), 15), (number(20, flow="b"), 20)) == ["shape", "agrees"]
-    # Another flow of another variant is not a companion.
-    assert verdicts((number(10, flow="a"), 15), (number(20, "bbq", flow="b"), 20)) == ["no", "agrees"]
-
-
-def test_the_trend_to_the_next_points_is_a_shape() -> None:
-    rising = [(number(10, at=1), 15.0), (number(20, at=2), 30.0), (number(40, at=3), 70.0)]
-    assert verdicts(*rising) == ["shape"] * 3
-    bent = [*rising[:2], (number(40, at=3), 29.0)]
-    assert verdicts(*bent) == ["shape", "no", "no"]  # the first one's next point is as published
-
-
-def test_no_shape_is_seen_in_what_is_published_as_equal() -> None:
-    assert verdicts((number(10), 15), (number(10.5, "bbq"), 16)) == ["no", "no"]
-    assert verdicts((number(10, precision=5), 16), (number(14, "bbq", precision=5), 25)) == ["no", "no"]
-
-
-def test_a_number_alone_has_no_shape() -> None:
-    assert verdicts((number(10), 15)) == ["no"]
-
-
-def ratio(value: float, **more: Any) -> Number:
-    quantity = Quantity(variant="bbq", metric="queue_delay_ms", over="bbr")
+def ratio(value: float, at: float | None = None, **more: Any) -> Number:
+    quantity = Quantity(variant="bbq", metric="queue_delay_ms", over="bbr", at=at)
     return Number(quantity=quantity, value=value, unit="ratio", source="text", **more)
 
 
-def test_a_ratio_of_variants_is_an_order_itself() -> None:
-    assert verdicts((ratio(0.35), 0.31)) == ["shape"]
-    assert verdicts((ratio(0.8), 1.1)) == ["no"]  # near, but the other variant is ahead
-    assert verdicts((ratio(1.05), 1.3)) == ["no"]  # published as equal
-    assert verdicts((ratio(1.3, precision=0.4), 1.9)) == ["no"]
-    first, second = (Quantity(variant="bbq", metric="share", over="bbr", at=at) for at in (1, 2))
-    rising = [
-        (Number(quantity=first, value=1.2, unit="ratio", source="text"), 0.9),
-        (Number(quantity=second, value=2.0, unit="ratio", source="text"), 1.5),
-    ]
-    assert verdicts(*rising) == ["no", "shape"]  # the trend alone does not make the first one's shape
+RISING = [(number(10, at=1), 15.0), (number(20, at=2), 30.0), (number(40, at=3), 70.0)]
+SHAPES: dict[str, tuple[list[tuple[Number, float]], list[Verdict]]] = {
+    "order of variants": ([(number(10), 15), (number(20, "bbq"), 30)], ["shape", "shape"]),
+    "another order": ([(number(10), 15), (number(20, "bbq"), 14)], ["no", "no"]),
+    "order of flows": ([(number(10, flow="a"), 15), (number(20, flow="b"), 20)], ["shape", "agrees"]),
+    "not a companion": ([(number(10, flow="a"), 15), (number(20, "bbq", flow="b"), 20)], ["no", "agrees"]),
+    "trend": (RISING, ["shape"] * 3),
+    # the first one's next point is as published
+    "bent trend": ([*RISING[:2], (number(40, at=3), 29.0)], ["shape", "no", "no"]),
+    "published as equal": ([(number(10), 15), (number(10.5, "bbq"), 16)], ["no", "no"]),
+    "imprecise": ([(number(10, precision=5), 16), (number(14, "bbq", precision=5), 25)], ["no", "no"]),
+    "alone": ([(number(10), 15)], ["no"]),
+    "far": ([(number(10), 20.1), (number(100, "bbq"), 100)], ["no", "agrees"]),
+    "not run": ([(number(10), 15), (number(20, "bbq"), math.nan)], ["no", "not run"]),
+    "ratio": ([(ratio(0.35), 0.31)], ["shape"]),
+    "near, but the other variant is ahead": ([(ratio(0.8), 1.1)], ["no"]),
+    "ratio published as equal": ([(ratio(1.05), 1.3)], ["no"]),
+    "imprecise ratio": ([(ratio(1.3, precision=0.4), 1.9)], ["no"]),
+    # the trend alone does not make the first one's shape
+    "trend of ratios": ([(ratio(1.2, at=1), 0.9), (ratio(2.0, at=2), 1.5)], ["no", "shape"]),
+}
 
 
-def test_a_shape_is_within_a_factor_of_two() -> None:
-    assert verdicts((number(10), 20.1), (number(100, "bbq"), 100)) == ["no", "agrees"]
-
-
-def test_what_has_not_run_is_neither_compared_nor_counted() -> None:
-    assert verdicts((number(10), 15), (number(20, "bbq"), math.nan)) == ["no", "not run"]
-    assert verdict_of_all(["not run", "agrees"]) == "agrees"
-    assert verdict_of_all(["not run"]) == verdict_of_all([]) == "not run"
+@pytest.mark.parametrize("case", SHAPES)
+def test_a_shape_is_an_order_or_a_trend_within_a_factor_of_two(case: str) -> None:
+    pairs, expected = SHAPES[case]
+    assert verdicts(*pairs) == expected
 
 
 @pytest.mark.parametrize(
@@ -113,6 +92,9 @@ def test_what_has_not_run_is_neither_compared_nor_counted() -> None:
         (["agrees"] * 4 + ["no"], "agrees"),
         (["agrees"] * 3 + ["shape"] + ["no"], "shape"),
         (["agrees"] * 3 + ["no"] * 2, "no"),
+        (["not run", "agrees"], "agrees"),
+        (["not run"], "not run"),
+        ([], "not run"),
     ],
 )
 def test_an_experiment_has_the_verdict_of_four_fifths(all_of_them: list[Verdict], expected: Verdict) -> None:

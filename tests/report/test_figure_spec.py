@@ -44,7 +44,7 @@ FOUR = spec(
 )
 
 
-def test_matplotlib_draws_every_series(tmp_path: Path) -> None:
+def test_matplotlib_draws_every_series() -> None:
     line, points, bars, heat, *_ = draw(FOUR).axes
     np.testing.assert_array_equal(line.lines[0].get_ydata(), LINE.y)
     assert len(line.collections) == 1  # the band
@@ -53,9 +53,6 @@ def test_matplotlib_draws_every_series(tmp_path: Path) -> None:
     np.testing.assert_array_equal(heat.images[0].get_array(), HEAT.values)
     assert [text.get_text() for text in points.get_yticklabels()] == list(NAMES)
     assert points.yaxis_inverted()
-    write_figures(tmp_path / "figures", [FOUR])
-    assert (tmp_path / "figures" / "name.png").read_bytes().startswith(b"\x89PNG")
-    assert [path.name for path in (tmp_path / "figures").iterdir()] == ["name.png"]
 
 
 def test_plotly_draws_every_series() -> None:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Figures of spread, and what is left out of a line with too many points."""
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
@@ -14,8 +16,9 @@ from bbrgym.report.ranking_figures import ranking_figure
 from bbrgym.report.spread_figures import MIN_ELLIPSE, distribution, draw_spreads, ellipse, scenario_spreads
 
 
-def spec_of(line: Line) -> FigureSpec:
-    return FigureSpec("name", "Title", [Panel(Axis(), Axis(), [line])])
+def trace_of(line: Line) -> Any:
+    (trace,) = render_figure(FigureSpec("name", "Title", [Panel(Axis(), Axis(), [line])])).data
+    return trace
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -78,7 +81,7 @@ def test_a_line_with_too_many_points_keeps_its_peaks_and_gaps() -> None:
     y = np.sin(np.arange(20_000) / 50)
     y[[7777, 12_345]] = 9, -9
     y[15_000:15_100] = np.nan
-    (trace,) = render_figure(spec_of(Line(np.arange(20_000), y, None, colour(0)))).data
+    trace = trace_of(Line(np.arange(20_000), y, None, colour(0)))
     assert len(trace["x"]) < 1000
     assert (np.nanmax(trace["y"]), np.nanmin(trace["y"])) == (9, -9)
     assert np.isnan(trace["y"]).any()
@@ -86,5 +89,5 @@ def test_a_line_with_too_many_points_keeps_its_peaks_and_gaps() -> None:
 
 
 def test_a_constant_line_is_two_points() -> None:
-    (trace,) = render_figure(spec_of(Line(np.arange(300), np.full(300, 5.0), None, colour(0)))).data
+    trace = trace_of(Line(np.arange(300), np.full(300, 5.0), None, colour(0)))
     assert (list(trace["x"]), list(trace["y"])) == ([0, 299], [5.0, 5.0])

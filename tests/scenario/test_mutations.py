@@ -117,7 +117,7 @@ def world() -> Iterator[bbrgym.World]:
 
 
 @given(fields=mutated(), seed=st.integers(0, 2**63 - 1))
-@settings(max_examples=500)
+@settings(max_examples=250)
 def test_a_mutated_scenario_runs_or_is_one_clear_error(world: bbrgym.World, fields: dict[str, Any], seed: int) -> None:
     scenario = load_or_message(fields)
     if isinstance(scenario, str):

@@ -3,7 +3,6 @@
 
 import subprocess
 import sys
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +50,6 @@ def test_a_trace_that_is_not_there() -> None:
         match=r"no trace 'x\.down' is shipped; did you mean lte\.down\? allowed are lte\.down, synthetic-lte\.down",
     ):
         read_trace("bbrgym:x.down")
-
-
-def test_the_shipped_trace_is_what_its_command_writes(tmp_path: Path) -> None:
-    path = tmp_path / "again.down"
-    subprocess.run([sys.executable, "-m", "bbrgym.scenario.synthetic_trace", str(path)], check=True, timeout=120)
-    shipped = resources.files("bbrgym") / "conf" / "trace" / "synthetic-lte.down"
-    assert path.read_bytes() == shipped.read_bytes()
 
 
 def test_a_trace_with_counts_is_the_one_with_repeats() -> None:

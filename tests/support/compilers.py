@@ -6,6 +6,7 @@ from __future__ import annotations
 import fcntl
 import functools
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -65,12 +66,19 @@ def build(program: Path, sources: Iterable[Path], includes: Iterable[str]) -> Pa
     def made(source: Path) -> str:
         room = source.relative_to(ROOT).parts[0]
         names = ["tests/support", *includes] if room == "tests" else _INCLUDES[room]
-        return str(_object(folder, [*compiler, *CXX_FLAGS, *(f"-I{ROOT / name}" for name in names), "-c", str(source)]))
+        flags = [*(f"-I{ROOT / name}" for name in names), *_json_headers()]
+        return str(_object(folder, [*compiler, *CXX_FLAGS, *flags, "-c", str(source)]))
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         objects = list(pool.map(made, sources))
     _call([*compiler, *objects, "-o", str(program)])
     return program
+
+
+def _json_headers() -> list[str]:
+    """Return where nlohmann/json.hpp is, as cmake/NlohmannJson.cmake finds it; the system's needs no flag."""
+    package = importlib.util.find_spec("nlohmann_json")
+    return [f"-isystem{path}/include" for path in (package and package.submodule_search_locations) or []]
 
 
 def keep_objects(folder: Path | None) -> None:

@@ -33,7 +33,6 @@ NEEDS = {
     "clang": Need("cc/ and policies compiled for BPF", ("clang",)),
     "libbpf1": Need("congestion controls in BPF in the kernel world", library="libbpf.so.1"),
     "iproute2": Need("transfers over a path of the kernel's", ("tc",)),
-    "libclang-rt-dev": Need("cc/ under clang's sanitizers"),
     "chromium": Need("pages of reports and traces in a browser", ("chromium", "chromium-browser", "google-chrome")),
     "tshark": Need("traces read by Wireshark", ("tshark",)),
     "valgrind": Need("the twin's instructions per packet", ("valgrind",)),

@@ -62,7 +62,6 @@ def tell(owner: Any, line: str = "") -> None:
 @contextlib.contextmanager
 def only_own_children() -> Iterator[None]:
     """Let `children` leave out those that this process has now."""
-    gc.collect()
     _earlier.update(psutil.Process().children(recursive=True))
     try:
         yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The same jobs by each launcher of Hydra's: what happens when one is lost, interrupted or put in the queue again."""
+"""The same jobs by each of Hydra's launchers: what happens when one is lost, interrupted or put in the queue again."""
 
 import contextlib
 import os
@@ -20,10 +20,11 @@ from small import (
     needs_launcher,
     running_below,
     scenario,
-    start,
+    started,
     states,
     step_of,
     summary,
+    wait_for_a_checkpoint,
 )
 from waiting import PATIENCE_S, wait_until
 
@@ -57,7 +58,7 @@ def starter_of(out: Path, job: str, begun: subprocess.Popen[bytes]) -> psutil.Pr
     return found[0]
 
 
-@pytest.mark.parametrize("name", LAUNCHERS)
+@pytest.mark.parametrize("name", ["joblib", "ray", pytest.param("submitit_local", marks=pytest.mark.slow)])
 def test_each_launcher_runs_the_same_jobs(name: str, tmp_path: Path) -> None:
     """A grid has two levels at least."""
     out = tmp_path / "out"
@@ -72,19 +73,14 @@ def test_each_launcher_runs_the_same_jobs(name: str, tmp_path: Path) -> None:
     assert summary(out)["step"].to_list() == [None, 48]
 
 
-@pytest.mark.parametrize("name", ["basic", *LAUNCHERS])
+@pytest.mark.parametrize("name", ["basic", *(pytest.param(name, marks=pytest.mark.slow) for name in LAUNCHERS)])
 def test_no_job_outlives_its_multirun(name: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    begun = start(
-        scenario(tmp_path), *ENDLESS, *(launched_by(name) if name in LAUNCHERS else []), f"hydra.sweep.dir={out}"
-    )
-    try:
-        wait_until(lambda: step_of(out, "train") > 0 or begun.poll() is not None)
+    own = launched_by(name) if name in LAUNCHERS else []
+    with started(scenario(tmp_path), *ENDLESS, *own, f"hydra.sweep.dir={out}") as begun:
+        wait_for_a_checkpoint(out, "train", begun)
         begun.terminate()
-        _, errors = begun.communicate(timeout=120)
-    finally:
-        begun.kill()
-        begun.wait(120.0)
+        _, errors = begun.communicate(timeout=PATIENCE_S)
     # submitit and Ray take SIGTERM over; Ray's handler prints a stack, and ends the process or aborts it
     ends = (130, -signal.SIGTERM, *((1, -signal.SIGABRT) if name == "ray" else ()))
     assert begun.returncode in ends, errors
@@ -92,20 +88,17 @@ def test_no_job_outlives_its_multirun(name: str, tmp_path: Path) -> None:
     assert states(out).get("train", {"status": "interrupted"})["status"] == "interrupted"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["joblib", "submitit_local"])
 def test_a_launcher_that_loses_a_job_says_what_goes_on(name: str, tmp_path: Path) -> None:
     """A worker is killed, as by a lack of memory."""
     out = tmp_path / "out"
     options = [scenario(tmp_path), *LONG, "seed=1,2", *launched_by(name), f"hydra.sweep.dir={out}"]
-    begun = start(*options)
-    try:
+    with started(*options) as begun:
         worker = starter_of(out, "seed-2", begun)
-        wait_until(lambda: step_of(out, "seed-2") > 0 or begun.poll() is not None)
+        wait_for_a_checkpoint(out, "seed-2", begun)
         worker.kill()
         _, errors = begun.communicate(timeout=PATIENCE_S)
-    finally:
-        begun.kill()
-        begun.wait(120.0)
     assert begun.returncode == 1, errors
     said = errors.decode().splitlines()[-1]
     assert said.startswith("bbrgym: the launcher gave up: ")
@@ -119,21 +112,18 @@ def test_a_launcher_that_loses_a_job_says_what_goes_on(name: str, tmp_path: Path
 # ---- SLURM --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_preempted_job_is_put_in_the_queue_again_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By submitit on this machine, which does on the signal what it does in SLURM."""
     monkeypatch.setenv("SUBMITIT_PREEMPT_SIGNAL", "USR1")
     options = [scenario(tmp_path), *LONG, "seed=1"]
     whole, out = tmp_path / "whole", tmp_path / "out"
     assert multirun(*options, f"hydra.sweep.dir={whole}").returncode == 0
-    begun = start(*options, *launched_by("submitit_local"), f"hydra.sweep.dir={out}")
-    try:
+    with started(*options, *launched_by("submitit_local"), f"hydra.sweep.dir={out}") as begun:
         starter = starter_of(out, "train", begun)
-        wait_until(lambda: step_of(out, "train") > 0 or begun.poll() is not None)
+        wait_for_a_checkpoint(out, "train", begun)
         starter.send_signal(signal.SIGUSR1)
         _, errors = begun.communicate(timeout=PATIENCE_S)
-    finally:
-        begun.kill()
-        begun.wait(120.0)
     assert begun.returncode == 0, errors
     assert (out / "train" / "job.log").read_text().count("$ bbrgym train") == 2
     assert summary(out).equals(summary(whole))
@@ -213,6 +203,7 @@ def task(number: int, options: list[str], folder: Path) -> subprocess.Popen[byte
     )
 
 
+@pytest.mark.slow
 def test_tasks_of_an_array_share_a_multirun_and_go_on_after_their_signal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,7 +16,7 @@ from hydra.types import RunMode
 from small import GRID, NO_LEVELS, multirun, scenario, states, summary
 
 from bbrgym.agents.loading import load_agent
-from bbrgym.cli.composition import config_loader
+from bbrgym.cli.composition import Loader
 from bbrgym.cli.main import main
 from bbrgym.config.overrides import parse_override
 from bbrgym.sweeps.jobs import Job
@@ -56,9 +56,10 @@ def test_the_summary_has_a_row_per_job(ran) -> None:
     assert "mean and 95 % interval over seeds" in re.sub(r"\s+", " ", text)
     assert "4 jobs, 2 done" in done.stdout
     assert f"{table['best_score'][2]:.4f} with agent.levels=5 seed=" in done.stdout
+    assert load_agent(out / "agent.levels-5_seed-1")[0].name == "grid"
 
 
-def test_the_folder_has_curves_figures_and_a_page(ran) -> None:
+def test_the_folder_has_curves_and_figures(ran) -> None:
     out, _, _ = ran
     curves = pl.read_parquet(out / "curves.parquet")
     for job in ("agent.levels-5_seed-1", "agent.levels-5_seed-2"):
@@ -67,14 +68,16 @@ def test_the_folder_has_curves_figures_and_a_page(ran) -> None:
         assert own.select("step", "score").rows() == metrics.select("step", "validation/score").rows()
     for name in ("scores", "curves"):
         assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    page = (out / "report.html").read_text()
-    assert "best_score by parameter" in page
-    assert "agent.levels-1_seed-1: end of its log" in page
-    assert "hydra.sweep.dir=" in page
 
 
-def test_a_job_s_folder_is_that_of_its_own_command(ran) -> None:
-    assert load_agent(ran[0] / "agent.levels-5_seed-1")[0].name == "grid"
+def test_a_browser_draws_the_page(ran, browse) -> None:
+    seen = browse(ran[0] / "report.html", "return document.body.textContent;")
+    assert seen.problems == []
+    assert [plot["svgs"] > 0 and plot["marks"] > 0 for plot in seen.plots] == [True, True]
+    assert (seen.loads, seen.requests, seen.overflow) == (0, [], 0)
+    for text in ("Multirun out", "4 jobs", "2 done", "best_score by parameter", "levels-1_seed-1: end of its log"):
+        assert text in seen.result
+    assert f"hydra.sweep.dir={ran[0]}" in seen.result
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -104,37 +107,24 @@ def test_report_makes_the_same_anew(ran, capsys: pytest.CaptureFixture[str]) -> 
 def test_a_folder_holds_one_job_of_a_name(ran) -> None:
     out, options, _ = ran
     before = states(out)
-    other = [one for one in options if "total_steps" not in one]
-    done = multirun(*other, f"hydra.sweep.dir={out}")
+    other = [one for one in options if not one.startswith(("total_steps", "agent.levels", "seed"))]
+    own = ["agent.levels=5", "seed=1", "hydra.sweep.subdir=agent.levels-5_seed-1"]
+    done = multirun(*other, *own, f"hydra.sweep.dir={out}")
     assert done.returncode == 2
     assert "holds a job with " in done.stderr
     assert "expected the same options, not " in done.stderr
-    done = {name: state for name, state in before.items() if state["status"] == "done"}
-    assert {name: states(out)[name] for name in done} == done
+    assert states(out) == before
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_evaluations_can_be_run_so_too(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    options = ["scenario.duration_s=1", "world=twin", "variants=[bbr]", "draws=1,2"]
-    done = multirun(scenario(tmp_path), *options, f"hydra.sweep.dir={out}", command="evaluate")
-    assert done.returncode == 0, done.stderr
-    table = pl.read_parquet(out / "summary.parquet")
-    assert table.select("draws", "world", "entrant", "runs").rows() == [(1, "twin", "bbr", 1), (2, "twin", "bbr", 2)]
-    for draws in (1, 2):
-        runs = pl.read_parquet(out / f"draws-{draws}" / "summary.parquet")
-        score = table.filter(pl.col("draws") == draws)["score"][0]
-        assert score == pytest.approx(runs["score"].mean(), rel=1e-12)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_references_of_hydra_are_resolved_for_each_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_references_of_hydra_are_resolved_for_each_evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also those in the folder, in the environment and in the callbacks; a job's own process knows them too."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own" / "reward").mkdir(parents=True)
     (tmp_path / "own" / "reward" / "mine.yaml").write_text("throughput: 2.0\n")
     options = [
-        *("scenario=steady,lossy", "scenario.duration_s=1", "world=twin", "variants=[bbr]", "seeds=[${hydra:job.num}]"),
+        *("scenario=steady,lossy", "scenario.duration_s=1", "world=twin", "variants=[bbr]"),
+        "seeds=[${hydra:job.num},7]",
         *("hydra.sweep.dir=${hydra:runtime.cwd}/out/${scenario.name}", "hydra.sweep.subdir=${hydra.job.name}"),
         *("hydra.job.name=job-${hydra.job.num}", "+hydra.job.env_set.OF_JOB=${scenario.name}-${hydra.job.num}"),
         "+hydra.callbacks.told={_target_: told.Told, path: ${hydra:runtime.cwd}/told}",
@@ -147,10 +137,16 @@ def test_references_of_hydra_are_resolved_for_each_job(tmp_path: Path, monkeypat
         *("job_start steady-0", "job_end COMPLETED", "job_start lossy-1", "job_end COMPLETED"),
         "multirun_end",
     ]
-    for number, name in enumerate(("steady", "lossy")):
-        runs = pl.read_parquet(tmp_path / "out" / name / f"job-{number}" / "summary.parquet")
-        assert runs.select("scenario", "seed").unique().rows() == [(name, number)]
-    assert set(summary(tmp_path / "out")["job"]) == {"steady/job-0", "lossy/job-1"}
+    table = summary(tmp_path / "out")
+    columns = ("job", "scenario", "world", "entrant", "runs")
+    assert table.select(columns).rows() == [
+        ("lossy/job-1", "lossy", "twin", "bbr", 2),
+        ("steady/job-0", "steady", "twin", "bbr", 2),
+    ]
+    for job, score in table.select("job", "score").iter_rows():
+        runs = pl.read_parquet(tmp_path / "out" / job / "summary.parquet")
+        assert set(runs["seed"]) == {int(job[-1]), 7}
+        assert score == pytest.approx(runs["score"].mean(), rel=1e-12)
     assert multirun(*options, command="evaluate").returncode == 0  # what is done stays done
     done = multirun("scenario=steady", "hydra.sweep.subdir=.", f"hydra.sweep.dir={tmp_path}/out", command="evaluate")
     assert done.returncode == 2
@@ -163,38 +159,32 @@ def test_references_of_hydra_are_resolved_for_each_job(tmp_path: Path, monkeypat
 def names(*overrides: str) -> list[str]:
     """Return the names of the jobs that Hydra's sweeper makes of some options."""
     JobRuntime.instance().set("name", "train")
-    config = config_loader().load_configuration("train", list(overrides), RunMode.MULTIRUN)
+    config = Loader().load_configuration("train", list(overrides), RunMode.MULTIRUN)
     own = [one for one in map(parse_override, overrides) if not one.is_hydra_override()]
     (jobs,) = BasicSweeper.split_arguments(own, None)
-    return [config_loader().load_sweep_config(config, job).hydra.job.override_dirname for job in jobs]
+    return [Loader().load_sweep_config(config, job).hydra.job.override_dirname for job in jobs]
 
 
-def test_every_combination_is_a_job_with_a_name_of_its_own() -> None:
-    expected = [f"agent-{agent}_seed-{seed}" for agent in ("ppo", "sac") for seed in (1, 2, 3)]
-    assert names("agent=ppo,sac", "variant=bbq", "seed=range(1,4)") == expected
-    assert names("agent=ppo,sac", "variant=bbq", "seed=range(2,3)") == [expected[1], expected[4]]  # a slice of it
+STYLE = "hydra.job.config.override_dirname"
 
 
-def test_the_name_of_a_job_is_as_hydra_s_options_say() -> None:
-    style = "hydra.job.config.override_dirname"
-    assert names("agent=ppo,sac", "seed=1,2", f"{style}.exclude_keys=[seed]") == ["agent-ppo"] * 2 + ["agent-sac"] * 2
-    own = [f"{style}.kv_sep='='", f"{style}.item_sep=','"]
-    assert names("agent=ppo,sac", "seed=1,2", *own)[-1] == "agent=sac,seed=2"
-    assert names("seed=1", "hydra.job.name=${variant}") == ["bbr-mix"]
-
-
-def test_a_list_is_one_value_and_choices_are_several() -> None:
-    assert names("seed=1") == ["train"]
-    assert len(set(names("variant=bbq", "action.tunables=[bbq_beta],[bbq_alpha_us,bbq_beta]"))) == 2
-    assert names("variant=bbq", "action.tunables=[bbq_alpha_us,bbq_beta]") == ["train"]
-    assert names("agent.learning_rate=choice(1e-3,0.0001)") == [
-        "agent.learning_rate-0.001",
-        "agent.learning_rate-0.0001",
-    ]
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["agent=ppo,sac", "variant=bbq", "seed=range(2,3)"], ["agent-ppo_seed-2", "agent-sac_seed-2"]),
+        (["agent=ppo,sac", "seed=1,2", f"{STYLE}.exclude_keys=[seed]"], ["agent-ppo"] * 2 + ["agent-sac"] * 2),
+        (["agent=ppo", "seed=1,2", f"{STYLE}.kv_sep='='", f"{STYLE}.item_sep=','"], ["seed=1", "seed=2"]),
+        (["seed=1", "hydra.job.name=${variant}"], ["bbr-mix"]),
+        (["variant=bbq", "action.tunables=[bbq_alpha_us,bbq_beta]"], ["train"]),  # a list is one value
+        (["variant=bbq", "seed=choice(3,4)"], ["seed-3", "seed-4"]),
+    ],
+)
+def test_every_combination_is_a_job_with_a_name_of_its_own(overrides: list[str], expected: list[str]) -> None:
+    assert names(*overrides) == expected
 
 
 def test_a_job_gets_its_group_of_wandb_and_its_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = config_loader().load_configuration("train", ["logger=wandb", "seed=3"], RunMode.RUN)
+    config = Loader().load_configuration("train", ["logger=wandb", "seed=3"], RunMode.RUN)
     config.hydra.sweep.dir = str(tmp_path / "mine")
     HydraConfig.instance().set_config(config)
     try:
@@ -211,6 +201,8 @@ def test_a_job_gets_its_group_of_wandb_and_its_threads(tmp_path: Path, monkeypat
 
 # ---- what cannot be -----------------------------------------------------------------------------------
 
+OPTUNA = "hydra/sweeper=bbrgym_optuna"
+
 
 @pytest.mark.parametrize(
     ("overrides", "says"),
@@ -218,27 +210,19 @@ def test_a_job_gets_its_group_of_wandb_and_its_threads(tmp_path: Path, monkeypat
         (["seed=1,1"], "seed: is 1, 1, expected each value once"),
         (["seed=1", "seed=1,2"], "seed: is given twice, expected once"),
         (["seed"], "'seed' is not an override"),
-        (["agent=glob(*)"], "agent"),
         (["output_dir=x"], "output_dir: -m gives each job its own, expected hydra.sweep.dir=DIR"),
         (["agent=ppo,pppo"], "job agent-pppo: agent: is 'pppo'; did you mean ppo"),
         (["total_step=3", "seed=1,2"], "total_step: is not an option; did you mean total_steps"),
         (["agent.learning_rate=interval(1e-4,1e-3)"], "BasicSweeper does not support sweep type : INTERVAL_SWEEP"),
-        (["hydra/sweeper=bbrgym_optuna"], "hydra.sweeper: nothing is left to search"),
-        (
-            ["hydra/sweeper=bbrgym_optuna", "+hydra.sweeper.params.a=3"],
-            "hydra.sweeper.params: a is '3', expected choice, range",
-        ),
-        (["hydra/sweeper=bbrgym_optuna", "seed=interval(2,1)"], "hydra.sweeper.params: seed is interval(2,1)"),
-        (["hydra/sweeper=bbrgym_optuna", "hydra.sweeper.batch=0"], "hydra.sweeper.batch: is 0, expected a number >= 1"),
-        (["hydra/sweeper=bbrgym_optuna", "hydra.sweeper.direction=up"], "minimize, maximize"),
-        (["hydra/sweeper=bbrgym_optuna", "hydra.sweeper.n_trial=3"], "n_trial"),
-        (
-            ["hydra/sweeper=bbrgym_optuna", "total_step=interval(2,9)"],
-            "total_step: is not an option; did you mean total_steps",
-        ),
+        ([OPTUNA], "hydra.sweeper: nothing is left to search"),
+        ([OPTUNA, "+hydra.sweeper.params.a=3"], "hydra.sweeper.params: a is '3', expected choice, range"),
+        ([OPTUNA, "seed=interval(2,1)"], "hydra.sweeper.params: seed is interval(2,1)"),
+        ([OPTUNA, "hydra.sweeper.batch=0"], "hydra.sweeper.batch: is 0, expected a number >= 1"),
+        ([OPTUNA, "hydra.sweeper.direction=up"], "minimize, maximize"),
+        ([OPTUNA, "hydra.sweeper.n_trial=3"], "n_trial"),
+        ([OPTUNA, "total_step=interval(2,9)"], "total_step: is not an option; did you mean total_steps"),
         (["hydra/launcher=jobllib"], "hydra/launcher"),
         (["hydra/sweeper=optuna"], "hydra/sweeper"),  # that of the published plugin
-        (["hydra.sweep.dir=${nope}"], "Interpolation key 'nope' not found"),
         (["hydra.sweep.subdir=${nope}"], "Interpolation key 'nope' not found"),
         (["hydra.sweep.dir=${seed}/x", "seed=1,2"], "hydra.sweep.dir: is '${seed}/x', another one for each job"),
         (["+hydra.callbacks.x._target_=nope.Nope"], "Error locating target 'nope.Nope'"),
@@ -262,7 +246,7 @@ def test_a_wrong_option_is_one_clear_line_and_makes_nothing(
         (["hydra/launcher=joblib"], "hydra_plugins.hydra_joblib_launcher", "train"),
         (["hydra/launcher=submitit_slurm"], "hydra_plugins.hydra_submitit_launcher", "slurm"),
         (["hydra/launcher=ray"], "hydra_plugins.hydra_ray_launcher", "ray-launcher"),
-        (["hydra/sweeper=bbrgym_optuna", "seed=interval(1,9)"], "optuna", "train"),
+        ([OPTUNA, "seed=interval(1,9)"], "optuna", "train"),
     ],
 )
 def test_without_a_library_it_says_so_and_runs_nothing(

@@ -10,8 +10,20 @@ from pathlib import Path
 import polars as pl
 import psutil
 import pytest
-from small import ENDLESS, GRID, LONG, multirun, running_below, scenario, start, states, step_of, summary
-from waiting import wait_until
+from small import (
+    ENDLESS,
+    GRID,
+    LONG,
+    multirun,
+    running_below,
+    scenario,
+    started,
+    states,
+    step_of,
+    summary,
+    wait_for_a_checkpoint,
+)
+from waiting import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.usefixtures("undrawn_file")
 
@@ -27,7 +39,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "out"
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "sent", [signal.SIGINT, *(pytest.param(one, marks=pytest.mark.slow) for one in (signal.SIGTERM, signal.SIGKILL))]
+)
 def test_an_interrupted_multirun_goes_on_to_what_it_would_have_been(
     sent: signal.Signals, whole: Path, tmp_path: Path
 ) -> None:
@@ -51,14 +65,10 @@ def interrupted_in_the_second_job(sent: signal.Signals, folder: Path) -> Path:
     """Return the folder of a multirun that got a signal; begin again where it was quicker than the signal."""
     for attempt in range(5):
         out = folder / f"out-{attempt}"
-        begun = start(scenario(folder), *OPTIONS, f"hydra.sweep.dir={out}")
-        try:
-            wait_until(lambda out=out, begun=begun: step_of(out, "seed-2") > 0 or begun.poll() is not None)
+        with started(scenario(folder), *OPTIONS, f"hydra.sweep.dir={out}") as begun:
+            wait_for_a_checkpoint(out, "seed-2", begun)
             begun.send_signal(sent)
-            _, errors = begun.communicate(timeout=120)
-        finally:
-            begun.kill()
-            begun.wait(120.0)
+            _, errors = begun.communicate(timeout=PATIENCE_S)
         if sent is not signal.SIGKILL:  # the next one waits for what a killed one leaves
             wait_until(lambda out=out: not running_below(out))
         if begun.returncode != 0 and 0 < step_of(out, "seed-2") < 4000:
@@ -80,19 +90,12 @@ def test_a_job_that_takes_too_long_is_ended_and_can_go_on(tmp_path: Path) -> Non
     assert states(tmp_path / "out")["train"]["status"] == "done"
 
 
-def test_a_damaged_end_of_a_job_is_not_run_over(swept: Path, tmp_path: Path) -> None:
-    out = shutil.copytree(swept, tmp_path / "out")
-    (out / "train" / "job.json").write_bytes(b"{")
-    done = multirun(scenario(swept.parent), *GRID, f"hydra.sweep.dir={out}")
+def test_a_damaged_end_of_a_job_is_not_run_over(whole: Path, tmp_path: Path) -> None:
+    out = shutil.copytree(whole, tmp_path / "out")
+    (out / "seed-1" / "job.json").write_bytes(b"{")
+    done = multirun(scenario(whole.parent), *OPTIONS, f"hydra.sweep.dir={out}")
     assert done.returncode == 2
-    assert f"bbrgym: cannot read '{out / 'train' / 'job.json'}', it is damaged or missing: " in done.stderr
-
-
-@pytest.fixture(scope="module")
-def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("swept")
-    assert multirun(scenario(folder), *GRID, f"hydra.sweep.dir={folder / 'out'}").returncode == 0
-    return folder / "out"
+    assert f"bbrgym: cannot read '{out / 'seed-1' / 'job.json'}', it is damaged or missing: " in done.stderr
 
 
 @contextlib.contextmanager
@@ -106,12 +109,12 @@ def stopped(out: Path) -> Iterator[None]:
         job.resume()
 
 
-def test_the_same_multirun_at_once_harms_no_job(tmp_path: Path) -> None:
+def test_the_same_multirun_at_once_harms_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bbrgym.sweeps.jobs._OTHERS_S", 1.0)
     out = tmp_path / "out"
-    begun = start(scenario(tmp_path), *ENDLESS, f"hydra.sweep.dir={out}")
-    try:
-        wait_until(lambda: step_of(out, "train") > 0 or begun.poll() is not None)
-        with stopped(out):  # the other one waits for 20 s
+    with started(scenario(tmp_path), *ENDLESS, f"hydra.sweep.dir={out}") as begun:
+        wait_for_a_checkpoint(out, "train", begun)
+        with stopped(out):
             done = multirun(scenario(tmp_path), *ENDLESS, f"hydra.sweep.dir={out}")
         assert done.returncode == 2
         assert f"bbrgym: hydra.sweep.dir: '{out / 'train'}' is in use by bbrgym train, process" in done.stderr
@@ -119,7 +122,6 @@ def test_the_same_multirun_at_once_harms_no_job(tmp_path: Path) -> None:
         assert begun.poll() is None
         before = step_of(out, "train")
         wait_until(lambda: step_of(out, "train") > before)
-    finally:
         begun.terminate()
-        begun.communicate(timeout=120)
+        begun.communicate(timeout=PATIENCE_S)
     wait_until(lambda: not running_below(out))

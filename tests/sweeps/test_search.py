@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Searches: what is proposed, that an interruption changes nothing, and what is pruned."""
 
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -9,14 +10,14 @@ from typing import Any
 import pytest
 from hydra.types import RunMode
 from omegaconf import OmegaConf
-from small import NO_LEVELS, multirun, running_below, scenario, start, states, step_of, summary
+from small import NO_LEVELS, multirun, running_below, scenario, started, states, step_of, summary
 from waiting import wait_until
 
-from bbrgym.cli.composition import compose_config, config_loader
+from bbrgym.cli.composition import Loader, compose_config
 from bbrgym.config.overrides import parse_override
 from bbrgym.errors import ConfigError, SweepError
 from bbrgym.sweeps.jobs import TIMEOUT, job_limit_s
-from bbrgym.sweeps.multirun import MultirunFolder
+from bbrgym.sweeps.multirun import MultirunFolder, metric_of
 from bbrgym.sweeps.pruning import watched
 from bbrgym.sweeps.search import TRIAL, settings_of
 from bbrgym.sweeps.study import Study, distributions, without_password
@@ -88,12 +89,8 @@ def test_values_lie_in_their_ranges(whole: list[dict[str, str]]) -> None:
 def test_an_interrupted_search_proposes_what_it_would_have_proposed(
     at: int, whole: list[dict[str, str]], tmp_path: Path
 ) -> None:
-    assert proposed(tmp_path / "study.db", SETTINGS, breaks_at=at) == whole[:at]
-    assert proposed(tmp_path / "study.db", SETTINGS) == whole
-
-
-def test_a_search_can_grow_and_another_seed_proposes_others(whole: list[dict[str, str]], tmp_path: Path) -> None:
-    assert proposed(tmp_path / "study.db", {**SETTINGS, "n_trials": 5}) == whole[:5]
+    """It can grow at the same time."""
+    assert proposed(tmp_path / "study.db", {**SETTINGS, "n_trials": at + 1}, breaks_at=at) == whole[:at]
     assert proposed(tmp_path / "study.db", SETTINGS) == whole
     assert proposed(tmp_path / "other.db", {**SETTINGS, "n_trials": 1, "seed": 2})[0] != whole[0]
 
@@ -106,30 +103,25 @@ def test_what_is_told_counts(tmp_path: Path) -> None:
     assert [trial.state.name for trial in study.trials[:3]] == ["FAIL", "COMPLETE", "COMPLETE"]
 
 
-def test_a_damaged_study_is_one_clear_error(tmp_path: Path) -> None:
+def test_a_damaged_study_is_one_clear_error_without_the_password(tmp_path: Path) -> None:
     path = tmp_path / "study.db"
     path.write_bytes(b"no database" * 1000)
-    with pytest.raises(SweepError, match=r"cannot use study 'bbrgym' of sqlite:.*study.db: ") as caught:
-        Study(f"sqlite:///{path}", SETTINGS)
-    assert "\n" not in str(caught.value)
+    for address in (f"sqlite:///{path}", "sqlite://me:secret@here/nowhere"):
+        shown = re.escape(address.replace("secret", "***"))
+        with pytest.raises(SweepError, match=f"cannot use study 'bbrgym' of {shown}: ") as caught:
+            Study(address, SETTINGS)
+        assert "\n" not in str(caught.value)
+        assert "secret" not in str(caught.value)
+    shown = without_password("storage: postgresql://me:secret@host/db\n- 'hydra.sweeper.storage=mysql://a:secret@b/c'")
+    assert shown == "storage: postgresql://me:***@host/db\n- 'hydra.sweeper.storage=mysql://a:***@b/c'"
+    assert without_password(f"sqlite:///{tmp_path}/a@b: 3") == f"sqlite:///{tmp_path}/a@b: 3"
 
 
-def test_studies_of_a_database_are_apart_and_its_password_is_nowhere(tmp_path: Path) -> None:
+def test_studies_of_a_database_are_apart(tmp_path: Path) -> None:
     for name in ("one", "three"):
         found = proposed(tmp_path / "study.db", {**SETTINGS, "n_trials": 3, "study_name": name, "seed": len(name)})
         assert len(found) == 3
     assert len(optuna.study.get_all_study_names(f"sqlite:///{tmp_path / 'study.db'}")) == 2
-    with pytest.raises(SweepError, match=r"cannot use study 'bbrgym' of sqlite://me:\*\*\*@here/nowhere: ") as caught:
-        Study("sqlite://me:secret@here/nowhere", SETTINGS)
-    assert "secret" not in str(caught.value)
-
-
-def test_a_multirun_shows_no_password_of_its_study(tmp_path: Path) -> None:
-    shown = without_password(
-        "storage: postgresql://me:secret@host/db\n- 'hydra.sweeper.storage=mysql://a:secret@b/c'\n"
-    )
-    assert shown == "storage: postgresql://me:***@host/db\n- 'hydra.sweeper.storage=mysql://a:***@b/c'\n"
-    assert without_password(f"sqlite:///{tmp_path}/a@b: 3") == f"sqlite:///{tmp_path}/a@b: 3"
 
 
 @pytest.mark.parametrize("text", ["1h", "nan", "0", "-3"])
@@ -163,7 +155,7 @@ def test_processes_share_the_trials_of_a_study(tmp_path: Path) -> None:
 
 def settings(*overrides: str) -> tuple[dict[str, Any], list[str]]:
     """Return the settings of a command line, and the options that are not searched."""
-    config = config_loader().load_configuration("train", list(overrides), RunMode.MULTIRUN)
+    config = Loader().load_configuration("train", list(overrides), RunMode.MULTIRUN)
     own = [one for one in map(parse_override, overrides) if not one.is_hydra_override()]
     found, options = settings_of(config, own)
     return found, [str(one.input_line) for one in options]
@@ -197,70 +189,73 @@ def test_the_command_line_counts_more_than_a_search_s_file() -> None:
     assert compose_config("train", ["experiment=search_ppo", given[0]])["agent"]["name"] == "recurrent_ppo"
 
 
-@pytest.mark.parametrize(
-    ("params", "says"),
-    [
-        ({"a": "3"}, "a is '3', expected choice, range or interval"),
-        ({"a": "interval(2, 1)"}, "a is interval"),
-        ({"a": "interval("}, "is not an override"),
-    ],
-)
-def test_a_range_that_cannot_be_is_named(params: dict[str, str], says: str) -> None:
-    with pytest.raises(ConfigError, match=says):
-        distributions(params)
-
-
 # ---- with jobs ----------------------------------------------------------------------------------------
 
-SEARCH = [
-    "hydra/sweeper=bbrgym_optuna",
-    "hydra.sweeper.n_trials=2",
-    "hydra.sweeper.batch=1",
-    "hydra.sweeper.n_startup_trials=1",
-]
-TWO_AT_ONCE = [SEARCH[0], "hydra.sweeper.n_trials=2", "hydra.sweeper.batch=2", SEARCH[3]]
-THREE_AT_ONCE = [SEARCH[0], "hydra.sweeper.n_trials=3", "hydra.sweeper.batch=3", SEARCH[3]]
+
+def search(trials: int, *, at_once: int = 1) -> list[str]:
+    own = {"n_trials": trials, "batch": at_once, "n_startup_trials": 1}
+    return ["hydra/sweeper=bbrgym_optuna", *(f"hydra.sweeper.{name}={value}" for name, value in own.items())]
+
+
 LEVELS = "agent.levels=int(interval(2,9))"
 
 
-def test_a_search_goes_on_after_a_kill_to_the_same_trials(tmp_path: Path) -> None:
-    options = [*SEARCH, scenario(tmp_path), *NO_LEVELS, LEVELS]
-    whole, out = tmp_path / "whole", tmp_path / "out"
-    done = multirun(*options, f"hydra.sweep.dir={whole}")
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Path]:
+    """Options of a search of two trials, one after the other, and its folder."""
+    folder = tmp_path_factory.mktemp("searched")
+    options = [*search(2), scenario(folder), *NO_LEVELS, LEVELS]
+    done = multirun(*options, f"hydra.sweep.dir={folder / 'out'}")
     assert done.returncode == 0, done.stderr
     assert "best best_score of a job" in done.stdout
+    return options, folder / "out"
+
+
+def test_a_search_leaves_its_trials_and_the_best_and_is_not_another_one(searched: tuple[list[str], Path]) -> None:
+    options, out = searched
     jobs = ["trial-0000", "trial-0001"]
-    assert list(states(whole)) == jobs
-    assert summary(whole)["job"].to_list() == jobs
-    best = OmegaConf.load(whole / "optimization_results.yaml").best
-    assert best.value == pytest.approx(summary(whole)["best_score"].max())
-    begun = start(*options, f"hydra.sweep.dir={out}")
-    try:
-        wait_until(lambda: "trial-0000" in states(out) if out.exists() else False)
-    finally:
-        begun.kill()
-        begun.communicate(timeout=120)
-    wait_until(lambda: not running_below(out))
-    assert multirun(*options, f"hydra.sweep.dir={out}").returncode == 0
-    assert summary(out).equals(summary(whole))
-    other = multirun(*options, "hydra.sweeper.seed=7", f"hydra.sweep.dir={out}")
-    assert other.returncode == 2
-    assert "hydra.sweeper.seed: is 7, was 1 in" in other.stderr
+    assert list(states(out)) == jobs
+    assert summary(out)["job"].to_list() == jobs
+    best = OmegaConf.load(out / "optimization_results.yaml").best
+    assert best.value == pytest.approx(summary(out)["best_score"].max())
+    wrong = {
+        "hydra.sweeper.seed=7": "hydra.sweeper.seed: is 7, was 1 in",
+        "hydra.sweeper.metric=weather": "hydra.sweeper.metric: is 'weather', was None in",
+        "seed=1,2": "hydra.sweeper.pruner: is given with several jobs for each trial",
+    }
+    pruner = "hydra.sweeper.pruner={_target_: optuna.pruners.MedianPruner}"
+    for option, says in wrong.items():
+        own = [option, pruner] if option == "seed=1,2" else [option]
+        refused = multirun(*options, *own, f"hydra.sweep.dir={out}")
+        assert refused.returncode == 2
+        assert says in refused.stderr
+    with pytest.raises(ConfigError, match=r"hydra.sweeper.metric: is 'weather', expected one of "):
+        metric_of(out / jobs[0], "train", "weather")
     folder = MultirunFolder(out)
     folder.open(resume=True)
     with closing(folder):  # one process searches at a time
-        other = multirun(*options, f"hydra.sweep.dir={out}")
-    assert other.returncode == 2
-    assert "is in use by bbrgym -m, process" in other.stderr
+        refused = multirun(*options, f"hydra.sweep.dir={out}")
+    assert refused.returncode == 2
+    assert "is in use by bbrgym -m, process" in refused.stderr
+
+
+@pytest.mark.slow
+def test_a_search_goes_on_after_a_kill_to_the_same_trials(searched: tuple[list[str], Path], tmp_path: Path) -> None:
+    (options, whole), out = searched, tmp_path / "out"
+    with started(*options, f"hydra.sweep.dir={out}"):
+        wait_until(lambda: "trial-0000" in states(out) if out.exists() else False)
+    wait_until(lambda: not running_below(out))
+    assert multirun(*options, f"hydra.sweep.dir={out}").returncode == 0
+    assert summary(out).equals(summary(whole))
 
 
 def test_a_search_has_its_metric_its_direction_its_storage_and_jobs_side_by_side(tmp_path: Path) -> None:
     """Each of two trials that run at once has two seeds, whose mean is its score."""
     own = f"hydra.sweeper.storage=sqlite:///{tmp_path}/mine.db"
     out = tmp_path / "out"
-    options = [scenario(tmp_path), *NO_LEVELS, LEVELS]
     less = ["hydra.sweeper.metric=step", "hydra.sweeper.direction=minimize", "seed=1,2"]
-    done = multirun(*TWO_AT_ONCE, own, *less, *options, f"hydra.sweep.dir={out}")
+    options = [scenario(tmp_path), *NO_LEVELS, LEVELS]
+    done = multirun(*search(2, at_once=2), own, *less, *options, f"hydra.sweep.dir={out}")
     assert done.returncode == 0, done.stderr
     study = optuna.load_study(study_name="bbrgym", storage=f"sqlite:///{tmp_path}/mine.db")
     table = summary(out)
@@ -270,27 +265,19 @@ def test_a_search_has_its_metric_its_direction_its_storage_and_jobs_side_by_side
     assert not (out / "study.db").exists()
     assert "mine.db" not in (out / "search.json").read_text()
     assert f"best step of a job: {min(steps):.4f} with" in done.stdout
-    wrong = multirun(*SEARCH, "hydra.sweeper.metric=weather", *options, f"hydra.sweep.dir={tmp_path / 'wrong'}")
-    assert wrong.returncode == 2
-    assert "hydra.sweeper.metric: is 'weather', expected one of " in wrong.stderr
-    several = ["hydra.sweeper.pruner={_target_: optuna.pruners.MedianPruner}", "seed=1,2"]
-    refused = multirun(*SEARCH, *several, *options, f"hydra.sweep.dir={tmp_path / 'several'}")
-    assert "hydra.sweeper.pruner: is given with several jobs for each trial" in refused.stderr
-    assert refused.returncode == 2
 
 
 def test_a_hopeless_trial_is_pruned_by_its_validation_score(tmp_path: Path) -> None:
     out = tmp_path / "out"
     pruner = "hydra.sweeper.pruner={_target_: optuna.pruners.ThresholdPruner, lower: 1000}"
     long = [one for one in NO_LEVELS if "_steps" not in one] + ["total_steps=1_000_000", "checkpoint_steps=200"]
-    done = multirun(
-        *SEARCH, pruner, scenario(tmp_path), *long, "agent.levels=int(interval(900,999))", f"hydra.sweep.dir={out}"
-    )
+    levels = "agent.levels=int(interval(900,999))"
+    done = multirun(*search(1), pruner, scenario(tmp_path), *long, levels, f"hydra.sweep.dir={out}")
     assert done.returncode == 0, done.stderr
-    assert [state["status"] for state in states(out).values()] == ["pruned"] * 2
+    assert [state["status"] for state in states(out).values()] == ["pruned"]
     study = optuna.load_study(study_name="bbrgym", storage=f"sqlite:///{out / 'study.db'}")
-    assert [trial.state.name for trial in study.trials] == ["PRUNED"] * 2
-    assert all(step_of(out, name) < 1_000_000 for name in states(out))
+    assert [trial.state.name for trial in study.trials] == ["PRUNED"]
+    assert step_of(out, "trial-0000") < 1_000_000
 
 
 def test_a_pruner_closes_its_study_and_tells_a_broken_database_in_one_line(
@@ -331,7 +318,7 @@ def open_files() -> set[Path]:
 def test_a_trial_whose_job_fails_has_failed_and_the_search_goes_on(tmp_path: Path) -> None:
     out = tmp_path / "out"
     levels = "agent.levels=int(interval(0,3))"
-    done = multirun(*THREE_AT_ONCE, scenario(tmp_path), *NO_LEVELS, levels, f"hydra.sweep.dir={out}")
+    done = multirun(*search(3, at_once=3), scenario(tmp_path), *NO_LEVELS, levels, f"hydra.sweep.dir={out}")
     study = optuna.load_study(study_name="bbrgym", storage=f"sqlite:///{out / 'study.db'}")
     expected = ["FAIL" if trial.params["agent.levels"] < 2 else "COMPLETE" for trial in study.trials]
     assert [trial.state.name for trial in study.trials] == expected

@@ -54,6 +54,7 @@ def test_a_file_is_valid_and_its_command_can_be(path: Path, monkeypatch: pytest.
         assert composed["logger"]["name"] == "wandb"
 
 
+@pytest.mark.slow
 def test_the_run_is_the_one_that_the_agent_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"WANDB_RUN_ID": "abc123", "WANDB_SWEEP_ID": "swp456", "WANDB_MODE": "offline"}.items():
         monkeypatch.setenv(name, value)

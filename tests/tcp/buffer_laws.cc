@@ -4,28 +4,18 @@
 //
 // usage: buffer_laws SEED STEPS
 
+#include "program.hpp"
 #include "receive_window.hpp"
 #include "send_buffer.hpp"
 
-#include <cinttypes>
-#include <cstdio>
-#include <cstdlib>
+#include <algorithm>
+#include <cstdint>
 #include <random>
 
 using namespace bbrgym;
 
 namespace
 {
-
-void
-Require(bool truth, const char* law)
-{
-    if (!truth)
-    {
-        std::fprintf(stderr, "violated: %s\n", law);
-        std::exit(1);
-    }
-}
 
 class Draw
 {
@@ -153,18 +143,12 @@ ReceiveWindowLaws(Draw& draw, uint64_t steps)
 int
 main(int argc, char** argv)
 {
-    if (argc != 3)
-    {
-        std::fprintf(stderr, "usage: buffer_laws SEED STEPS\n");
-        return 2;
-    }
-    const uint64_t steps = std::strtoull(argv[2], nullptr, 10);
-    Draw draw(std::strtoull(argv[1], nullptr, 10));
+    const uint64_t steps = Number(2, argc, argv);
+    Draw draw(Number(1, argc, argv));
     for (int run = 0; run < 200; ++run)
     {
         SendBufferLaws(draw, steps);
         ReceiveWindowLaws(draw, steps);
     }
-    std::printf("%" PRIu64 " steps\n", steps);
     return 0;
 }

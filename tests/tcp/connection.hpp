@@ -5,18 +5,15 @@
 #ifndef BBRGYM_TESTS_CONNECTION_HPP
 #define BBRGYM_TESTS_CONNECTION_HPP
 
-#include "program.hpp"
+#include "facts.hpp"
 #include "receiver.hpp"
 #include "sender.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <map>
-#include <span>
+#include <source_location>
 #include <vector>
 
 constexpr int64_t MS = 1'000'000;
@@ -33,12 +30,10 @@ class Controller
 
     const cc_state& State() const { return m_state; }
     bool IsLossBased() const { return true; }
-    bool WantsTxStates() const { return m_wants_tx_states; }
-    void AskForFlights() { m_wants_tx_states = true; }
-    const std::vector<cc_lost_packet>& Lost() const { return m_lost; }
+    bool WantsTxStates() const { return false; }
     void Start(const cc_start& start) { cc_init(&m_state, &m_params, &start); }
     void OnAck(const cc_sample& sample) { cc_on_ack(&m_state, &m_params, &sample); }
-    void OnPacketLost(const cc_lost_packet& lost) { m_lost.push_back(lost); }
+    void OnPacketLost(const cc_lost_packet&) {}
     void OnProbeRepair(uint64_t, uint64_t, bool) {}
     void OnLossState(cc_ca_state state, uint32_t in_flight_pkts)
     {
@@ -73,9 +68,9 @@ class Controller
     int m_reductions = 0;
     int m_undos = 0;
     int m_undos_in_recovery = 0;
-    bool m_wants_tx_states = false;
-    std::vector<cc_lost_packet> m_lost;
 };
+
+extern template class bbrgym::TcpSender<Controller>;
 
 /** A segment leaves. */
 struct Departure
@@ -108,18 +103,7 @@ class Connection
   public:
     using Arrival = std::function<int64_t(const Departure&, int64_t arrives_ns)>;
 
-    explicit Connection(const Settings& settings)
-        : m_settings(settings)
-    {
-        bbrgym::SocketFacts facts = settings.facts;
-        facts.initial_cwnd_segments = settings.initial_cwnd_pkts;
-        const int64_t handshake_rtt_ns = 2 * settings.one_way_ns;
-        receiver.Reset(facts, settings.mss_bytes);
-        receiver.NoteSynAck(0);
-        receiver.NoteEstablished(handshake_rtt_ns);
-        sender.Start(settings.mss_bytes, handshake_rtt_ns, facts, now_ns);
-        sender.GetController().SetPacing(settings.pacing_Bps);
-    }
+    explicit Connection(const Settings& settings);
 
     bbrgym::TcpSender<Controller> sender;
     bbrgym::TcpReceiver receiver;
@@ -136,158 +120,27 @@ class Connection
 
     uint32_t Cwnd() const { return sender.GetController().State().cwnd_pkts; }
 
-    void Write(uint64_t pkts)
-    {
-        sender.BeforeWrite(HasUnsent());
-        m_written += pkts;
-        TrySend();
-    }
-
+    void Write(uint64_t pkts);
     /** Until `at_ns`, what happens at that very time included. */
-    void Run(int64_t at_ns)
-    {
-        while (Step(at_ns))
-        {
-        }
-        now_ns = at_ns;
-    }
-
+    void Run(int64_t at_ns);
     /** Until everything written is acknowledged, or for so long. */
-    void Drain(int64_t limit_ns)
-    {
-        const int64_t until_ns = now_ns + limit_ns;
-        while (sender.Board().Una() < m_written && Step(until_ns))
-        {
-        }
-    }
+    void Drain(int64_t limit_ns);
 
     uint64_t Written() const { return m_written; }
+    uint64_t Undelivered() const { return m_written - sender.Board().Una(); }
+    /** Returns the first segment that left for this reason. */
+    const Departure& First(Departure::Kind kind) const;
+    /** Returns the n-th transmission of a segment. */
+    const Departure& Transmission(uint64_t serial, uint32_t nth) const;
 
   private:
     bool HasUnsent() const { return m_written > sender.Board().Next(); }
-
-    bool Step(int64_t until_ns)
-    {
-        const int64_t packet_ns = m_packets.empty() ? bbrgym::NEVER_NS : m_packets.begin()->first;
-        const int64_t ack_ns = m_acks.empty() ? bbrgym::NEVER_NS : m_acks.begin()->first;
-        const int64_t delayed_ns = receiver.DelayedAckDeadlineNs();
-        const int64_t timer_ns = sender.TimerDeadlineNs();
-        const int64_t pacing_ns = sender.PacingDeadlineNs();
-        const int64_t next_ns = std::min({packet_ns, ack_ns, delayed_ns, timer_ns, pacing_ns});
-        if (next_ns == bbrgym::NEVER_NS || next_ns > until_ns)
-        {
-            return false;
-        }
-        Require(next_ns >= now_ns, "no timer lies in the past");
-        now_ns = next_ns;
-        if (next_ns == packet_ns)
-        {
-            const Departure packet = m_packets.begin()->second;
-            m_packets.erase(m_packets.begin());
-            Arrive(packet);
-        }
-        else if (next_ns == ack_ns)
-        {
-            const Ack ack = m_acks.begin()->second;
-            m_acks.erase(m_acks.begin());
-            if (m_settings.facts.timestamps)
-            {
-                sender.OnTimestampEcho(ack.echo_ms);
-            }
-            on_ack(sender.OnAck(ack.una, std::span(ack.blocks.data(), ack.count), now_ns));
-            TrySend();
-        }
-        else if (next_ns == delayed_ns)
-        {
-            receiver.OnTimer(now_ns);
-            Answer();
-        }
-        else
-        {
-            if (next_ns == timer_ns && sender.OnTimer(now_ns))
-            {
-                Probe();
-            }
-            Require(sender.TimerDeadlineNs() > now_ns, "a timer that went off is set again");
-            TrySend();
-        }
-        return true;
-    }
-
-    void TrySend()
-    {
-        const uint64_t sent_before = sender.Totals().sent_pkts;
-        for (;;)
-        {
-            const bbrgym::ToSend next = sender.Next(m_written - sender.Board().Next(), now_ns);
-            if (next.kind == bbrgym::ToSend::Kind::NOTHING)
-            {
-                sender.ValidateCwnd(HasUnsent(), sender.Totals().sent_pkts > sent_before, false, now_ns);
-                return;
-            }
-            Require(sender.Board().InFlight() < sender.WindowPkts() || m_settings.facts.partial_ack_sends, "the window is kept");
-            if (next.kind == bbrgym::ToSend::Kind::NEW)
-            {
-                Depart(sender.Board().Next(), Departure::Kind::NEW);
-                sender.OnNewSent(m_settings.mss_bytes, false, now_ns);
-            }
-            else
-            {
-                Depart(next.serial, Departure::Kind::RETRANSMIT);
-                sender.OnRetransmitted(next.serial, m_settings.mss_bytes, now_ns);
-            }
-        }
-    }
-
-    void Probe()
-    {
-        const bool is_new = HasUnsent();
-        Depart(sender.Board().Next() - !is_new, Departure::Kind::PROBE);
-        if (is_new)
-        {
-            sender.OnNewSent(m_settings.mss_bytes, false, now_ns);
-        }
-        sender.OnProbeSent(!is_new, m_settings.mss_bytes, now_ns);
-    }
-
-    void Depart(uint64_t serial, Departure::Kind kind)
-    {
-        const Departure departure{now_ns, serial, kind, ++m_transmissions[serial]};
-        departures.push_back(departure);
-        const int64_t arrives_ns = arrival(departure, now_ns + m_settings.one_way_ns);
-        if (arrives_ns == bbrgym::NEVER_NS)
-        {
-            ++dropped_pkts;
-        }
-        else
-        {
-            m_packets.emplace(arrives_ns, departure);
-        }
-    }
-
-    void Arrive(const Departure& packet)
-    {
-        duplicate_pkts += ++m_arrivals[packet.serial] > 1;
-        const int64_t sent_ms = bbrgym::TimestampMs(packet.at_ns);
-        if (m_settings.facts.timestamps && receiver.RefusesOld(packet.serial, sent_ms, now_ns))
-        {
-            ++refused_pkts;
-            Answer();
-        }
-        else if (receiver.OnSegment(packet.serial, now_ns).answer_at_once)
-        {
-            Answer();
-        }
-    }
-
-    void Answer()
-    {
-        Ack ack;
-        ack.una = receiver.Next();
-        ack.count = receiver.Acknowledge(ack.blocks);
-        ack.echo_ms = receiver.RecentMs();
-        m_acks.emplace(now_ns + m_settings.one_way_ns, ack);
-    }
+    bool Step(int64_t until_ns);
+    void TrySend();
+    void Probe();
+    void Depart(uint64_t serial, Departure::Kind kind);
+    void Arrive(const Departure& packet);
+    void Answer();
 
     struct Ack
     {
@@ -304,5 +157,27 @@ class Connection
     std::map<uint64_t, uint32_t> m_transmissions;
     std::map<uint64_t, uint32_t> m_arrivals;
 };
+
+/** What a path and its sender did. */
+struct Counts
+{
+    uint64_t timeouts = 0;
+    uint64_t probes = 0;
+    uint64_t retransmitted = 0;
+    uint64_t dropped = 0;
+    uint64_t duplicates = 0;
+    uint64_t reductions = 0;
+    uint64_t undos = 0;
+};
+
+/** Requires that everything arrived, the connection is as if nothing had been, and this and no more happened. */
+void CheckCounts(const Connection& c,
+                 const Counts& expected,
+                 const std::source_location& at = std::source_location::current());
+
+/** The first transmission of each of the segments is lost. */
+Connection::Arrival Losing(uint64_t begin, uint64_t end);
+/** A link that stands still for a time and then carries on, in order, a segment each 0.1 ms. */
+Connection::Arrival Stalling(int64_t from_ns, int64_t to_ns);
 
 #endif

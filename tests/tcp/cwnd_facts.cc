@@ -1,92 +1,197 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// Window validation alone, with a window of 20 packets. Prints a name and a value a line.
-//
-// usage: cwnd_facts EXPERIMENT
-//     rises     whether ACKs may raise the window, by what held the sender back
-//     falls     to how many packets an unused window falls; -1: it stays
+// Window validation (RFC 2861): when ACKs may raise the window, and when one that is not used falls; alone, with a
+// window of 20 packets, and on a path.
+#include "connection.hpp"
 #include "cwnd_validation.hpp"
 
-#include <cstdio>
-#include <string_view>
+#include <array>
+#include <optional>
+
+using namespace bbrgym;
 
 namespace
 {
 
-constexpr int64_t MS = 1'000'000;
 constexpr int64_t RTO_NS = 200 * MS;
 constexpr uint32_t CWND_PKTS = 20;
 constexpr uint32_t NO_SSTHRESH = UINT32_MAX;
+constexpr SocketFacts PLAIN{.gso_max_segs = 1, .prr = prr_choice::none};
 
-bbrgym::CwndValidation
-Started(bbrgym::window_use_choice use, bool by_flight = true)
+CwndValidation
+Started(window_use_choice use, bool by_flight = true)
 {
-    bbrgym::SocketFacts facts;
-    facts.window_use = use;
-    facts.slow_start_by_flight = by_flight;
-    facts.slow_start_after_idle = true;
-    bbrgym::CwndValidation validation;
-    validation.Start(facts, true, 0);
+    CwndValidation validation;
+    validation.Start({.slow_start_after_idle = true, .slow_start_by_flight = by_flight, .window_use = use}, true, 0);
     return validation;
 }
 
 bool
-Rises(bbrgym::CwndValidation validation, uint32_t out_pkts, bool is_full, uint32_t ssthresh_pkts)
+Rises(uint32_t out_pkts, bool is_full, uint32_t ssthresh_pkts)
 {
+    CwndValidation validation = Started(window_use_choice::held);
     validation.Validate({0, out_pkts, out_pkts}, is_full, is_full);
     return validation.MayRise(out_pkts, CWND_PKTS, ssthresh_pkts);
 }
 
-void
-Rises()
-{
-    const bbrgym::CwndValidation held = Started(bbrgym::window_use_choice::held);
-    std::printf("full %d\n", Rises(held, 20, true, 1));
-    std::printf("half %d\n", Rises(held, 10, false, 1));
-    std::printf("slow_start_half %d\n", Rises(held, 10, false, NO_SSTHRESH));
-    std::printf("slow_start_more_than_half %d\n", Rises(held, 11, false, NO_SSTHRESH));
-    bbrgym::CwndValidation ns3 = Started(bbrgym::window_use_choice::held, false);
-    ns3.OnFull(15);
-    std::printf("ns3_below %d\n", ns3.MayRise(15, CWND_PKTS, 1));
-    std::printf("ns3_beyond %d\n", ns3.MayRise(16, CWND_PKTS, 1));
+} // namespace
 
-    // Full once, then ever less within the round trip, without anything sent at last.
-    for (const auto use : {bbrgym::window_use_choice::held, bbrgym::window_use_choice::largest})
+TEST(acks_raise_a_window_that_held_the_sender_back)
+{
+    Require(Rises(20, true, 1) && !Rises(10, false, 1), "full, but not half-full");
+}
+
+TEST(slow_start_raises_it_to_twice_the_largest_flight)
+{
+    Require(!Rises(10, false, NO_SSTHRESH) && Rises(11, false, NO_SSTHRESH), "if more than half was used");
+}
+
+TEST(in_ns3_acks_of_what_was_sent_below_a_full_window_raise_it)
+{
+    CwndValidation ns3 = Started(window_use_choice::held, false);
+    ns3.OnFull(15);
+    Require(ns3.MayRise(15, CWND_PKTS, 1) && !ns3.MayRise(16, CWND_PKTS, 1), "up to what was sent");
+}
+
+/** Full once, then ever less within the round trip, without anything sent at last. */
+TEST(until_linux_5_10_only_what_leaves_tells)
+{
+    for (const auto use : {window_use_choice::held, window_use_choice::largest})
     {
-        const bool is_held = use == bbrgym::window_use_choice::held;
-        bbrgym::CwndValidation validation = Started(use);
+        CwndValidation validation = Started(use);
         validation.Validate({0, 10, 10}, false, false);
         validation.Validate({0, 10, 10}, true, true);
-        std::printf("%s_without_sending %d\n", is_held ? "held" : "largest", validation.MayRise(0, CWND_PKTS, 1));
+        Equal(validation.MayRise(0, CWND_PKTS, 1), use == window_use_choice::held);
     }
 }
 
-int64_t
-FallsTo(bbrgym::CwndValidation validation, int64_t now_ns, bool may_fall)
+TEST(a_window_unused_for_a_timeout_falls_to_the_largest_flight)
 {
-    const auto used_pkts = validation.OnCwndUnderused(8, may_fall, RTO_NS, now_ns);
-    return used_pkts ? int64_t{*used_pkts} : -1;
-}
-
-void
-Falls()
-{
-    bbrgym::CwndValidation validation = Started(bbrgym::window_use_choice::held);
-    std::printf("before_a_timeout %lld\n", static_cast<long long>(FallsTo(validation, RTO_NS - 1, true)));
-    std::printf("after_a_timeout %lld\n", static_cast<long long>(FallsTo(validation, RTO_NS, true)));
-    std::printf("for_another_reason %lld\n", static_cast<long long>(FallsTo(validation, RTO_NS, false)));
+    CwndValidation validation = Started(window_use_choice::held);
+    const auto falls_to = [&](int64_t now_ns, bool may_fall = true) {
+        CwndValidation copy = validation;
+        return int64_t{copy.OnCwndUnderused(8, may_fall, RTO_NS, now_ns).value_or(0)};
+    };
+    Equal(falls_to(RTO_NS - 1), 0, "it stays");
+    Equal(falls_to(RTO_NS), 8);
+    Equal(falls_to(RTO_NS, false), 0, "something else held the sender back");
     validation.OnCwndChanged(10 * MS);
-    std::printf("after_a_change %lld\n", static_cast<long long>(FallsTo(validation, RTO_NS, true)));
+    Equal(falls_to(RTO_NS), 0);
     validation.OnCwndUnderused(12, true, RTO_NS, 20 * MS);
-    std::printf("largest_flight %lld\n", static_cast<long long>(FallsTo(validation, RTO_NS + 10 * MS, true)));
+    Equal(falls_to(RTO_NS + 10 * MS), 12);
     validation.OnUsed(20 * MS);
-    std::printf("largest_flight_since_use %lld\n", static_cast<long long>(FallsTo(validation, RTO_NS + 20 * MS, true)));
+    Equal(falls_to(RTO_NS + 20 * MS), 8, "the largest since it was used");
 }
 
-} // namespace
-
-int
-main(int, char** argv)
+/**
+ * Linux's tcp_may_raise_cwnd: the path reorders once more than three overtook a segment. Two overtake the 30th, fifty the
+ * 100th, and the 400th.
+ */
+TEST(sacks_grow_the_window_once_the_path_is_known_to_reorder)
 {
-    std::string_view(argv[1]) == "rises" ? Rises() : Falls();
+    Connection c({.initial_cwnd_pkts = 20});
+    c.arrival = [](const Departure& d, int64_t arrives_ns) {
+        const bool is_late = d.nth == 1 && (d.serial == 100 || d.serial == 400);
+        return arrives_ns + (d.nth == 1 && d.serial == 30 ? MS / 4 : 0) + (is_late ? 5 * MS : 0);
+    };
+    std::array<int64_t, 2> acks{};
+    std::array<int64_t, 2> growth_pkts{};
+    uint64_t una = 0;
+    uint32_t cwnd = c.Cwnd();
+    c.on_ack = [&](const cc_sample& sample) {
+        if (sample.ca_state == CC_CA_DISORDER && sample.una_pkts == una)
+        {
+            acks[sample.is_reordering] += 1;
+            growth_pkts[sample.is_reordering] += int64_t{c.Cwnd()} - cwnd;
+        }
+        una = sample.una_pkts;
+        cwnd = c.Cwnd();
+    };
+    c.Write(1000);
+    c.Drain(10 * SECOND);
+    Require(acks[0] >= 2 && growth_pkts[0] == 0, "not before");
+    Require(acks[1] > 40 && growth_pkts[1] == acks[1], "a packet each, in slow start");
+}
+
+/** Linux's tcp_slow_start_after_idle: once for each timeout, down to the first window of 20. */
+TEST(a_pause_longer_than_a_timeout_halves_the_window)
+{
+    struct Case
+    {
+        double timeouts;
+        bool decays;
+        double kept; ///< 0: the first window
+    };
+    for (const Case& pause : {Case{0.9, true, 1}, Case{2.5, true, 1.0 / 4}, Case{100, true, 0}, Case{2.5, false, 1}})
+    {
+        SocketFacts facts = PLAIN;
+        facts.slow_start_after_idle = pause.decays;
+        Connection c({.initial_cwnd_pkts = 20, .facts = facts});
+        c.Write(1000);
+        c.Drain(10 * SECOND);
+        const double window = c.Cwnd();
+        c.Run(c.departures.back().at_ns + static_cast<int64_t>(pause.timeouts * double(c.sender.RtoNs())));
+        c.Write(1000);
+        Near(c.Cwnd() / window, pause.kept == 0 ? 20 / window : pause.kept, pause.kept == 0 ? 0 : 0.01);
+        c.Drain(10 * SECOND);
+        Equal(c.Undelivered(), 0);
+    }
+}
+
+/**
+ * Linux's tcp_cwnd_validate: ACKs and full windows count as use, and pauses longer than a timeout are idle time. A segment
+ * leaves 0.1 s after the last ACK and is late, and a second one after such a part of a timeout without an ACK.
+ */
+TEST(a_window_not_used_for_a_timeout_falls_halfway)
+{
+    struct Case
+    {
+        double part;
+        bool decays;
+        bool falls;
+    };
+    for (const Case& sparse : {Case{1.01, true, true}, Case{0.99, true, false}, Case{1.01, false, false}})
+    {
+        SocketFacts facts = PLAIN;
+        facts.slow_start_after_idle = sparse.decays;
+        Connection c({.one_way_ns = 100 * MS, .facts = facts});
+        c.arrival = [is_lost = false](const Departure& d, int64_t arrives_ns) mutable {
+            const bool is_dropped = d.serial == 400 && !is_lost; // congestion avoidance follows
+            is_lost |= is_dropped;
+            return is_dropped ? NEVER_NS : arrives_ns + (d.serial == 1000 ? 300 * MS : 0);
+        };
+        c.Write(1000);
+        c.Drain(60 * SECOND);
+        const uint32_t window = c.Cwnd();
+        const int64_t acked_ns = c.now_ns;
+        c.Run(acked_ns + 100 * MS);
+        c.Write(1);
+        c.Run(acked_ns + static_cast<int64_t>(sparse.part * double(c.sender.RtoNs())));
+        c.Write(1);
+        Equal(c.Cwnd(), sparse.falls ? (window + 10) / 2 : window);
+        Equal(c.sender.Board().PacketsOut(), 2);
+        c.Drain(10 * SECOND);
+        Equal(c.Undelivered(), 0);
+    }
+}
+
+/**
+ * Linux's tcp_is_cwnd_limited: until 5.10 a window of twice the largest flight grows no more, though it was full. In slow
+ * start the first window is used up, then half as much is written while that is out, and nothing more.
+ */
+TEST(slow_start_asks_what_the_window_held_or_the_largest_flight)
+{
+    for (const auto use : {window_use_choice::held, window_use_choice::largest})
+    {
+        SocketFacts facts = PLAIN;
+        facts.window_use = use;
+        facts.unpaced_segments = 0;
+        Connection c({.facts = facts});
+        c.Write(10);
+        c.Run(50 * MS + MS / 2);
+        Require(0 < c.sender.Board().Una() && c.sender.Board().Una() < 10, "a part is acknowledged");
+        c.Write(5);
+        c.Drain(SECOND);
+        Equal(c.Cwnd(), use == window_use_choice::held ? 25 : 20);
+    }
 }

@@ -1,84 +1,200 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// The tail loss probe alone. Prints a name and a value a line.
-//
-// usage: probe_facts EXPERIMENT
-//     waits         after how many ms it leaves: of a connection without a sample, of one packet out, of several
-//     deadline      the latest one in ms, of a head that times out after 100 ms, and whether the head limits it
-//     retransmission, new   whether a probe repaired a loss, is acknowledged and is still out, after each kind of ACK
+// The tail loss probe (RFC 8985, section 7): alone, and on a path of 50 ms.
+#include "connection.hpp"
 #include "tail_loss_probe.hpp"
 
-#include <cstdio>
-#include <functional>
-#include <string_view>
+using namespace bbrgym;
 
 namespace
 {
 
-constexpr int64_t MS = 1'000'000;
 constexpr uint64_t NEXT = 20;
 
-void
-Waits()
+/** A probe that left as the last segment, or as a new one. */
+TailLossProbe
+Sent(bool is_retransmission)
 {
-    bbrgym::RttEstimator rtt;
-    std::printf("no_sample %g\n", double(bbrgym::TailLossProbe::WaitNs(rtt, 5)) / MS);
-    rtt.AddSample(50 * MS, 0, 0);
-    std::printf("one %g\n", double(bbrgym::TailLossProbe::WaitNs(rtt, 1)) / MS);
-    std::printf("several %g\n", double(bbrgym::TailLossProbe::WaitNs(rtt, 2)) / MS);
-}
-
-void
-Deadline()
-{
-    constexpr int64_t RTO_MS = 300;
-    for (const bool is_limited : {false, true})
-    {
-        bbrgym::SocketFacts facts;
-        facts.head_limits_probe = is_limited;
-        bbrgym::TailLossProbe probe;
-        probe.SetFacts(facts);
-        probe.OnHead(100 * MS);
-        std::printf("%s %g\n", is_limited ? "limited" : "free", double(probe.LatestDeadlineNs(RTO_MS * MS, 0)) / MS);
-        std::printf("%s_late %g\n", is_limited ? "limited" : "free", double(probe.LatestDeadlineNs(RTO_MS * MS, 200 * MS)) / MS);
-    }
-}
-
-void
-After(const char* event, bool is_retransmission, const std::function<bool(bbrgym::TailLossProbe&)>& happens)
-{
-    bbrgym::TailLossProbe probe;
+    TailLossProbe probe;
     probe.Arm(10 * MS);
     probe.OnSent(NEXT, is_retransmission, false);
-    const bool result = happens(probe);
-    std::printf("%s %d,%d,%d\n", event, result, probe.IsAcked(), probe.IsOut());
+    return probe;
+}
+
+/** The first probe, of a path of 50 ms, whose first segments left at 0. */
+void
+CheckProbe(const Connection& c, uint64_t serial, int64_t at_ms)
+{
+    Equal(c.First(Departure::Kind::PROBE).serial, serial);
+    Equal(c.First(Departure::Kind::PROBE).at_ns, at_ms * MS);
 }
 
 } // namespace
 
-int
-main(int, char** argv)
+TEST(it_waits_two_round_trips_and_longer_for_a_lone_packet)
 {
-    const std::string_view experiment = argv[1];
-    if (experiment == "waits")
+    RttEstimator rtt;
+    Equal(TailLossProbe::WaitNs(rtt, 5), SECOND, "without a sample");
+    rtt.AddSample(50 * MS, 0, 0);
+    Equal(TailLossProbe::WaitNs(rtt, 1), 300 * MS);
+    Equal(TailLossProbe::WaitNs(rtt, 2), 102 * MS);
+}
+
+TEST(a_timeout_of_the_head_comes_first_where_the_stack_says_so_and_it_is_not_over)
+{
+    for (const bool is_limited : {false, true})
     {
-        Waits();
-        return 0;
+        TailLossProbe probe;
+        probe.SetFacts({.head_limits_probe = is_limited});
+        probe.OnHead(100 * MS);
+        Equal(probe.LatestDeadlineNs(300 * MS, 0), (is_limited ? 100 : 300) * MS);
+        Equal(probe.LatestDeadlineNs(300 * MS, 200 * MS), 300 * MS);
     }
-    if (experiment == "deadline")
+}
+
+TEST(an_ack_below_a_retransmission_tells_nothing_of_it)
+{
+    TailLossProbe probe = Sent(true);
+    Require(!probe.OnAck(NEXT - 1, true, false) && !probe.IsAcked() && probe.IsOut(), "it is still out");
+}
+
+TEST(an_ack_up_to_a_retransmission_is_of_it_or_of_its_original_and_a_duplicate_means_that_both_arrived)
+{
+    TailLossProbe probe = Sent(true);
+    Require(!probe.OnAck(NEXT, true, false) && probe.IsAcked() && probe.IsOut(), "either of them");
+    Require(!probe.OnAck(NEXT, false, false) && !probe.IsAcked() && !probe.IsOut(), "both");
+}
+
+TEST(an_ack_beyond_a_retransmission_says_that_it_repaired_a_loss)
+{
+    TailLossProbe probe = Sent(true);
+    Require(probe.OnAck(NEXT + 1, true, false) && !probe.IsAcked() && !probe.IsOut(), "it repaired one");
+}
+
+TEST(only_a_d_sack_of_the_retransmission_is_the_probes)
+{
+    TailLossProbe probe = Sent(true);
+    Require(probe.OnDuplicateReport(NEXT) && !probe.IsOut(), "its own");
+    probe = Sent(true);
+    Require(!probe.OnDuplicateReport(NEXT - 1) && !probe.IsAcked() && probe.IsOut(), "another one's");
+}
+
+TEST(a_new_segment_repairs_nothing)
+{
+    for (const uint64_t una : {NEXT, NEXT + 1})
     {
-        Deadline();
-        return 0;
+        TailLossProbe probe = Sent(false);
+        Require(!probe.OnAck(una, true, false) && !probe.IsAcked() && !probe.IsOut(), "nothing is told of it");
     }
-    const bool is_retransmission = experiment == "retransmission";
-    using Probe = bbrgym::TailLossProbe;
-    After("below", is_retransmission, [](Probe& probe) { return probe.OnAck(NEXT - 1, true, false); });
-    After("up_to_it", is_retransmission, [](Probe& probe) { return probe.OnAck(NEXT, true, false); });
-    After("up_to_it_then_duplicate", is_retransmission, [](Probe& probe) {
-        probe.OnAck(NEXT, true, false);
-        return probe.OnAck(NEXT, false, false);
-    });
-    After("beyond", is_retransmission, [](Probe& probe) { return probe.OnAck(NEXT + 1, true, false); });
-    After("d_sack", is_retransmission, [](Probe& probe) { return probe.OnDuplicateReport(NEXT); });
-    After("d_sack_of_another", is_retransmission, [](Probe& probe) { return probe.OnDuplicateReport(NEXT - 1); });
+}
+
+/** Ten segments, the last is lost; later ten more, for which the window does not decay. */
+TEST(a_lost_tail_of_one_is_repaired_by_the_probe_and_counts_as_one_loss)
+{
+    Connection c({.facts = {.slow_start_after_idle = false, .gso_max_segs = 1, .prr = prr_choice::none}});
+    c.arrival = Losing(9, 10);
+    c.Write(10);
+    c.Run(SECOND);
+    Equal(c.sender.GetController().Reductions(), 0, "a duplicate might still be reported");
+    const uint32_t cwnd = c.Cwnd();
+    c.Write(10);
+    c.Drain(SECOND);
+    Near(double(c.Cwnd()) / cwnd, 0.7, 0.05);
+    CheckProbe(c, 9, 50 + 250); // in place of the timeout: two round trips and a delayed ACK take longer
+    CheckCounts(c, {.probes = 1, .retransmitted = 1, .dropped = 1, .reductions = 1});
+}
+
+TEST(the_probe_of_a_longer_tail_starts_recovery)
+{
+    Connection c({});
+    c.arrival = Losing(7, 10);
+    c.Write(10);
+    c.Drain(2 * SECOND);
+    CheckProbe(c, 9, 50 + 2 * 50 + 2);
+    CheckCounts(c, {.probes = 1, .retransmitted = 3, .dropped = 3, .reductions = 1});
+}
+
+TEST(the_probe_is_new_data_if_there_is_some)
+{
+    Connection c({});
+    c.arrival = Losing(0, 10);
+    c.Write(40);
+    c.Drain(2 * SECOND);
+    CheckProbe(c, 10, 2 * 50 + 2);
+    CheckCounts(c, {.probes = 1, .retransmitted = 10, .dropped = 10, .reductions = 1});
+}
+
+/** Five segments take three round trips, but arrive; later ten more. */
+TEST(a_probe_of_what_had_arrived_costs_nothing_but_itself)
+{
+    Connection c({});
+    c.arrival = Stalling(0, 200 * MS);
+    c.Write(5);
+    c.Run(SECOND);
+    c.Write(10);
+    c.Drain(SECOND);
+    CheckCounts(c, {.probes = 1, .retransmitted = 1, .duplicates = 1});
+}
+
+/** The first of four is lost; the probe repeats the last, which had arrived. Its D-SACK is not a word about the first. */
+TEST(a_duplicate_of_the_probe_undoes_no_real_recovery)
+{
+    Connection c({});
+    c.arrival = [stall = Stalling(0, 200 * MS)](const Departure& d, int64_t arrives_ns) {
+        return d.serial == 0 && d.nth == 1 ? NEVER_NS : stall(d, arrives_ns);
+    };
+    c.Write(4);
+    c.Drain(2 * SECOND);
+    c.Write(10);
+    c.Drain(2 * SECOND);
+    CheckCounts(c, {.probes = 1, .retransmitted = 2, .dropped = 1, .duplicates = 1, .reductions = 1});
+}
+
+TEST(a_lone_segment_is_not_probed_while_its_ack_may_be_delayed)
+{
+    Connection c({});
+    for (int64_t i = 1; i <= 40; ++i) // past the quick ACKs
+    {
+        c.Write(1);
+        c.Run(i * 500 * MS);
+    }
+    CheckCounts(c, {});
+}
+
+/**
+ * A segment every 20 ms on a path of 200 ms; of what left from some moment on nothing arrives. Nine segments left
+ * between the head and the ACK that set the timer; two round trips and their wait are 622 ms. The variation that the
+ * timer waits for, twice the handshake's RTT at first, has not quite fallen to 200 ms.
+ */
+TEST(a_probe_comes_no_later_than_a_timeout)
+{
+    for (const bool limits : {true, false})
+    {
+        Connection c({.one_way_ns = 100 * MS, .facts = {.head_limits_probe = limits, .gso_max_segs = 1}});
+        constexpr int64_t BREAK_NS = 5 * SECOND;
+        c.arrival = [](const Departure& d, int64_t arrives_ns) { return d.at_ns < BREAK_NS ? arrives_ns : NEVER_NS; };
+        for (int64_t now_ns = 0; now_ns <= BREAK_NS + 220 * MS; now_ns += 20 * MS)
+        {
+            c.Run(now_ns);
+            c.Write(1);
+        }
+        c.Run(BREAK_NS + SECOND);
+        const double after_head_ms = double(c.First(Departure::Kind::PROBE).at_ns - BREAK_NS) / MS;
+        Near(after_head_ms, (limits ? 0 : 9 * 20) + 200 + 200, 0.5);
+    }
+}
+
+/**
+ * Ten segments: the ACK of the first comes late, when the probe has left, and no other one. As in Linux's
+ * tcp_send_loss_probe: the head left at 0, so its timeout is over when that timer is.
+ */
+TEST(a_second_probes_timer_is_the_timeout_of_the_head)
+{
+    Connection c({.facts = {.gso_max_segs = 1}});
+    c.arrival = [](const Departure& d, int64_t) { return d.serial == 0 ? 175 * MS : NEVER_NS; };
+    c.Write(10);
+    c.Run(SECOND);
+    constexpr double SRTT_MS = 7.0 / 8 * 50 + 1.0 / 8 * 200;
+    Near(double(c.First(Departure::Kind::RETRANSMIT).at_ns) / MS, 200 + (2 * SRTT_MS + 2) + 1, 1e-6);
+    Equal(c.sender.Totals().probe_count, 1);
 }

@@ -101,10 +101,30 @@ def in_order_bytes(arrivals: np.ndarray) -> int:
     return end
 
 
-@pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("case", CASES)
-def test_the_rows_agree_with_what_the_run_counts(world: str, case: str) -> None:
-    packets, decisions, counts = rows_of(world, scenario_of(case, flows=2))
+def test_both_worlds_log_the_same_rows_which_agree_with_what_each_run_counts(case: str) -> None:
+    (twin, decided, _), (ns3, decided_ns3, _) = logged = [rows_of(world, scenario_of(case, 2)) for world in WORLDS]
+    assert len(twin) > 1000
+    rows = min(len(twin), len(ns3))
+    differs = np.flatnonzero(twin[:rows] != ns3[:rows])[:1]
+    assert differs.size == 0, (twin[differs], ns3[differs])
+    assert twin.tobytes() == ns3.tobytes()
+    assert decided.tobytes() == decided_ns3.tobytes()
+    for packets, decisions, counts in logged:
+        check_counts(packets, decisions, counts)
+    if case == "marking":
+        assert (twin["event"] == MARKED).sum() > 10
+        assert (twin["flags"] & FLAG_BITS["ece"] != 0).sum() > 10
+    if case == "outage":
+        assert (twin["event"] == TIMEOUT).sum() > 0
+    if case == "window":
+        windows = twin[twin["event"] == ACK_SENT]["window_bytes"]
+        assert 0 < windows.max() < 300_000
+        assert len(np.unique(windows)) > 3
+
+
+def check_counts(packets: np.ndarray, decisions: np.ndarray, counts: Any) -> None:
+    """Hold the rows of two flows against the sums of their intervals."""
     assert (np.diff(packets["time_ns"]) >= 0).all()
     drops = (QUEUE_DROPPED, POLICED, RANDOM_LOST)
     for flow in range(2):
@@ -121,33 +141,11 @@ def test_the_rows_agree_with_what_the_run_counts(world: str, case: str) -> None:
         acks = own[(own["event"] == ACK_ARRIVED) & (own["flags"] & FLAG_BITS["syn"] == 0)]
         assert len(acks) == (decisions["flow"] == flow).sum()
         assert (decisions["flow"] == flow).sum() > 100
-    if case == "marking":
-        assert (packets["event"] == MARKED).sum() > 10
-        assert (packets["flags"] & FLAG_BITS["ece"] != 0).sum() > 10
-    if case == "outage":
-        assert (packets["event"] == TIMEOUT).sum() > 0
-    if case == "window":
-        windows = packets[packets["event"] == ACK_SENT]["window_bytes"]
-        assert 0 < windows.max() < 300_000
-        assert len(np.unique(windows)) > 3
 
 
-@pytest.mark.parametrize("flows", [1, 2])
-@pytest.mark.parametrize("case", CASES)
-def test_both_worlds_log_the_same_rows(case: str, flows: int) -> None:
-    (twin, decided, _), (ns3, decided_ns3, _) = (rows_of(world, scenario_of(case, flows)) for world in WORLDS)
-    assert len(twin) > 1000
-    rows = min(len(twin), len(ns3))
-    differs = np.flatnonzero(twin[:rows] != ns3[:rows])[:1]
-    assert differs.size == 0, (twin[differs], ns3[differs])
-    assert twin.tobytes() == ns3.tobytes()
-    assert decided.tobytes() == decided_ns3.tobytes()
-
-
-@pytest.mark.parametrize("cc", ["ns3-bbr", "ns3-cubic"])
-def test_ns3_s_own_controls_show_their_packets_alone(cc: str, tmp_path: Path) -> None:
+def test_ns3_s_own_controls_show_their_packets_alone(tmp_path: Path) -> None:
     fields = scenario_of("lossy").model_dump()
-    fields["flows"][0].update(cc=cc, role="background")
+    fields["flows"][0].update(cc="ns3-cubic", role="background")
     scenario = bbrgym.load_scenario(fields)
     packets, decisions, counts = rows_of("ns3", scenario)
     assert len(decisions) == 0
@@ -200,8 +198,6 @@ def test_a_long_run_is_handed_over_in_small_parts(monkeypatch: pytest.MonkeyPatc
 
         def write(self, rows: Rows) -> None:
             sizes.append(len(rows.packets))
-
-        def finish(self) -> None: ...
 
     monkeypatch.setitem(FORMATS, "csv", FORMATS["csv"]._replace(writer=Recorder))
     fast = {"rate_mbps": 200.0, "queue": {"kind": "droptail", "size_bdp": 1.0}}
@@ -327,26 +323,20 @@ def test_the_headers_of_a_capture_are_correct(traced: tuple[Any, Path]) -> None:
 
 
 @needs("tshark")
-@pytest.mark.parametrize("case", ["shallow", "policed", "outage", "late"])
-def test_wireshark_finds_the_retransmissions_of_other_networks(case: str, tmp_path: Path) -> None:
-    test_wireshark_finds_the_same_retransmissions(
-        (write_trace(scenario_of(case, 2), tmp_path, formats=["pcapng"]), tmp_path)
-    )
-
-
-@needs("tshark")
-def test_wireshark_finds_the_same_retransmissions(traced: tuple[Any, Path]) -> None:
+@pytest.mark.parametrize("case", ["lossy", "policed", "outage", "late"])
+def test_wireshark_finds_the_same_retransmissions(case: str, tmp_path: Path) -> None:
+    result = write_trace(scenario_of(case, 2), tmp_path, formats=["pcapng"])
     found = ("retransmission", "fast_retransmission", "spurious_retransmission", "out_of_order")
     kinds = [f"tcp.analysis.{kind}" for kind in found]
     shown = ["tcp.stream", "tcp.len", "ip.checksum.status", "tcp.options.sack_le", *kinds]
     options = [word for name in shown for word in ("-e", name)]
     checks = ["-o", "ip.check_checksum:TRUE"]
-    command = ["tshark", "-r", str(traced[0].files["pcapng"]), *checks, "-T", "fields", "-E", "separator=;", *options]
+    command = ["tshark", "-r", str(result.files["pcapng"]), *checks, "-T", "fields", "-E", "separator=;", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     rows = [dict(zip(shown, line.split(";"), strict=True)) for line in done.stdout.splitlines()]
     assert {row["ip.checksum.status"] for row in rows} <= {"1", "Good"}
     assert any(row["tcp.options.sack_le"] for row in rows)
-    for stream, flow in enumerate(traced[0].flows):
+    for stream, flow in enumerate(result.flows):
         own = [row for row in rows if row["tcp.stream"] == str(stream)]
         assert sum(row["tcp.len"] not in ("", "0") for row in own) == flow.sent_pkts
         assert sum(any(row[kind] for kind in kinds) for row in own) == flow.retransmitted_pkts
@@ -355,17 +345,12 @@ def test_wireshark_finds_the_same_retransmissions(traced: tuple[Any, Path]) -> N
 # ---- whole or absent ----------------------------------------------------------------------------------------
 
 
-class Interrupt(Exception):
-    """Stands for whatever ends a run."""
-
-
-@pytest.mark.parametrize("error", [Interrupt, KeyboardInterrupt])
-def test_what_ends_a_run_leaves_no_file(tmp_path: Path, error: type[BaseException]) -> None:
+def test_what_ends_a_run_leaves_no_file(tmp_path: Path) -> None:
     def stop(now_s: float) -> None:
         if now_s > 0.5:
-            raise error
+            raise KeyboardInterrupt
 
-    with pytest.raises(error):
+    with pytest.raises(KeyboardInterrupt):
         write_trace(scenario_of("shallow"), tmp_path, formats=tuple(FORMATS), on_progress=stop)
     assert list(tmp_path.iterdir()) == []
 
@@ -378,21 +363,13 @@ def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("formats", "says"),
+    ("arguments", "says"),
     [
-        ("qlogs", r"format: is 'qlogs'; did you mean qlog\?"),
-        (["csv", "csv"], r"format: is \['csv', 'csv'\], expected each once"),
-        ([], r"format: is \[\], expected one of qlog, pcapng, csv, or a list of them"),
+        ({"formats": "qlogs"}, "format: is 'qlogs'; did you mean qlog"),
+        ({"world": "ns3gym"}, "world: is 'ns3gym', which has no trace of packets; allowed are ns3, twin"),
     ],
 )
-def test_a_wrong_format(tmp_path: Path, formats: Any, says: str) -> None:
+def test_what_cannot_be_traced_leaves_no_file(tmp_path: Path, arguments: dict[str, Any], says: str) -> None:
     with pytest.raises(bbrgym.ConfigError, match=says):
-        write_trace(scenario_of("shallow"), tmp_path, formats=formats)
-
-
-def test_a_world_without_a_trace(tmp_path: Path) -> None:
-    with pytest.raises(
-        bbrgym.ConfigError, match="world: is 'ns3gym', which has no trace of packets; allowed are ns3, twin"
-    ):
-        write_trace(scenario_of("shallow"), tmp_path, world="ns3gym")
+        write_trace(scenario_of("shallow"), tmp_path, **arguments)
     assert list(tmp_path.iterdir()) == []

@@ -4,21 +4,24 @@
 // from a snapshot of its middle, twice, in other steps, on an engine that ran others before (the second time it may not
 // allocate), and event by event instead of in turns.
 //
-// usage: twin_fuzz FIRST_SEED SCENARIOS
+// usage: twin_fuzz FIRST_SEED < SCENARIOS, a line of JSON each (fuzz_program.py)
 // Prints what ran, or the first broken law with its seed, and ends with 1.
-#include "random_scenario.hpp"
-
 #include "vector.hpp"
 
 #include "fields.hpp"
+#include "params.hpp"
+#include "random.hpp"
+#include "scenario.hpp"
 
 #include <unistd.h>
 
 #include <cinttypes>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,7 +33,6 @@ using namespace bbrgym;
 namespace
 {
 
-constexpr double MAX_PACKETS = 20'000;
 constexpr unsigned HANG_S = 120; // of wall time for one scenario
 
 uint64_t g_seed = 0;
@@ -71,6 +73,37 @@ OnHang(int)
 }
 
 // ---- a run's plan and tables ------------------------------------------------------------------------------
+
+/** Draws what the caller of a run does. */
+class Draw
+{
+  public:
+    explicit Draw(const std::string& stream, uint64_t number = 0)
+        : m_random(g_seed + number, stream)
+    {
+    }
+
+    bool Chance(double probability) { return m_random.Chance(probability); }
+    double Between(double low, double high) { return low + (high - low) * m_random.Uniform(); }
+    /** Spread evenly over magnitudes. */
+    double Log(double low, double high) { return low * std::pow(high / low, m_random.Uniform()); }
+    uint64_t Below(uint64_t n) { return static_cast<uint64_t>(m_random.Uniform() * static_cast<double>(n)); }
+
+  private:
+    Random m_random;
+};
+
+/** Any value that the tunable may have, the ends included. */
+double
+DrawTunable(Draw& draw, const TunableInfo& tunable)
+{
+    if (draw.Chance(0.1))
+    {
+        return draw.Chance(0.5) ? tunable.low : tunable.high;
+    }
+    const double value = draw.Between(tunable.low, tunable.high);
+    return tunable.kind == TunableKind::ratio ? value : std::round(value);
+}
 
 /** What the caller does: advances, and sets tunables before some of them. */
 struct Plan
@@ -479,13 +512,17 @@ class Laws
 
 // ---- one scenario -----------------------------------------------------------------------------------------
 
+/** Writes new values into the table of tunables, where the flows have them. */
 void
 ChangeBefore(std::size_t step, const Plan& plan, TableMemory& tables)
 {
-    if (plan.changes[step])
+    Draw draw("tunables", step);
+    for (std::size_t i = 0; plan.changes[step] && i < tables.tunables.size(); ++i)
     {
-        Draw draw(g_seed + step, "tunables");
-        ChangeTunables(draw, tables.tunables);
+        if (!std::isnan(tables.tunables[i]) && draw.Chance(0.2))
+        {
+            tables.tunables[i] = DrawTunable(draw, Tunables()[i % Tunables().size()]);
+        }
     }
 }
 
@@ -566,7 +603,7 @@ RunInOtherSteps(Engine& engine, std::shared_ptr<const Scenario> scenario, const 
 {
     TableMemory tables(scenario->flows.size());
     engine.Reset(scenario, g_seed, tables.View());
-    Draw draw(g_seed, "splits");
+    Draw draw("splits");
     const uint64_t before = g_allocations;
     for (std::size_t step = 0; step < plan.steps_ns.size(); ++step)
     {
@@ -597,25 +634,25 @@ __sanitizer_free_hook(const volatile void*)
 int
 main(int argc, char** argv)
 {
-    if (argc != 3)
+    if (argc != 2)
     {
-        std::fprintf(stderr, "usage: %s FIRST_SEED SCENARIOS\n", argv[0]);
+        std::fprintf(stderr, "usage: %s FIRST_SEED < SCENARIOS\n", argv[0]);
         return 2;
     }
-    const uint64_t first_seed = std::strtoull(argv[1], nullptr, 10);
-    const uint64_t scenarios = std::strtoull(argv[2], nullptr, 10);
     std::signal(SIGALRM, OnHang);
     Engine veteran;
     Engine stepper; // takes every event by time
     Counts counts;
-    for (g_seed = first_seed; g_seed < first_seed + scenarios; ++g_seed)
+    uint64_t scenarios = 0;
+    g_seed = std::strtoull(argv[1], nullptr, 10);
+    for (std::string line; std::getline(std::cin, line); ++g_seed, ++scenarios)
     {
         alarm(HANG_S);
         g_now_s = 0;
         try
         {
-            const auto scenario = std::make_shared<const Scenario>(DrawScenario(g_seed, MAX_PACKETS));
-            Draw draw(g_seed, "plan");
+            const auto scenario = Drawn(std::make_shared<const Scenario>(ParseScenario(line)), g_seed);
+            Draw draw("plan");
             const Plan plan(*scenario, draw);
             const Shown totals = RunByLaw(scenario, plan, counts);
             const Rerun once = RunInOtherSteps(veteran, scenario, plan);

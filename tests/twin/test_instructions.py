@@ -19,6 +19,7 @@ def benchmark(monkeypatch):
 
 
 # It compiles the twin as the build does, and runs it in valgrind; by a compiler without a line in the history twice.
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @needs("valgrind")
 @pytest.mark.skipif(not shutil.which("g++"), reason="the history is of g++")

@@ -97,6 +97,13 @@ def test_bursts_let_reno_answer_marks_of_two_windows_in_a_row() -> None:
     assert 5.2 < bursts.link("queue_delay_mean_ms") < single.link("queue_delay_mean_ms")
 
 
+def test_marks_of_each_packet_hold_the_queue_below_what_an_echo_does() -> None:
+    queue = {"size_packets": 100, "ecn_threshold_packets": 8}
+    flows = [flow(cc="bbr3", rtt_ms=4.0, stack={"ecn": True, "ecn_precise": precise}) for precise in (True, False)]
+    precise, echoed = (summary(scenario(one, delay_ms=1.0, queue=queue)) for one in flows)
+    assert precise.link("queue_delay_mean_ms") < echoed.link("queue_delay_mean_ms")
+
+
 def test_bbr_ignores_marks() -> None:
     queue = {"size_bdp": 4.0, "ecn_threshold_packets": 3}
     flows = [flow("a", stack={"ecn": True}), flow("b", stack={"ecn": True})]
@@ -144,30 +151,6 @@ def test_a_flow_sees_reordering_only_if_the_jitter_reorders() -> None:
 
 
 ACK_SLOTS = {"kind": "slots", "every_ms": 7.0}
-
-
-def ack_times_us(acks: Mapping, **changes: Any) -> np.ndarray:
-    simulation = Simulation(scenario(flow(rtt_ms=40.0, **changes), delay_ms=10.0, acks=acks))
-    simulation.native.trace_acks(0, 0, 10**6)
-    simulation.advance()
-    return simulation.native.ack_trace(0, 0)["time_us"].astype(np.int64)
-
-
-@pytest.mark.parametrize("cc", ["bbr", "cubic"])
-def test_no_ack_leaves_between_slots(cc: str) -> None:
-    times_us = ack_times_us(ACK_SLOTS, cc=cc)
-    return_us = 20_000  # of the 40 ms, 10 are access and 10 the link's
-    assert len(times_us) > 2000
-    assert set((times_us - return_us) % 7_000) == {0}
-
-
-def test_acks_leave_in_bursts_of_a_number_or_after_the_timeout() -> None:
-    times_us = ack_times_us({"kind": "bursts", "packets": 6, "timeout_ms": 50.0}, cc="cubic")
-    _, together = np.unique(times_us[2000:], return_counts=True)
-    assert set(together[1:-1]) == {6}
-    lone = ack_times_us({"kind": "bursts", "packets": 6, "timeout_ms": 50.0}, app={"kind": "cbr", "rate_mbps": 0.05})
-    _, together = np.unique(lone, return_counts=True)
-    assert max(together) == 1
 
 
 def test_held_acks_are_in_the_rtt_and_cost_a_bulk_flow_nothing() -> None:

@@ -43,9 +43,9 @@ def two(**of_both: Any) -> list[Mapping]:
     return [flow("near", rtt_ms=20.0, **of_both), flow("far", rtt_ms=80.0, **of_both)]
 
 
-def marking(queue: Mapping, cc: str, **link: Any) -> Mapping:
+def marking(queue: Mapping, cc: str, precise: bool = False, **link: Any) -> Mapping:
     """Two ECN-capable flows, and one that is not."""
-    flows = [*two(cc=cc, stack={"ecn": True}), flow("plain", cc=cc, rtt_ms=50.0)]
+    flows = [*two(cc=cc, stack={"ecn": True, "ecn_precise": precise}), flow("plain", cc=cc, rtt_ms=50.0)]
     return like_ns3(*flows, queue=queue, **link)
 
 
@@ -63,8 +63,8 @@ def test_one_flow_on_a_queue_that_overflows(cc: str) -> None:
     shallow = {"size_bdp": 0.1}
     # Vegas fills it once, and then no more.
     loss = {"kind": "bernoulli", "rate": 0.001 if cc == "vegas" else 0.0}
-    columns = assert_equal(like_ns3(flow(cc=cc), rate_mbps=15.0, duration_s=21.0, queue=shallow, loss=loss))
-    assert acks(columns) > ACKS
+    columns = assert_equal(like_ns3(flow(cc=cc), rate_mbps=15.0, duration_s=11.0, queue=shallow, loss=loss))
+    assert acks(columns) > ACKS / 2
     assert marked_lost(columns) > 10
 
 
@@ -110,6 +110,16 @@ OUTAGES = [
     {"at_s": 6.3, "rate_mbps": 20.0},
 ]
 
+BBR3_DRAFT = {
+    "bbr3_drain_rounds": True,
+    "bbr3_plateau": "round_start",
+    "bbr3_in_flight": "now",
+    "bbr3_excess": "loss",
+    "bbr3_undo": "state",
+    "bbr3_restore": "after_recovery",
+    "bbr3_burst": "rate",
+    "bbr3_first_growth": "delivered",
+}
 LADDER = {
     "two flows": like_ns3(*two()),
     "cubic against bbr": like_ns3(flow("a", cc="cubic"), flow("b")),
@@ -140,6 +150,15 @@ LADDER = {
     "marks of a threshold of time": marking({"size_bdp": 4.0, "ecn_threshold_ms": 10.0}, cc="reno"),
     "marks and drops": marking({"size_packets": 25, "ecn_threshold_packets": 10}, cc="cubic"),
     "marks that bbr ignores": marking({"size_bdp": 4.0, "ecn_threshold_packets": 20}, cc="bbr"),
+    "bbr3, draft": like_ns3(flow(cc="bbr3", stack=BBR3_DRAFT), queue={"size_packets": 12}),
+    "bbr3 with mechanisms": like_ns3(
+        flow(cc="bbr3-mix", tunables={"use_probe_cap": 1, "use_cwnd_cap": 1, "use_random_probe_rtt": 1}),
+        queue={"size_packets": 12},
+    ),
+    "marks of each packet": {
+        **marking({"size_packets": 100, "ecn_threshold_packets": 8}, cc="bbr3", precise=True),
+        "stack": "linux-6",  # the preset ns3 has ns-3's own receiver there, which echoes no single packet
+    },
     "ten flows": like_ns3(*[flow(f"f{i}", cc, 20.0 + 10 * i) for i, cc in enumerate(MIXED_CC)], rate_mbps=40.0),
 }
 
@@ -195,10 +214,9 @@ def test_marks_and_linux_receivers(name: str, stack: str) -> None:
     assert_equal({**LADDER[name], "stack": stack})
 
 
-@pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("name", RANDOM)
-def test_random_draws_of_the_same_streams(name: str, seed: int) -> None:
-    assert_equal(RANDOM[name], seed)
+def test_random_draws_of_the_same_streams(name: str) -> None:
+    assert_equal(RANDOM[name], seed=2)
 
 
 @pytest.mark.parametrize("step_s", [0.001, 8.0])
@@ -219,7 +237,7 @@ def test_tunables_that_change_on_the_way() -> None:
 # ---- on a beat --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 10))])
 def test_random_scenarios_on_a_beat(seed: int) -> None:
     """Events that are due at the same time happen in the order in which they were scheduled."""
     assert_equal(random_scenario_on_a_beat(seed), seed)

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -108,7 +109,6 @@ struct Outcome
     std::vector<uint64_t> put;
     uint64_t queued = 0;
     Counts counts;
-    std::vector<uint64_t> first_dropped; ///< number of a flow's packet
 };
 
 Outcome
@@ -116,7 +116,7 @@ Overload(const Queue& queue, const std::vector<TestPacket>& flows, const std::ve
 {
     PacketQueue<TestPacket> packets;
     packets.Reset(LinkWith(queue), flows.size(), FULL_BYTES, 1);
-    Outcome outcome{std::vector<uint64_t>(flows.size()), std::vector<uint64_t>(flows.size()), 0, {}, {}};
+    Outcome outcome{std::vector<uint64_t>(flows.size()), std::vector<uint64_t>(flows.size()), 0, {}};
     std::vector<int64_t> next_ns(flows.size(), 0);
     std::vector<uint64_t> last_taken(flows.size(), 0);
     int64_t free_ns = 0; ///< when the server takes a packet; NEVER_NS: it found none
@@ -155,34 +155,17 @@ Overload(const Queue& queue, const std::vector<TestPacket>& flows, const std::ve
         next_ns[flow] += every_ns[flow];
         free_ns = free_ns == NEVER_NS ? now_ns : free_ns;
     }
-    uint64_t put = 0;
-    for (const uint64_t count : outcome.put)
-    {
-        put += count;
-    }
+    const uint64_t put = std::accumulate(outcome.put.begin(), outcome.put.end(), uint64_t{0});
     outcome.queued = packets.Size();
     Require(put == taken + outcome.counts.dropped.size() + packets.Size(), "each packet is carried, dropped or queued");
-    if (packets.Size() == 0)
-    {
-        Require(packets.Bytes() == 0, "an empty queue has no bytes");
-    }
+    Require(packets.Size() > 0 || packets.Bytes() == 0, "an empty queue has no bytes");
     return outcome;
-}
-
-TestPacket
-Sized(uint32_t bytes)
-{
-    TestPacket packet;
-    packet.bytes = bytes;
-    return packet;
 }
 
 TestPacket
 Capable()
 {
-    TestPacket packet;
-    packet.ect = true;
-    return packet;
+    return {.ect = true};
 }
 
 /** fq_codel shares bytes equally between flows that do not respond, whatever their rates and packets are. */
@@ -192,7 +175,7 @@ CheckFairness(Random& random)
     Queue queue;
     queue.discipline = FqCoDel{{5'000'000, 100'000'000}, FULL_BYTES};
     queue.size_packets = 50 + static_cast<uint64_t>(Below(random, 500));
-    const std::vector<TestPacket> flows = {Sized(FULL_BYTES), Sized(FULL_BYTES), Sized(300), Sized(FULL_BYTES)};
+    const std::vector<TestPacket> flows = {{}, {}, {.bytes = 300}, {}};
     // The last one sends less than its share, the others more.
     const std::vector<int64_t> every_ns = {500'000 + Below(random, 1'000'000), 1'500'000, 150'000, 10'000'000};
     const Outcome outcome = Overload(queue, flows, every_ns, 10);
@@ -364,8 +347,7 @@ class Server
 
     void Arrive(uint32_t bytes, int64_t now_ns)
     {
-        TestPacket packet = {.queued_ns = now_ns};
-        packet.bytes = bytes;
+        TestPacket packet{.queued_ns = now_ns, .bytes = bytes};
         m_bottleneck.Arrive(packet, now_ns, m_measurement);
     }
 

@@ -18,7 +18,7 @@ def laws(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
     return compilers.build(tmp_path_factory.mktemp("world") / request.param, sources, ["world", "cc"])
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 def test_laws(laws: Path, seed: int) -> None:
     run = subprocess.run(
         [str(laws), str(seed)], capture_output=True, text=True, timeout=compilers.PATIENCE_S, check=False

@@ -3,17 +3,10 @@ from collections.abc import Iterator
 
 import pytest
 from odd_engine import odd_scenario
-from owners import only_own_children
 
 import bbrgym
 from bbrgym.worlds import register_world
 from bbrgym.worlds.specs import _SPECS
-
-
-@pytest.fixture(autouse=True)
-def _only_own_children() -> Iterator[None]:
-    with only_own_children():
-        yield
 
 
 @pytest.fixture(scope="package", autouse=True)

@@ -24,6 +24,7 @@ def test_the_twin_says_how_to_record_it(name: str) -> None:
         world.advance(0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["wifi", "lte"])
 def test_a_trace_is_the_recording_that_its_scenario_names(name: str, tmp_path: Path) -> None:
     record_last_hop(bbrgym.load_scenario(name), tmp_path / "again.down", seconds=5, seed=1)

@@ -23,7 +23,7 @@ from bbrgym.cli.main import main
 from bbrgym.errors import MissingExtraError
 from bbrgym.worlds import World, make_vector_world
 
-pytestmark = pytest.mark.usefixtures("undrawn_file")
+pytestmark = pytest.mark.usefixtures("undrawn_file", "own_children")
 
 SCENARIO: dict[str, Any] = {
     "name": "served",

@@ -45,7 +45,13 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module", params=[*KINDS, "portfolio"])
+#: The other kinds contain what these do.
+SLOW = ("per flow", "memory")
+EVERY = [pytest.param(kind, marks=pytest.mark.slow) if kind in SLOW else kind for kind in [*KINDS, "portfolio"]]
+ONE = pytest.mark.parametrize("policy", ["held"], indirect=True)
+
+
+@pytest.fixture(scope="module", params=EVERY)
 def policy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[CompiledPolicy, Path]:
     kind, folder = request.param, tmp_path_factory.mktemp("policy")
     made = random_policy(options_of(**KINDS[kind])) if kind in KINDS else random_portfolio(flows=3, reselects=True)
@@ -93,7 +99,7 @@ def state_of(world: bbrgym.World) -> list[bytes]:
     return [one.tobytes() for one in (world.tunables(), world.flow_stats(), world.link_stats(), *world.summary())]
 
 
-@pytest.mark.parametrize("name", ["twin", "ns3"])
+@pytest.mark.parametrize("name", ["twin", pytest.param("ns3", marks=pytest.mark.slow)])
 def test_a_world_with_a_policy_equals_steps_of_python(name: str, policy: tuple[CompiledPolicy, Path]) -> None:
     compiled, path = policy
     made = compiled.policy
@@ -127,6 +133,7 @@ def test_intervals_follow_one_another_within_an_advance(policy: tuple[CompiledPo
         assert one.done
 
 
+@ONE
 def test_an_advance_is_of_whole_intervals(policy: tuple[CompiledPolicy, Path]) -> None:
     with open_world("twin", policy[1]) as world:
         with pytest.raises(ValueError, match=r"is 0\.3.* s, allowed with this policy are multiples of .*0\.5"):
@@ -149,6 +156,7 @@ def test_a_run_continues_from_a_snapshot_with_what_the_policy_remembers(policy: 
         assert state_of(world) == expected
 
 
+@pytest.mark.parametrize("policy", ["pooled", "portfolio"], indirect=True)
 def test_the_program_runs_it_without_python(policy: tuple[CompiledPolicy, Path]) -> None:
     command = [program("bbrgym-scenario"), "-", "--seed", "3", "--policy", str(policy[1]), "--json"]
     scenario = bbrgym.load_scenario(SCENARIO).resolved_json()
@@ -181,6 +189,7 @@ def test_what_is_no_policy_is_refused(name: str, tmp_path: Path) -> None:
         open_world(name, empty)
 
 
+@ONE
 @pytest.mark.parametrize("name", ["twin", "ns3"])
 def test_a_scenario_without_its_variant_is_refused(name: str, policy: tuple[CompiledPolicy, Path]) -> None:
     flows = [{**flow, "cc": "bbq"} for flow in SCENARIO["flows"]]
@@ -252,48 +261,48 @@ def test_a_policy_with_other_headers_is_refused_or_loaded(whole: Path, tmp_path:
 SMALL = "const int bbrgym_policy = 2; const struct bbrgym_policy other = {"
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "problem"),
-    [
-        (".interval_us = POLICY_INTERVAL_US", ".interval_us = 0", r"interval_us is 0, allowed are 1 to"),
-        (".interval_us = POLICY_INTERVAL_US", ".interval_us = ~0ull", r"interval_us is 18446744073709551615, allowed"),
-        (".hold = POLICY_HOLD", ".hold = 0", r"hold is 0, allowed are 1 to"),
-        (".state_bytes = sizeof(struct policy_state)", ".state_bytes = 1ull << 50", r"state_bytes is 1125\d+, allowed"),
-        (".flows = POLICY_FLOWS", ".flows = 0", r"flows is 0, allowed are 1 to"),
-        (".field_count = POLICY_FIELD_COUNT", ".field_count = 1u << 31", r"field_count is 2147483648, allowed"),
-        (".tunable_count = POLICY_TUNABLE_COUNT", ".tunable_count = 0", r"tunable_count is 0, allowed"),
-        (".variant = POLICY_VARIANT", ".variant = 0", r"variant is missing"),
-        (".variant = POLICY_VARIANT", '.variant = "bbr9"', r"variant is 'bbr9', which is none"),
-        (".variant = POLICY_VARIANT", ".variant = (const char *)-1", r"variant is missing"),
-        (".variant = POLICY_VARIANT", '.variant = "cubic"', r"which is not a tunable of cubic"),
-        (".fields = policy_field_columns", ".fields = 0", r"fields are not in it"),
-        (
-            ".tunables = policy_tunable_columns",
-            ".tunables = (const void *)8",
-            r"tunables are not in it",
-        ),
-        (".begin = policy_entry_begin", ".begin = 0", r"begin or decide is not a function of it"),
-        (".decide = policy_entry_decide", ".decide = 0", r"begin or decide is not a function of it"),
-        ("{source, per_unit},", "{source, 0},", r"per_unit is 0, allowed are 1 to"),
-        ("{ #name, per_unit},", "{ 0, per_unit},", r"the name of a tunable is missing"),
-        ("{source, per_unit},", '{"weather", per_unit},', r"observes 'weather', which no world measures"),
-        ("const struct bbrgym_policy bbrgym_policy = {", SMALL, r"is not a policy of format 2"),
-    ],
+#: A change of the table, and what is said of it.
+MISTAKES = (
+    (".interval_us = POLICY_INTERVAL_US", ".interval_us = 0", r"interval_us is 0, allowed are 1 to"),
+    (".interval_us = POLICY_INTERVAL_US", ".interval_us = ~0ull", r"interval_us is 18446744073709551615, allowed"),
+    (".hold = POLICY_HOLD", ".hold = 0", r"hold is 0, allowed are 1 to"),
+    (".state_bytes = sizeof(struct policy_state)", ".state_bytes = 1ull << 50", r"state_bytes is 1125\d+, allowed"),
+    (".flows = POLICY_FLOWS", ".flows = 0", r"flows is 0, allowed are 1 to"),
+    (".field_count = POLICY_FIELD_COUNT", ".field_count = 1u << 31", r"field_count is 2147483648, allowed"),
+    (".tunable_count = POLICY_TUNABLE_COUNT", ".tunable_count = 0", r"tunable_count is 0, allowed"),
+    (".variant = POLICY_VARIANT", ".variant = 0", r"variant is missing"),
+    (".variant = POLICY_VARIANT", '.variant = "bbr9"', r"variant is 'bbr9', which is none"),
+    (".variant = POLICY_VARIANT", ".variant = (const char *)-1", r"variant is missing"),
+    (".variant = POLICY_VARIANT", '.variant = "cubic"', r"which is not a tunable of cubic"),
+    (".fields = policy_field_columns", ".fields = 0", r"fields are not in it"),
+    (
+        ".tunables = policy_tunable_columns",
+        ".tunables = (const void *)8",
+        r"tunables are not in it",
+    ),
+    (".begin = policy_entry_begin", ".begin = 0", r"begin or decide is not a function of it"),
+    (".decide = policy_entry_decide", ".decide = 0", r"begin or decide is not a function of it"),
+    ("{source, per_unit},", "{source, 0},", r"per_unit is 0, allowed are 1 to"),
+    ("{ #name, per_unit},", "{ 0, per_unit},", r"the name of a tunable is missing"),
+    ("{source, per_unit},", '{"weather", per_unit},', r"observes 'weather', which no world measures"),
+    ("const struct bbrgym_policy bbrgym_policy = {", SMALL, r"is not a policy of format 2"),
 )
-def test_a_table_that_cannot_be_is_refused_before_any_call(
-    before: str, after: str, problem: str, whole: Path, tmp_path: Path
-) -> None:
-    header = whole.with_suffix(".h").read_text()
-    assert before in header
-    header = header.replace(before, after)
-    if after == SMALL:
-        header = header.replace("extern const struct bbrgym_policy bbrgym_policy;", "")
-    source, path = tmp_path / "policy.c", tmp_path / "policy.so"
-    source.write_text(header)
-    command = [compilers.compiler(compilers.C), "-shared", "-fPIC", "-w", "-DBBRGYM_POLICY_ENTRY", str(source)]
-    subprocess.run([*command, "-o", str(path)], check=True, timeout=compilers.PATIENCE_S)
-    [said] = loaded([path])
-    assert re.search(problem, said), said
+
+
+def test_a_table_that_cannot_be_is_refused_before_any_call(whole: Path, tmp_path: Path) -> None:
+    header, paths = whole.with_suffix(".h").read_text(), []
+    for number, (before, after, _) in enumerate(MISTAKES):
+        assert before in header
+        changed = header.replace(before, after)
+        if after == SMALL:
+            changed = changed.replace("extern const struct bbrgym_policy bbrgym_policy;", "")
+        source = tmp_path / f"{number}.c"
+        source.write_text(changed)
+        paths.append(source.with_suffix(".so"))
+        command = [compilers.compiler(compilers.C), "-shared", "-fPIC", "-w", "-DBBRGYM_POLICY_ENTRY", str(source)]
+        subprocess.run([*command, "-o", str(paths[-1])], check=True, timeout=compilers.PATIENCE_S)
+    for (_, _, problem), said in zip(MISTAKES, loaded(paths), strict=True):
+        assert re.search(problem, said), said
 
 
 def test_an_evaluation_s_interval_that_does_not_fit_is_one_sentence(whole: Path, tmp_path: Path) -> None:

@@ -178,20 +178,18 @@ def test_tunables_start_at_the_preset_and_act(world):
         (-1, {"bbr_up_gain": 1.5}, r"flow -1: allowed are 0 to 1"),
     ],
 )
-@pytest.mark.parametrize("name", NAMES)
-def test_a_wrong_tunable_is_refused_and_nothing_is_set(short_scenario, name, flow, values, text):
-    with bbrgym.make_world(name, short_scenario, isolation="none") as world:
-        before = world.tunables().tobytes()
-        with pytest.raises(bbrgym.ConfigError, match=text):
-            world.set_tunables(flow, values)
-        assert world.tunables().tobytes() == before
+def test_a_wrong_tunable_is_refused_and_nothing_is_set(twin, flow, values, text):
+    before = twin.tunables().tobytes()
+    with pytest.raises(bbrgym.ConfigError, match=text):
+        twin.set_tunables(flow, values)
+    assert twin.tunables().tobytes() == before
 
 
-@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf")])
-def test_an_advance_needs_a_length(world, seconds):
-    with pytest.raises(bbrgym.ConfigError, match=r"advance: .* allowed is a finite number of seconds above 0"):
-        world.advance(seconds)
-    assert world.now_s == 0.0
+def test_an_advance_needs_a_length(twin):
+    for seconds in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(bbrgym.ConfigError, match=r"advance: .* allowed is a finite number of seconds above 0"):
+            twin.advance(seconds)
+    assert twin.now_s == 0.0
 
 
 def test_a_closed_world_says_so(world):
@@ -232,13 +230,6 @@ def test_many_twins_in_this_process(short_scenario):
         assert alone.flow_stats().tobytes() == shown[-1]
 
 
-def test_the_twin_runs_here_and_ns3_in_a_worker_unless_said():
-    assert {name: kind.isolation for name, kind in registered_worlds().items() if name in NAMES} == {
-        "ns3": "process",
-        "twin": "none",
-    }
-
-
 def stock(name="stock"):
     """A scenario with one of ns-3's own controls."""
     return {
@@ -249,6 +240,7 @@ def stock(name="stock"):
     }
 
 
+@pytest.mark.usefixtures("own_children")
 @pytest.mark.parametrize("isolation", ISOLATIONS)
 def test_a_controller_that_a_world_does_not_have_is_refused_before_anything_runs(short_scenario, isolation):
     lacks = r"scenario stock: flows\[1\]\.cc: is 'ns3-bbr', which world 'twin' does not have; "
@@ -378,10 +370,9 @@ def test_a_snapshot_is_of_its_kind_of_world(twin):
         ({"scenario": "stedy"}, "did you mean steady"),
     ],
 )
-@pytest.mark.parametrize("name", NAMES)
-def test_wrong_arguments(name, arguments, text):
+def test_wrong_arguments(arguments, text):
     with pytest.raises(bbrgym.ConfigError, match=text):
-        bbrgym.make_world(**{"name": name, "scenario": "steady", **arguments})
+        bbrgym.make_world(**{"name": "twin", "scenario": "steady", **arguments})
 
 
 def test_a_failed_reset_leaves_the_world_to_be_reset(world):

@@ -25,9 +25,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from pydantic import BaseModel
 
-from bbrgym.cli.composition import config_loader
+from bbrgym.cli.composition import Loader, plain_values, search_path_of
 from bbrgym.cli.polars_threads import start_polars
-from bbrgym.config.loader import Loader, plain_values, search_path_of
 from bbrgym.config.option_types import plain_types, type_text
 from bbrgym.config.overrides import composing, parse_override
 from bbrgym.errors import ConfigError, MissingExtraError
@@ -114,7 +113,7 @@ def run_command(command: Command, options: argparse.Namespace) -> None:
     overrides = list(options.overrides)
     if RunMode.MULTIRUN.name in [one.value() for one in map(parse_override, overrides) if one.key_or_group == _MODE]:
         options.multirun = True
-    loader = config_loader(search_path_of(options.config_dir, options.config_path), command.models)
+    loader = Loader(search_path_of(options.config_dir, options.config_path), command.models)
     before = HydraConfig.instance().cfg
     hydra = _Hydra(command.name, loader)
     try:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Composition of a command's configuration from conf/ and its command line, with Hydra."""
+"""Overrides of a command line and types of its options, in Hydra's and OmegaConf's terms."""

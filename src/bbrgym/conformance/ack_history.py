@@ -16,11 +16,7 @@ NO_RATE = 2**64 - 1  # a rate of the trace that is not bounded
 
 
 class AckHistory:
-    """An ACK trace, row by row; see `bbrgym.worlds.World.ack_trace`.
-
-    Attributes:
-        rows: the trace, by column.
-    """
+    """An ACK trace, row by row; see `bbrgym.worlds.World.ack_trace`."""
 
     def __init__(self, rows: Any) -> None:
         self.rows = rows

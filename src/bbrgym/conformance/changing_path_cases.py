@@ -8,7 +8,7 @@ import math
 from bbrgym.conformance.ack_history import CRUISE, DOWN, NO_RATE, UP, AckHistory
 from bbrgym.conformance.draft_case import DraftCase, Known, interrupted
 from bbrgym.conformance.judgement import Judgement
-from bbrgym.conformance.setup import CaseSetup, Condition, Stage, is_long, rate_becomes
+from bbrgym.conformance.setup import CaseSetup, Stage, conditions, is_long, rate_becomes
 from bbrgym.conformance.up_cases import LOSES_UNTIL_STARTUP_ENDS, lose_in_startup
 
 
@@ -35,13 +35,8 @@ def _growth_in_up(history: AckHistory, row: int, end: int, forgets: bool) -> tup
     """Return how often the step of an UP doubled, and the first row at which inflight_hi is not as the draft has it.
 
     BBRProbeInflightLongtermUpward(): while the bound holds the sender, each window of packets acknowledged raises it by
-    2^n packets, n the rounds of this UP that ended so. What was in flight when a packet left raises it too.
-
-    Args:
-        history: ACKs of the run.
-        row: with which UP begins, with a bound.
-        end: first row after it.
-        forgets: the packets counted are forgotten when the bound does not hold the sender, as in BBRv2.
+    2^n packets, n the rounds of this UP that ended so. What was in flight when a packet left raises it too. BBRv2
+    forgets the packets counted when the bound does not hold the sender.
     """
     names = ("inflight_hi_pkts", "cwnd_pkts", "tx_in_flight_pkts", "delivered_pkts", "is_cwnd_limited", "round_count")
     bounds, windows, in_flight, delivered, limited, rounds = (history[name][row - 1 : end].tolist() for name in names)
@@ -107,14 +102,7 @@ MORE = DraftCase(
     number=15,
     name="bandwidth-up",
     title="Increasing Bandwidth 10x and Ensuring Full Bandwidth is Reached",
-    how=(
-        "Random loss until STARTUP is over, which sets inflight_longterm; the rate rises tenfold when CRUISE begins, "
-        "and the queue holds four of the new BDP."
-    ),
-    conditions=(
-        *(Condition(1.0, 1000.0), Condition(10.0, 100.0), Condition(40.0, 10.0)),
-        *(Condition(100.0, 10.0), Condition(200.0, 1.0), Condition(1000.0, 1.0)),
-    ),
+    conditions=conditions((1.0, 1000.0), (10.0, 100.0), (40.0, 10.0), (100.0, 10.0), (200.0, 1.0), (1000.0, 1.0)),
     begin=lose_in_startup,
     stages=(
         LOSES_UNTIL_STARTUP_ENDS,
@@ -186,10 +174,8 @@ LESS = DraftCase(
     number=16,
     name="bandwidth-down",
     title="Decreasing Bandwidth 10x and Ensuring Max Bandwidth Adapts Down",
-    how="A bulk flow behind a queue of one BDP; the rate falls to a tenth when CRUISE begins.",
-    conditions=(
-        *(Condition(1.0, 10_000.0), Condition(10.0, 1000.0), Condition(40.0, 100.0)),
-        *(Condition(100.0, 100.0), Condition(200.0, 10.0), Condition(1000.0, 10.0)),
+    conditions=conditions(
+        (1.0, 10_000.0), (10.0, 1000.0), (40.0, 100.0), (100.0, 100.0), (200.0, 10.0), (1000.0, 10.0)
     ),
     stages=(Stage("CRUISE begins", _cruise_begins, rate_becomes(lambda one: one.rate_mbps / 10)),),
     end=_adapted,

@@ -110,11 +110,7 @@ def conformance_runs(asked: Conformance) -> list[CaseRun]:
 def run_conformance(
     asked: Conformance, folder: ConformanceFolder, on_progress: Callable[[ConformanceProgress], None]
 ) -> pl.DataFrame:
-    """Run the cases, write the folder and return the table of findings.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
+    """Run the cases, write the folder and return the table of findings."""
     folder.write_config(asked.model_dump(mode="json"))
     runs = conformance_runs(asked)
     found: dict[int, Finding] = {}

@@ -9,7 +9,7 @@ import numpy as np
 
 from bbrgym.conformance.ack_history import CRUISE, DOWN, REFILL, UP, AckHistory
 from bbrgym.conformance.draft_case import SHORT_PATH, V1_CYCLES, DraftCase, Known, interrupted
-from bbrgym.conformance.judgement import FLOOR_PKTS, GAIN_TOLERANCE, INTERRUPTS, MARGIN, Judgement, Stay, whole_stay
+from bbrgym.conformance.judgement import FLOOR_PKTS, INTERRUPTS, Judgement, Stay, end_of, whole_stay
 from bbrgym.conformance.setup import MSS_BYTES, PATHS, CaseSetup, Stage, rate_becomes, varied
 
 DOWN_BEGINS = "DOWN begins"
@@ -31,11 +31,6 @@ def _down(history: AckHistory, setup: CaseSetup) -> Stay | None:
     return whole_stay(history, rows)
 
 
-def _down_is_over(history: AckHistory, setup: CaseSetup) -> int | None:
-    found = _down(history, setup)
-    return None if found is None else found[1]
-
-
 def _headroom_pkts(setup: CaseSetup, hi_pkts: int) -> float:
     if hi_pkts < 0:
         return math.inf
@@ -47,11 +42,7 @@ def _check_down(run: Judgement) -> None:
     history, sender = run.history, run.setup.sender
     row, end = run.needs_stay(DOWN_ENDS, _down(history, run.setup))
     own = sender.constant("down_gain")
-    bw = np.minimum(history["bw_Bps"][row:end], history["bw_lo_Bps"][row:end]).astype(float)
-    gains = history["pacing_Bps"][row:end] / (MARGIN * bw)
-    worst = int(abs(gains / own - 1).argmax())
-    is_own = abs(gains[worst] / own - 1) <= GAIN_TOLERANCE
-    run.states("the pacing gain is DOWN's", is_own, f"gain {gains[worst]:.4f}", row + worst)
+    run.has_gain("DOWN", own, (row, end), np.minimum(history["bw_Bps"], history["bw_lo_Bps"]))
     run.states(GAIN_OF_DRAFT, abs(own - 0.9) < 1e-9, f"its own is {own:.4f}", row)
     column = "prior_in_flight_pkts"
     out = history[column].astype(float) if sender.is_draft else history.departing_pkts(column, MSS_BYTES)
@@ -72,9 +63,8 @@ DOWN_INFLIGHT = DraftCase(
     number=8,
     name="down-inflight",
     title="Exiting PROBE_DOWN on Inflight",
-    how="A bulk flow and a queue of four BDP, until the DOWN after the first UP is over.",
     conditions=PATHS,
-    end=_down_is_over,
+    end=end_of(_down),
     check=_check_down,
     not_for=V1_CYCLES,
     known=(
@@ -110,11 +100,11 @@ _TWO_WAITS = (
     "UP between. Where 63 rounds take longer, PROBE_RTT, due five seconds after a smaller RTT, mostly comes first."
 )
 
+# The rate falls by a tenth, as the draft says, or by 20 %.
 DOWN_TIME = DraftCase(
     number=9,
     name="down-time",
     title="Exiting PROBE_DOWN After Max Time",
-    how="As down-inflight; the rate falls by a tenth, as the draft says, or by 20 % when DOWN begins.",
     conditions=varied(("-10 %", -10.0), ("-20 %", -20.0)),
     stages=(
         Stage(
@@ -123,7 +113,7 @@ DOWN_TIME = DraftCase(
             rate_becomes(lambda one: one.varied_rate_mbps),
         ),
     ),
-    end=_down_is_over,
+    end=end_of(_down),
     check=_check_down_time,
     queue_bdp=8.0,
     not_for=V1_CYCLES,

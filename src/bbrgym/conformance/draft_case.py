@@ -52,7 +52,6 @@ class DraftCase:
     number: int  # in the order of the draft's appendix
     name: str  # that selects it
     title: str  # the draft's
-    how: str  # how it is staged and what is checked, in a sentence or two
     conditions: Sequence[Condition]  # that it is run in
     end: Find  # the row after which nothing is checked; None while it has not come
     check: Check  # states what has to hold

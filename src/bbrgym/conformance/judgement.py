@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import numpy.typing as npt
 
 from bbrgym.conformance.ack_history import CRUISE, DOWN, PROBE_RTT, AckHistory
-from bbrgym.conformance.setup import MSS_BYTES, CaseSetup
+from bbrgym.conformance.setup import MSS_BYTES, CaseSetup, Find
 
 PLATEAU_ROUNDS = 3  # without growth, after which a phase takes the bandwidth for found
 BANDWIDTH_TOLERANCE = 0.02  # part of the bottleneck's rate that max_bw may be off
@@ -44,13 +46,7 @@ class _Incomplete(Exception):
 
 
 class Judgement:
-    """Statements on a run.
-
-    Attributes:
-        history: ACKs of the run.
-        setup: scenario of the run.
-        statements: so far.
-    """
+    """Statements on a run, given its ACKs and its scenario."""
 
     def __init__(self, history: AckHistory, setup: CaseSetup) -> None:
         self.history, self.setup = history, setup
@@ -86,17 +82,25 @@ class Judgement:
         self.uninterrupted(end)
         return (0 if stay is None else stay[0]), end
 
-    def goes_to(self, text: str, phase: int, end: int) -> None:
-        """State that a phase follows."""
+    def goes_to(self, text: str, phase: int, end: int, *, over: str = "") -> None:
+        """State that a phase follows; ``over`` names it if the ACK that begins it ends it, with little in flight."""
         found = self.history.at("phase", end)
-        self.states(text, found == phase, f"phase {found}", end)
+        measured = f"phase {found}" + (f", {over} ended with the same ACK" if over else "")
+        self.states(text, found == phase or bool(over), measured, end)
 
     def goes_down(self, end: int, text: str = "DOWN follows") -> None:
-        """State that UP goes over to DOWN; the ACK that begins it may end it, if little is in flight."""
-        phase, out = self.history.at("phase", end), self.history["prior_in_flight_pkts"][end]
-        is_over = phase == CRUISE and bool(out <= self.history.wanted_pkts(end))
-        measured = f"phase {phase}" + (", DOWN ended with the same ACK" if is_over else "")
-        self.states(text, phase == DOWN or is_over, measured, end)
+        """State that UP goes over to DOWN."""
+        out, wanted = self.history["prior_in_flight_pkts"][end], self.history.wanted_pkts(end)
+        is_over = self.history.at("phase", end) == CRUISE and out <= wanted
+        self.goes_to(text, DOWN, end, over="DOWN" if is_over else "")
+
+    def has_gain(self, phase: str, own: float, stay: Stay, bw_Bps: npt.NDArray[Any]) -> None:
+        """State that a phase paces a bandwidth with its own gain, less pacing's margin."""
+        row, end = stay
+        gains = self.history["pacing_Bps"][row:end] / (MARGIN * bw_Bps[row:end].astype(float))
+        worst = int(abs(gains / own - 1).argmax())
+        is_own = abs(gains[worst] / own - 1) <= GAIN_TOLERANCE
+        self.states(f"the pacing gain is {phase}'s", is_own, f"gain {gains[worst]:.4f}", row + worst)
 
     def goes_to_probe_bw(self, end: int) -> None:
         """State that PROBE_BW follows."""
@@ -120,6 +124,16 @@ def judged(check: Check, history: AckHistory, setup: CaseSetup) -> list[DraftSta
     with suppress(_Incomplete):  # its last statement says what is missing
         check(judgement)
     return judgement.statements
+
+
+def end_of(stay: Callable[[AckHistory, CaseSetup], Stay | None]) -> Find:
+    """Return the function that finds the end of a stay."""
+
+    def find(history: AckHistory, setup: CaseSetup) -> int | None:
+        found = stay(history, setup)
+        return None if found is None else found[1]
+
+    return find
 
 
 def whole_stay(history: AckHistory, rows: list[int]) -> Stay | None:

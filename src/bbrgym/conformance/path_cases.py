@@ -10,7 +10,7 @@ import numpy as np
 from bbrgym.conformance.ack_history import CRUISE, NO_RATE, AckHistory
 from bbrgym.conformance.draft_case import DraftCase, Known, interrupted
 from bbrgym.conformance.judgement import BANDWIDTH_TOLERANCE, CRUISE_SHARE, FLOOR_PKTS, MARGIN, Judgement, Stay
-from bbrgym.conformance.setup import HEADER_BYTES, MSS_BYTES, CaseSetup, Condition, paths
+from bbrgym.conformance.setup import HEADER_BYTES, MSS_BYTES, CaseSetup, conditions, paths
 
 # ---- ACKs that arrive in bursts -----------------------------------------------------------------------
 
@@ -43,7 +43,6 @@ STARTUP_AGGREGATION = DraftCase(
     number=12,
     name="startup-aggregation",
     title="Achieving Expected STARTUP Bandwidth on a Link With Aggregation",
-    how="A bulk flow whose ACKs leave the receiver in slots of half a round trip.",
     conditions=paths(least_pkts=20),
     begin=_aggregating,
     bursts_of_acks=True,
@@ -97,10 +96,6 @@ CRUISE_AGGREGATION = DraftCase(
     number=13,
     name="cruise-aggregation",
     title="Achieving Expected Cruise Bandwidth on a Link With Aggregation",
-    how=(
-        "A bulk flow whose ACKs leave the receiver in slots of half a round trip, over the first stay of six rounds in "
-        "CRUISE."
-    ),
     conditions=paths(least_pkts=20),
     begin=_aggregating,
     bursts_of_acks=True,
@@ -148,11 +143,8 @@ SMALL_BDP = DraftCase(
     number=14,
     name="sub-packet-bdp",
     title="Correctly Managing Sub-Packet BDPs",
-    how="A bulk flow over paths with a BDP below a packet, for four seconds and forty rounds of PROBE_BW.",
-    conditions=(
-        *(Condition(rtt_ms, 0.064) for rtt_ms in (1.0, 10.0, 100.0)),
-        *(Condition(rtt_ms, 1.0) for rtt_ms in (1.0, 10.0)),
-        *(Condition(1.0, 10.0), Condition(0.1, 100.0)),
+    conditions=conditions(
+        *((1.0, 0.064), (10.0, 0.064), (100.0, 0.064), (1.0, 1.0), (10.0, 1.0), (1.0, 10.0), (0.1, 100.0))
     ),
     end=_rounds_of_probe_bw,
     check=_check_small,
@@ -207,19 +199,12 @@ def _check_policer(run: Judgement) -> None:
     run.states("and 80 % of the token rate are used", used >= _STABLE_SHARE, f"{100 * used:.1f} %")
 
 
+# The draft leaves open what is excessive loss: 5 % here, and 80 % of the token rate to be used.
 POLICER = DraftCase(
     number=17,
     name="policer",
     title="Handling Token Bucket Policers",
-    how=(
-        "A bulk flow through a policer of a quarter of the bottleneck's rate with a bucket of two BDP (20 packets at "
-        "least), for ten seconds and a hundred rounds. The draft leaves open what is excessive loss: 5 % here, and 80 "
-        "% of the token rate to be used."
-    ),
-    conditions=(
-        *(Condition(1.0, 400.0), Condition(10.0, 400.0), Condition(40.0, 40.0)),
-        *(Condition(100.0, 100.0), Condition(200.0, 4.0), Condition(1000.0, 10.0)),
-    ),
+    conditions=conditions((1.0, 400.0), (10.0, 400.0), (40.0, 40.0), (100.0, 100.0), (200.0, 4.0), (1000.0, 10.0)),
     begin=_police,
     end=_policed_long,
     check=_check_policer,

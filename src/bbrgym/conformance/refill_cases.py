@@ -61,7 +61,6 @@ REFILL_LIMITED = DraftCase(
     number=22,
     name="refill-limited",
     title="Handling Application-Limited Sending During PROBE_REFILL",
-    how="The application stops when REFILL begins and goes on one and a half round trips later.",
     conditions=paths(least_pkts=20),
     begin=ahead,
     stages=(Stage("REFILL begins", _refill_begins, _pause_in_refill),),

@@ -33,9 +33,7 @@ def conformance_tables(findings: pl.DataFrame) -> Iterator[Table]:
 
 
 def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    table = new_table(title)
-    for heading in headings:
-        table.add_column(heading)
+    table = new_table(title, headings)
     for row in rows:
         table.add_row(*row)
     return table
@@ -78,11 +76,7 @@ def _moment(row: dict[str, Any]) -> str:
 
 
 def write_conformance_report(folder: Path, findings: pl.DataFrame) -> None:
-    """Write summary.txt.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write summary.txt."""
     write_text(folder / "summary.txt", plain_text(conformance_tables(findings)))
 
 
@@ -114,22 +108,12 @@ _INPUTS = "cc tcp twin world src/bbrgym/conformance"
 
 
 def write_conformance_docs(folder: Path, findings: pl.DataFrame, command: str) -> None:
-    """Write conformance.md.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write conformance.md."""
     write_text(folder / "conformance.md", conformance_page(findings, command, datetime.date.today().isoformat()))
 
 
 def conformance_page(findings: pl.DataFrame, command: str, date: str) -> str:
-    """Return the page of the documentation, in Markdown.
-
-    Args:
-        findings: of a run.
-        command: command line of the run.
-        date: of the run.
-    """
+    """Return the page of the documentation, in Markdown, on a run with its command line and date."""
     facts = ", ".join(f"`{name}: {str(value).lower()}`" for name, value in DRAFT_FACTS.items())
     constants = ", ".join(f"`{name}: {value:g}`" for name, value in DRAFT_CONSTANTS.items())
     written = "<!-- Written by `bbrgym conformance docs=docs`. -->\n\n"

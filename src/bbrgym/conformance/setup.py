@@ -119,13 +119,15 @@ class Condition:
         return max(self.rtt_ms * 1e-3, 4 * self.packet_s)
 
 
+def conditions(*paths: tuple[float, float]) -> tuple[Condition, ...]:
+    """Return paths given by their RTT in ms and their rate in Mbit/s."""
+    return tuple(Condition(*path) for path in paths)
+
+
 #: The paths that most cases are tried on: from 1 ms to 1 s and from 64 kbit/s to 10 Gbit/s.
-PATHS = tuple(
-    Condition(rtt_ms, rate_mbps)
-    for rtt_ms, rate_mbps in (
-        *((1.0, 10_000.0), (1.0, 100.0), (10.0, 1000.0), (40.0, 10.0)),
-        *((100.0, 100.0), (200.0, 1.0), (1000.0, 10.0), (1000.0, 0.064)),
-    )
+PATHS = conditions(
+    *((1.0, 10_000.0), (1.0, 100.0), (10.0, 1000.0), (40.0, 10.0)),
+    *((100.0, 100.0), (200.0, 1.0), (1000.0, 10.0), (1000.0, 0.064)),
 )
 
 

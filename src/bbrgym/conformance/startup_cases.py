@@ -7,7 +7,7 @@ import numpy as np
 
 from bbrgym.conformance.ack_history import DRAIN, RECOVERY, STARTUP, AckHistory
 from bbrgym.conformance.draft_case import SHORT_PATH, DraftCase, Known, interrupted
-from bbrgym.conformance.judgement import BANDWIDTH_TOLERANCE, GAIN_TOLERANCE, MARGIN, PLATEAU_ROUNDS, Judgement, Stay
+from bbrgym.conformance.judgement import BANDWIDTH_TOLERANCE, PLATEAU_ROUNDS, Judgement, Stay
 from bbrgym.conformance.setup import (
     MSS_BYTES,
     PATHS,
@@ -32,11 +32,9 @@ def _left_startup(history: AckHistory, _: CaseSetup) -> int | None:
 
 
 def _states_drain(run: Judgement, row: int) -> None:
-    """State that DRAIN follows; the ACK that begins it may end it, if little is in flight."""
-    phase = run.history.at("phase", row)
-    is_over = phase >= 8 and bool(run.history["in_flight_pkts"][row] <= run.history.wanted_pkts(row))
-    measured = f"phase {phase}" + (", DRAIN ended with the same ACK" if is_over else "")
-    run.states("STARTUP goes over to DRAIN", phase == DRAIN or is_over, measured, row)
+    out, wanted = run.history["in_flight_pkts"][row], run.history.wanted_pkts(row)
+    is_over = run.history.at("phase", row) >= 8 and out <= wanted
+    run.goes_to("STARTUP goes over to DRAIN", DRAIN, row, over="DRAIN" if is_over else "")
 
 
 def _plateau_row(history: AckHistory, *, at_round_starts_only: bool) -> int | None:
@@ -78,7 +76,6 @@ STARTUP_PLATEAU = DraftCase(
     number=1,
     name="startup-plateau",
     title="Exiting STARTUP on Bandwidth Plateau",
-    how="A bulk flow and a queue of four BDP. The plateau is judged again from the delivery-rate samples.",
     conditions=PATHS,
     end=_left_startup,
     check=_check_plateau,
@@ -142,10 +139,6 @@ STARTUP_LOSS = DraftCase(
     number=2,
     name="startup-loss-limited",
     title="Exiting STARTUP on Loss When Application-Limited",
-    how=(
-        "An application writes 0.3 of what the bottleneck carries; four round trips later packets are lost at "
-        "random, a tenth or enough for twelve gaps in a round."
-    ),
     conditions=paths(least_pkts=80),
     begin=limited,
     stages=(Stage("the application limits STARTUP", _is_limited, loses(lambda one: loss_for_gaps(one.bdp_pkts / 3))),),
@@ -180,20 +173,13 @@ def _needs_drain(run: Judgement) -> Stay:
     return stay
 
 
-def _states_gain(run: Judgement, row: int, end: int) -> None:
-    history, own = run.history, run.setup.sender.drain_gain
-    gains = history["pacing_Bps"][row:end] / (MARGIN * history["bw_Bps"][row:end].astype(float))
-    worst = int(abs(gains / own - 1).argmax())
-    is_own = abs(gains[worst] / own - 1) <= GAIN_TOLERANCE
-    run.states("the pacing gain is DRAIN's", is_own, f"gain {gains[worst]:.4f}", row + worst)
-    run.states(GAIN_OF_DRAFT, abs(own - 0.5) < 1e-9, f"its own is {own:.4f}", row)
-
-
 def _check_drain(run: Judgement) -> None:
     history = run.history
     row, end = _needs_drain(run)
     if end > row:
-        _states_gain(run, row, end)
+        own = run.setup.sender.drain_gain
+        run.has_gain("DRAIN", own, (row, end), history["bw_Bps"])
+        run.states(GAIN_OF_DRAFT, abs(own - 0.5) < 1e-9, f"its own is {own:.4f}", row)
     is_now = run.setup.sender.is_draft  # what the sender's rules count: in flight now, or when the next packet departs
     out = history["in_flight_pkts"] if is_now else history.departing_pkts("in_flight_pkts", MSS_BYTES)
     target, wanted = history["target_pkts"], history.wanted_pkts(end)
@@ -206,7 +192,6 @@ DRAIN_INFLIGHT = DraftCase(
     number=3,
     name="drain-inflight",
     title="Exiting DRAIN Based on Inflight",
-    how="A bulk flow and a queue of four BDP, until DRAIN is over.",
     conditions=PATHS,
     end=_drain_is_over,
     check=_check_drain,
@@ -235,11 +220,11 @@ def _check_drain_time(run: Judgement) -> None:
     run.states(BY_TIME, rounds == _DRAIN_ROUNDS + 1 and out > wanted, measured, end)
 
 
+# The rate falls by a tenth, as the draft says, or by 70 %.
 DRAIN_TIME = DraftCase(
     number=4,
     name="drain-time",
     title="Exiting DRAIN Based on Time",
-    how="As drain-inflight; the rate falls by a tenth, as the draft says, or by 70 % when DRAIN begins.",
     conditions=varied(("-10 %", -10.0), ("-70 %", -70.0)),
     stages=(Stage("DRAIN begins", _left_startup, rate_becomes(lambda one: one.varied_rate_mbps)),),
     end=_drain_is_over,

@@ -152,10 +152,6 @@ SPURIOUS_RECOVERY = DraftCase(
     number=18,
     name="spurious-recovery",
     title="Handling Spurious Fast Recovery",
-    how=(
-        "A bulk flow and late packets that others overtake; nothing is lost. The first six recoveries that the "
-        "transport undoes."
-    ),
     conditions=paths(least_pkts=20, most_mbps=1000),
     begin=_reorder,
     end=_many_recoveries,
@@ -202,14 +198,11 @@ def _check_timeout(run: Judgement) -> None:
     _check_episodes(run, episodes[:1])
 
 
+# Packets are held back and arrive in their order: reordering alone causes no timeout where RACK is used.
 SPURIOUS_TIMEOUT = DraftCase(
     number=19,
     name="spurious-timeout",
     title="Handling Spurious RTO Recovery",
-    how=(
-        "All packets are held back for a second and 3.5 round trips (4.65 s at most) from one round after UP began, "
-        "and arrive in their order: reordering alone causes no timeout where RACK is used."
-    ),
     conditions=paths(least_pkts=20, most_mbps=1000),
     stages=(Stage("UP began a round ago", _a_round_after_up, _hold_back),),
     end=_timed_out,

@@ -9,7 +9,7 @@ import numpy as np
 
 from bbrgym.conformance.ack_history import DOWN, PROBE_RTT, STARTUP, UP, AckHistory
 from bbrgym.conformance.draft_case import V1_CYCLES, DraftCase, Known, interrupted
-from bbrgym.conformance.judgement import PLATEAU_ROUNDS, Judgement, Stay, whole_stay
+from bbrgym.conformance.judgement import PLATEAU_ROUNDS, Judgement, Stay, end_of, whole_stay
 from bbrgym.conformance.setup import PATHS, CaseSetup, Stage, ahead, limited, loses, loss_for_gaps, outgrown, paths
 
 LOSES_A_TENTH = loses(lambda condition: loss_for_gaps(condition.bdp_pkts))
@@ -23,14 +23,13 @@ def up_begins(history: AckHistory, _: CaseSetup) -> int | None:
 # ---- a plateau ends UP --------------------------------------------------------------------------------
 
 
-def _up_is_over(history: AckHistory, _: CaseSetup) -> int | None:
-    found = whole_stay(history, history.entries(UP))
-    return None if found is None else found[1]
+def _whole_up(history: AckHistory, _: CaseSetup) -> Stay | None:
+    return whole_stay(history, history.entries(UP))
 
 
 def _check_up_plateau(run: Judgement) -> None:
     history = run.history
-    row, end = run.needs_stay("UP begins and ends", whole_stay(history, history.entries(UP)))
+    row, end = run.needs_stay("UP begins and ends", _whole_up(history, run.setup))
     lost = int(history["lost_pkts"][row : end + 1].sum())
     run.states("nothing is lost in UP", lost == 0, f"{lost} packets", end)
     count, rounds = history.at("full_bw_count", end), history.rounds(row, end)
@@ -45,9 +44,8 @@ UP_PLATEAU = DraftCase(
     number=5,
     name="up-plateau",
     title="Exiting PROBE_UP on Bandwidth Plateau",
-    how="A bulk flow and a queue of four BDP, until the first UP is over that PROBE_RTT does not end.",
     conditions=PATHS,
-    end=_up_is_over,
+    end=end_of(_whole_up),
     check=_check_up_plateau,
     not_for={**V1_CYCLES, "bbr2": "BBRv2's UP ends when 1.25 BDP are in flight"},
     known=tuple(interrupted()),
@@ -73,11 +71,6 @@ def _limited_up(history: AckHistory, setup: CaseSetup) -> Stay | None:
     rows = [row for row in history.entries(UP) if history.time_s(row) <= setup.moments_s[-1]]
     end = history.end_of(rows[-1]) if rows else None
     return None if end is None else (rows[-1], end)
-
-
-def _limited_up_is_over(history: AckHistory, setup: CaseSetup) -> int | None:
-    found = _limited_up(history, setup)
-    return None if found is None else found[1]
 
 
 def _check_up_loss(run: Judgement) -> None:
@@ -106,14 +99,10 @@ UP_LOSS = DraftCase(
     number=6,
     name="up-loss-limited",
     title="Exiting PROBE_UP on Loss When Application-Limited",
-    how=(
-        "An application is 5 % ahead of the bottleneck, whose rate doubles when UP begins; packets are lost at random "
-        "from the first application-limited sample of this UP."
-    ),
     conditions=paths(least_pkts=80),
     begin=ahead,
     stages=(Stage("UP begins", up_begins, outgrown), Stage("the application limits UP", _up_is_limited, LOSES_A_TENTH)),
-    end=_limited_up_is_over,
+    end=end_of(_limited_up),
     check=_check_up_loss,
     not_for=V1_CYCLES,
     known=(
@@ -164,7 +153,6 @@ STARTUP_LIMITED = DraftCase(
     number=7,
     name="never-exiting-startup",
     title="Never Exiting PROBE_UP (or STARTUP) When Application-Limited With No Loss",
-    how="STARTUP: an application writes 0.3 of what the bottleneck carries.",
     conditions=paths(most_mbps=1000),
     begin=limited,
     end=_long_after,
@@ -177,7 +165,6 @@ UP_LIMITED = DraftCase(
     number=7,
     name="never-exiting-up",
     title=STARTUP_LIMITED.title,
-    how="UP: an application is 5 % ahead of the bottleneck, whose rate doubles when UP begins.",
     conditions=paths(least_pkts=80, most_mbps=1000),
     begin=ahead,
     stages=(
@@ -240,7 +227,6 @@ UP_BOUNDED_LOSS = DraftCase(
     number=21,
     name="up-loss-bounded",
     title="Handling Loss During PROBE_UP After inflight_longterm is Set",
-    how="Random loss until STARTUP is over, which sets inflight_longterm, and again from UP's begin.",
     conditions=paths(least_pkts=80),
     begin=lose_in_startup,
     stages=(LOSES_UNTIL_STARTUP_ENDS, Stage("UP begins", _bounded_up, LOSES_A_TENTH)),

@@ -25,13 +25,9 @@ from bbrgym.worlds import REFERENCE_WORLD, Flags, VectorWorld, registered_worlds
 
 @dataclass(frozen=True, eq=False)
 class Tuned(Entrant):
-    """A variant whose tunables are set every interval.
+    """A variant whose tunables are set every interval."""
 
-    Attributes:
-        arguments: of the policy's environment, except its variant, scenario and world.
-    """
-
-    arguments: Mapping[str, Any]
+    arguments: Mapping[str, Any]  # of the policy's environment, except its variant, scenario and world
 
     def options(self, **where: Any) -> Options:
         """Return the options of the policy's environment; ``where`` gives the world, the scenario and so on."""
@@ -70,15 +66,10 @@ def _able_world(scenario: Scenario) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Learned(Tuned):
-    """A trained agent.
-
-    Attributes:
-        controller: the agent.
-        digest: of the files that it was loaded from.
-    """
+    """A trained agent."""
 
     controller: Agent
-    digest: str
+    digest: str  # of the files that it was loaded from
     _one_at_a_time: threading.Lock = field(default_factory=threading.Lock, kw_only=True)
 
     kind: ClassVar[Kind] = "learned"
@@ -107,13 +98,9 @@ class _OneAtATime:
 
 @dataclass(frozen=True, eq=False)
 class Searched(Learned):
-    """Fixed tunables that a search found.
+    """Fixed tunables that a search found."""
 
-    Attributes:
-        setting: values by tunable.
-    """
-
-    setting: Mapping[str, float]
+    setting: Mapping[str, float]  # values by tunable
 
     kind = "fixed"
 

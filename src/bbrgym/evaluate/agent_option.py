@@ -23,7 +23,7 @@ import hashlib
 import importlib
 import re
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,38 +49,30 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 def agent_entrants_of(agent: Any, settings: Evaluation) -> list[Entrant]:
-    """Return the entrants of the option, in its order.
-
-    Args:
-        agent: the option, see above; an `Entrant` can stand in the place of a name.
-        settings: of the evaluation.
+    """Return the entrants of the option, in its order; an `Entrant` can stand in the place of a name.
 
     Raises:
         ConfigError: ``agent`` is something else.
     """
     entrants = [
         entrant if name is None else entrant.named(name)
-        for name, entries in _named(agent)
-        for entrant in _of_entries(entries, settings)
+        for name, entry in _entries(agent)
+        for entrant in _entrants(entry, settings)
     ]
     return _with_searched_first(entrants)
 
 
-def _named(agent: Any) -> list[tuple[str | None, Any]]:
-    """Return each name with its value; None for the name where the option gives none."""
-    if not isinstance(agent, Mapping):
-        return [(None, agent)]
-    for name in agent:
-        if not isinstance(name, str) or not _NAME.fullmatch(name) or name == FIXED:
+def _entries(agent: Any) -> Iterator[tuple[str | None, Any]]:
+    """Yield each agent of the option with its name; None for the name where the option gives none."""
+    named: Iterable[tuple[Any, Any]] = agent.items() if isinstance(agent, Mapping) else [(None, agent)]
+    for name, entries in named:
+        if name is not None and (not isinstance(name, str) or not _NAME.fullmatch(name) or name == FIXED):
             raise ConfigError(
                 f"agent: {shown(name)} is not a name of an agent, expected letters, digits, '_.-', not {FIXED!r}"
             )
-    return list(agent.items())
-
-
-def _of_entries(entries: Any, settings: Evaluation) -> list[Entrant]:
-    several = entries if isinstance(entries, list | tuple) else [entries]
-    return [entrant for entry in several if entry != FIXED for entrant in _entrants(entry, settings)]
+        for entry in entries if isinstance(entries, list | tuple) else [entries]:
+            if entry != FIXED:
+                yield name, entry
 
 
 def _entrants(entry: Any, settings: Evaluation) -> list[Entrant]:
@@ -113,11 +105,10 @@ def refuse_found_code(agent: Any) -> None:
     Raises:
         ConfigError: names the one whose module would be imported.
     """
-    for _, entries in _named(agent):
-        for entry in entries if isinstance(entries, list | tuple) else [entries]:
-            before, _, after = str(entry).partition(":")
-            if _PATH.fullmatch(str(entry)) and not (before in _OF_RUNS and Path(after).is_dir()):
-                refuse_foreign(f"agent: is {entry!r}, code", before)
+    for _, entry in _entries(agent):
+        before, _, after = str(entry).partition(":")
+        if _PATH.fullmatch(str(entry)) and not (before in _OF_RUNS and Path(after).is_dir()):
+            refuse_foreign(f"agent: is {entry!r}, code", before)
 
 
 def _imported(path: str) -> Any:
@@ -139,9 +130,9 @@ def _imported(path: str) -> Any:
 
 
 def _called(name: str, act: Any, settings: Evaluation) -> Entrant:
-    name = name if _NAME.fullmatch(name) else "called"
+    name, variant = name if _NAME.fullmatch(name) else "called", settings.variant
     digest = uuid.uuid4().hex  # what code does is in no file that could be compared
-    return Learned(name, settings.variant, label_of(name, settings.variant), {}, Called(name, act), digest)
+    return Learned(name, variant, label_of(name, variant), {}, Called(name, act), digest)
 
 
 def _model(path: Path, settings: Evaluation) -> Entrant:

@@ -86,10 +86,6 @@ class Verdict:
         return f"at least {self.at_least:g}" if self.at_least is not None else f"at most {self.at_most:g}"
 
 
-def _mean_bound(bounds: pl.Series) -> float | None:
-    return None if bounds.is_null().all() else float(np.mean(bounds.to_numpy()))
-
-
 def verdicts_of(checks: pl.DataFrame) -> list[Verdict]:
     """Return a verdict per check, entrant and world: check by check, each in the order of the rows."""
     is_of_draws = checks["scenario"].n_unique() > 1
@@ -102,14 +98,14 @@ def verdicts_of(checks: pl.DataFrame) -> list[Verdict]:
             check=check,
             entrant=entrant,
             world=world,
-            at_least=_mean_bound(rows["at_least"]),
-            at_most=_mean_bound(rows["at_most"]),
+            at_least=None if no_least else float(np.mean(rows["at_least"].to_numpy())),
+            at_most=None if no_most else float(np.mean(rows["at_most"].to_numpy())),
             measured=mean(rows["measured"].to_numpy()),
             passing=int(rows["passed"].sum()),
             lacking=int(rows["measured"].is_nan().sum()),
             runs=len(rows),
         )
-        for (check, _, _, entrant, world), rows in groups
+        for (check, no_least, no_most, entrant, world), rows in groups
     ]
     order = list(dict.fromkeys((verdict.check, verdict.bounds) for verdict in verdicts))
     return sorted(verdicts, key=lambda verdict: order.index((verdict.check, verdict.bounds)))

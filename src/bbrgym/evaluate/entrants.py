@@ -72,13 +72,9 @@ class Entrant(ABC):
 
 
 class Run(ABC):
-    """A run of an entrant, from its start to its end; a context manager that closes it.
+    """A run of an entrant, from its start to its end."""
 
-    Attributes:
-        tunables: names of the tunables recorded: those that change during the run or differ between an entrant's runs.
-    """
-
-    tunables: tuple[str, ...] = ()
+    tunables: tuple[str, ...] = ()  # recorded: those that change during the run or differ between an entrant's runs
 
     @property
     @abstractmethod
@@ -101,12 +97,6 @@ class Run(ABC):
         """Return the values of `tunables` in the last interval: [flows, tunables], NaN where a flow has none."""
         values: Table = self.worlds.tunables[0][:, [TUNABLE_COLUMNS[name] for name in self.tunables]]
         return values
-
-    def __enter__(self) -> Run:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 @dataclass(frozen=True, eq=False)

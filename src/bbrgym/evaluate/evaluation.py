@@ -195,15 +195,13 @@ class PreparedEvaluation:
     def run(
         self, folder: EvaluationFolder | None, on_progress: Callable[[EvaluationProgress], None] | None = None
     ) -> Results:
-        """Run what the folder, which is open, does not hold yet, and write the tables there; without one write nothing.
+        """Run what the folder, which has begun, lacks, and write the tables there; without a folder write nothing.
 
         Raises:
-            ConfigError: the folder holds another evaluation, or a damaged run.
+            ConfigError: the folder holds a damaged run.
             WorldError: a run broke; finished runs are kept.
             OSError: a file cannot be written; finished runs are kept.
         """
-        if folder is not None:
-            self.begin(folder)
         records = run_all(self.jobs, self.settings.jobs_at_once(), folder, on_progress)
         is_drawn = isinstance(self.source, Distribution)
         summary = pl.concat([record.summary for record in records])
@@ -304,8 +302,12 @@ def plan(entrants: Sequence[Entrant], draws: Sequence[Draw], settings: Evaluatio
         ConfigError: an entrant cannot take part, or there is no such reference.
     """
     find_reference(settings.reference, entrants)
-    if len(entrants) > 1:
-        _refuse_without_tuned_flows(draws, entrants)
+    for draw in draws if len(entrants) > 1 else ():
+        if not any(flow.role == "tuned" for flow in draw.scenario.flows):
+            raise ConfigError(
+                f"variants: {[entrant.label for entrant in entrants]} given, but scenario "
+                f"{draw.scenario.name} has no flow of role tuned to take them, expected one variant or such a flow"
+            )
     for world, world_settings in settings.world.items():
         world_spec(world).given_options(world_settings.options)
     prepared = [(entrant, draw, entrant.prepared(draw.scenario)) for entrant in entrants for draw in draws]
@@ -326,12 +328,3 @@ def plan(entrants: Sequence[Entrant], draws: Sequence[Draw], settings: Evaluatio
         for world, world_settings in settings.world.items()
         for entrant, draw, scenario in prepared
     ]
-
-
-def _refuse_without_tuned_flows(draws: Sequence[Draw], entrants: Sequence[Entrant]) -> None:
-    for draw in draws:
-        if not any(flow.role == "tuned" for flow in draw.scenario.flows):
-            raise ConfigError(
-                f"variants: {[entrant.label for entrant in entrants]} given, but scenario "
-                f"{draw.scenario.name} has no flow of role tuned to take them, expected one variant or such a flow"
-            )

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,8 @@ SEED = 1
 
 SCHEMA = pl.Schema(
     {
-        "agent": pl.String,
-        "variant": pl.String,
-        "rate_mbps": pl.Float64,
-        "rtt_ms": pl.Float64,
+        **dict.fromkeys(("agent", "variant"), pl.String),
+        **dict.fromkeys(("rate_mbps", "rtt_ms"), pl.Float64),
         "tunable": pl.String,
         "mean": pl.Float64,
     }
@@ -66,10 +65,10 @@ def _scenario(rate_mbps: float, rtt_ms: float) -> Scenario:
 
 def _mean_tunables(entrant: Learned, scenarios: Sequence[Scenario]) -> tuple[Sequence[str], Table]:
     """Return the names of the tunables, and their means after the warm-up: [scenarios, tunables]."""
-    rollout = make_rollout(entrant.options(world=FAST_WORLD, scenario=scenarios), [SEED] * len(scenarios))
-    columns = [TUNABLE_COLUMNS[name] for name in rollout.tunables]
-    total, intervals = np.zeros((len(scenarios), len(columns))), 0
-    try:
+    options = entrant.options(world=FAST_WORLD, scenario=scenarios)
+    with closing(make_rollout(options, [SEED] * len(scenarios))) as rollout:
+        columns = [TUNABLE_COLUMNS[name] for name in rollout.tunables]
+        total, intervals = np.zeros((len(scenarios), len(columns))), 0
         rollout.begin(entrant.controller.make_policy)
         has_ended = np.zeros(len(scenarios), np.bool_)
         while not has_ended.all():
@@ -77,6 +76,4 @@ def _mean_tunables(entrant: Learned, scenarios: Sequence[Scenario]) -> tuple[Seq
             if rollout.worlds.now_s[0] > WARMUP_S:
                 total += rollout.worlds.tunables[:, 0, columns]
                 intervals += 1
-    finally:
-        rollout.close()
     return rollout.tunables, total / intervals

@@ -14,16 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from bbrgym.agents.base import LibraryAgent
 from bbrgym.agents.oracle import other_seeds, search_each
-from bbrgym.agents.rollout import MakePolicy, options_for
+from bbrgym.agents.rollout import MakePolicy
 from bbrgym.agents.trials import Trials
-from bbrgym.envs.options import Options
-from bbrgym.evaluate.agent_entrants import Tuned
+from bbrgym.evaluate.agent_entrants import Learned
 from bbrgym.evaluate.entrants import Conditions, Entrant, FixedRun, Kind, Run
 from bbrgym.scenario.files import with_variant
 from bbrgym.scenario.model import Scenario
@@ -37,19 +36,12 @@ IN_RUN = "-in-run"
 
 @dataclass(frozen=True, eq=False)
 class Oracle(Entrant):
-    """The best fixed tunables of each draw, found by a search on other runs of it in the fast world.
+    """The best fixed tunables of each draw, found by a search on other runs of it in the fast world."""
 
-    Attributes:
-        budget: number of settings that the search tries.
-        delta: weight of the RTT in the score.
-        runs: other runs of the draw; the mean score over them chooses.
-        first: values by tunable that are tried before any others.
-    """
-
-    budget: int
-    delta: float
-    runs: int = 3
-    first: Sequence[Setting] = ()
+    budget: int  # number of settings that the search tries
+    delta: float  # weight of the RTT in the score
+    runs: int = 3  # other runs of the draw; the mean score over them chooses
+    first: Sequence[Setting] = ()  # values by tunable that are tried before any others
 
     kind: ClassVar[Kind] = "oracle"
 
@@ -67,13 +59,7 @@ class Oracle(Entrant):
         return other_seeds(seed, self.runs)
 
     def setting(self, scenario: Scenario, seed: int, check: Callable[[], None]) -> dict[str, float]:
-        """Return the best values by tunable that the search finds.
-
-        Args:
-            scenario: of the run.
-            seed: of the run.
-            check: called after each trial; raises an exception to stop the search.
-        """
+        """Return the best values by tunable that the search finds for a run; ``check`` may stop it after a trial."""
         seeds = self.seeds(seed)
         preset = VARIANTS[self.variant].preset
         with Trials([scenario] * len(seeds), seeds, self.variant, threads=1, delta=self.delta) as trials:
@@ -116,24 +102,12 @@ class LibraryOracle(Oracle):
 
 
 @dataclass(frozen=True, eq=False)
-class Privileged(Tuned):
-    """A portfolio whose selector has the true parameters of the network, after the same identification.
-
-    Attributes:
-        controller: the portfolio.
-        digest: of the files that it was loaded from.
-    """
+class Privileged(Learned):
+    """A portfolio whose selector has the true parameters of the network, after the same identification."""
 
     controller: LibraryAgent
-    digest: str
 
     kind: ClassVar[Kind] = "reference"
 
-    def options(self, **where: Any) -> Options:
-        return options_for(self.controller, **{**self.arguments, "variant": self.variant, **where})
-
     def policy_maker(self, conditions: Conditions) -> MakePolicy:
         return lambda _: self.controller.privileged_policy(conditions.scenario)
-
-    def identity(self) -> str:
-        return f"{self.digest} {super().identity()}"

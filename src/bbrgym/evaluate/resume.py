@@ -32,14 +32,9 @@ def refuse_another(config: Mapping[str, Any], folder: EvaluationFolder) -> None:
 def refuse_differences(
     config: Mapping[str, Any], stored: Mapping[str, Any], what: str, folder: RunFolder, may_grow: Sequence[str] = ()
 ) -> None:
-    """Compare requests in all that the records depend on.
+    """Compare a request with the stored one of ``what`` a folder holds, in all that the records depend on.
 
-    Args:
-        config: request now.
-        stored: request that the folder was made for.
-        what: the folder holds.
-        folder: of the stored request.
-        may_grow: options that may have more now.
+    The options in ``may_grow`` may have more now.
 
     Raises:
         ConfigError: names the option that differs.

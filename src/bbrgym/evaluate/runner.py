@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -78,13 +79,9 @@ def run_all(
     folder: EvaluationFolder | None = None,
     on_progress: Callable[[EvaluationProgress], None] | None = None,
 ) -> list[RunRecord]:
-    """Return the records of all jobs, in their order.
+    """Return the records of all jobs, in their order; ``on_progress`` is called now and then in the caller's thread.
 
-    Args:
-        jobs: to run.
-        at_once: number of jobs side by side.
-        folder: open; keeps the records of each finished run, and spares the runs that it holds. Default: none.
-        on_progress: called a few times a second, in the caller's thread.
+    The folder, which is open, keeps the records of each finished run, and spares the runs that it holds.
 
     Raises:
         ConfigError: a kept run is damaged.
@@ -102,11 +99,7 @@ def run_each(
     *,
     stops_at_error: bool = False,
 ) -> list[RunRecord | WorldError]:
-    """Return the records of each job, or why it broke; the other runs go on unless they are to stop then.
-
-    Args, Raises:
-        See `run_all`.
-    """
+    """Return the records of each job as `run_all` does, or why it broke; the others then go on, or stop if asked to."""
     is_kept = [folder is not None and folder.has_job(job.key) for job in jobs]
     now_s = {index: job.scenario.duration_s if is_kept[index] else 0.0 for index, job in enumerate(jobs)}
     total_s = sum(job.scenario.duration_s for job in jobs)
@@ -157,49 +150,33 @@ def _run_or_load(
         _LOG.warning("%s is repeated: %s", job.key, error.reason)
         refused.append(error)
 
-    record = repeat_late(lambda: run_job(job, stop, report, late_repeats=len(refused)), note)
+    record = repeat_late(lambda: run_job(job, stop, report, len(refused)), note)
     if folder is not None:
         folder.store_job(job.key, record)
     return record
 
 
-def run_job(
-    job: EvaluationJob,
-    stop: threading.Event | None = None,
-    report: Callable[[float], None] | None = None,
-    *,
-    late_repeats: int = 0,
-) -> RunRecord:
-    """Run one job to its end and return its records.
-
-    Args:
-        job: to run.
-        stop: ends the run early once set. Default: none.
-        report: called with the simulated time in seconds after each interval. Default: none.
-        late_repeats: late runs of this job that were refused before.
+def run_job(job: EvaluationJob, stop: threading.Event, report: Callable[[float], None], late_repeats: int) -> RunRecord:
+    """Run one job to its end, or until it is to stop, and return its records; report the simulated time on the way.
 
     Raises:
         WorldError: the simulation broke.
     """
 
     def check() -> None:
-        if stop is not None and stop.is_set():
+        if stop.is_set():
             raise _Stopped
 
     rows = _Rows()
-    clock = _Clock()
-    with job.entrant.start(replace(job, check=check)) as run:
-        with clock:  # once more, since the first reset starts a worker and loads the engine
-            run.restart()
+    with closing(job.entrant.start(replace(job, check=check))) as run:
+        wall_s = _timed(run.restart)  # once more, since the first reset starts a worker and loads the engine
         while not run.worlds.done[0]:
             check()
-            with clock:
-                run.advance()
+            wall_s += _timed(run.advance)
             if job.keeps_series:
                 rows.add(run)
-            if report is not None:
-                report(float(run.worlds.now_s[0]))
-        times = {"simulated_s": [float(run.worlds.now_s[0])], "wall_s": [clock.elapsed_s]}
+            report(float(run.worlds.now_s[0]))
+        times = {"simulated_s": [float(run.worlds.now_s[0])], "wall_s": [wall_s]}
         return RunRecord(
             _summary(job, run, late_repeats),
             rows.table(job, run),
@@ -207,17 +184,11 @@ def run_job(
         )
 
 
-class _Clock:
-    """Sum of the wall time of the blocks it is entered for."""
-
-    def __init__(self) -> None:
-        self.elapsed_s = 0.0
-
-    def __enter__(self) -> None:
-        self.elapsed_s -= time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self.elapsed_s += time.perf_counter()
+def _timed(deed: Callable[[], None]) -> float:
+    """Return the wall time of a call in s."""
+    began_s = time.perf_counter()
+    deed()
+    return time.perf_counter() - began_s
 
 
 # ---- records ------------------------------------------------------------------------------------------

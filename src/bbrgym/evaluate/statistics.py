@@ -84,7 +84,7 @@ def student_mean(values: npt.ArrayLike) -> Estimate:
 
     The interval is unknown with a single value, the mean without any.
     """
-    known = _known(values)
+    known = known_values(values)
     if len(known) == 0:
         return Estimate(math.nan)
     mean = float(np.mean(known))
@@ -127,11 +127,12 @@ def _central_probability(angle: float, freedom: int) -> float:
 
 def bootstrap_mean(values: npt.ArrayLike) -> Estimate:
     """Return the mean over draws with its bootstrap interval, unknown below `MIN_DRAWS`; NaN values are left out."""
-    known = _known(values)
+    known = known_values(values)
     return Scores({"": known}).mean("") if len(known) else Estimate(math.nan)
 
 
-def _known(values: npt.ArrayLike) -> Array:
+def known_values(values: npt.ArrayLike) -> Array:
+    """Return the values that are not NaN."""
     array = np.asarray(values, dtype=np.float64)
     return array[~np.isnan(array)]
 

@@ -82,14 +82,14 @@ def differences(summary: pl.DataFrame, reference: str, other: str) -> Iterator[t
     runs, flows = per_run(summary), with_entrants(summary)
     for entrant in flows["entrant"].unique(maintain_order=True).to_list():
         own, of_flows = (table.filter(pl.col("entrant") == entrant) for table in (runs, flows))
-        share = _largest_of_flows(of_flows, SHARE, reference, other)
+        share = _worst_share(of_flows, reference, other)
         others = [_difference(own, metric, None, reference, other) for metric in METRICS if metric is not SHARE]
         yield entrant, [share, *others]
 
 
-def _largest_of_flows(rows: pl.DataFrame, metric: Metric, reference: str, other: str) -> Difference:
+def _worst_share(rows: pl.DataFrame, reference: str, other: str) -> Difference:
     flows = [
-        _difference(rows.filter(pl.col("flow") == flow), metric, flow, reference, other)
+        _difference(rows.filter(pl.col("flow") == flow), SHARE, flow, reference, other)
         for flow in rows["flow"].unique(maintain_order=True).to_list()
     ]
     return max(flows, key=lambda flow: (not flow.agrees, 0.0 if math.isnan(flow.difference) else abs(flow.difference)))

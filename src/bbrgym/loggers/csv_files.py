@@ -30,15 +30,11 @@ class CsvSettings(LoggerSettings):
     """Settings of the CSV logger: none."""
 
     def start(self, run: LoggedRun) -> CsvLogger:
-        """Return a logger for a run."""
         return CsvLogger(run)
 
 
 class CsvLogger(Logger):
-    """Writes CSV files, each beside its place first.
-
-    Args:
-        run: to log; a resumed one keeps the rows up to its step.
+    """Writes CSV files, each beside its place first; a resumed run keeps the rows up to its step.
 
     Raises:
         ConfigError: the metrics of a resumed run cannot be read.
@@ -52,21 +48,17 @@ class CsvLogger(Logger):
             self._rows = {step: row for step, row in _read(self._folder).items() if step <= run.step}
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
-        """Log numbers by name; see `Logger`."""
         self._rows.setdefault(step, {"step": step}).update(values)
         if time.monotonic() - self._written_s > _WRITE_S:
             self._write_metrics()
 
     def table(self, step: int, name: str, table: pl.DataFrame) -> None:  # noqa: ARG002 - the last one stays
-        """Log a table; see `Logger`."""
         self._folder.write_text(f"{_FOLDER}/{name}.csv", table.write_csv())
 
     def summary(self, outcome: Mapping[str, Any]) -> None:
-        """Log the results of the run; see `Logger`."""
         self._folder.write_text(f"{_FOLDER}/summary.csv", _text(("name", "value"), outcome.items()))
 
     def finish(self, exit_code: int) -> None:  # noqa: ARG002 - the files are whole either way
-        """Write what is not written yet; see `Logger`."""
         self._write_metrics()
 
     def _write_metrics(self) -> None:

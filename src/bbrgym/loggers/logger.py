@@ -26,24 +26,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """Description of what is logged.
+    """Description of what is logged."""
 
-    Attributes:
-        command: name of the command, such as ``train``.
-        name: name of the run for people.
-        group: name that repetitions of the run share.
-        config: all settings.
-        folder: run folder; loggers write their files in it.
-        step: step from which the run continues; 0 at its beginning.
-        provenance: where the results come from, see `bbrgym.runs.provenance`. Default: unknown.
-    """
-
-    command: str
-    name: str
-    group: str
-    config: Mapping[str, Any]
-    folder: Path
-    step: int = 0
+    command: str  # name of the command, such as ``train``
+    name: str  # name of the run for people
+    group: str  # name that repetitions of the run share
+    config: Mapping[str, Any]  # all settings
+    folder: Path  # run folder; loggers write their files in it
+    step: int = 0  # from which the run continues
+    # where the results come from, see `bbrgym.runs.provenance`. Default: unknown
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def about(self) -> dict[str, Any]:
@@ -93,7 +84,6 @@ class NoLoggerSettings(LoggerSettings):
     """Settings of the logger that does nothing: none."""
 
     def start(self, run: LoggedRun) -> Logger:  # noqa: ARG002 - there is nothing to log
-        """Return a logger that does nothing."""
         return Logger()
 
 
@@ -134,13 +124,9 @@ class SeveralLoggers(Logger):
 
 
 class SeveralSettings(LoggerSettings):
-    """Settings of several loggers at once.
+    """Settings of several loggers at once."""
 
-    Attributes:
-        loggers: settings of each, in the order in which they are told of everything.
-    """
-
-    loggers: tuple[SerializeAsAny[LoggerSettings], ...]
+    loggers: tuple[SerializeAsAny[LoggerSettings], ...]  # in the order in which they are told of everything
 
     def start(self, run: LoggedRun) -> Logger:
         """Return a logger that tells each; if one cannot start, those before it are finished as broken."""

@@ -23,19 +23,11 @@ class TensorboardSettings(LoggerSettings):
     """Settings of the TensorBoard logger: none."""
 
     def start(self, run: LoggedRun) -> TensorboardLogger:
-        """Return a logger for a run.
-
-        Raises:
-            MissingExtraError: TensorBoard is not installed.
-        """
         return TensorboardLogger(run)
 
 
 class TensorboardLogger(Logger):
     """Writes event files in the run folder's ``tensorboard``.
-
-    Args:
-        run: to log.
 
     Raises:
         MissingExtraError: TensorBoard is not installed.
@@ -52,21 +44,17 @@ class TensorboardLogger(Logger):
         self._writer.add_text("config", f"```yaml\n{yaml.safe_dump(run.about(), sort_keys=False)}```", run.step)
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
-        """Log numbers by name; see `Logger`."""
         for name, value in values.items():
             self._writer.add_scalar(name, value, step)
 
     def figure(self, step: int, name: str, figure: Figure) -> None:
-        """Log a figure; see `Logger`."""
         self._writer.add_figure(name, figure, step, close=False)
 
     def picture(self, step: int, name: str, path: Path) -> None:
-        """Log a picture; see `Logger`."""
         with Image.open(path) as picture:
             self._writer.add_image(name, np.asarray(picture.convert("RGB")), step, dataformats="HWC")
 
     def table(self, step: int, name: str, table: pl.DataFrame) -> None:
-        """Log a table; see `Logger`."""
         with pl.Config(
             tbl_formatting="MARKDOWN",
             tbl_hide_dataframe_shape=True,
@@ -77,14 +65,13 @@ class TensorboardLogger(Logger):
             self._writer.add_text(name, str(table), step)
 
     def checkpoint(self, name: str, path: Path, about: Mapping[str, Any]) -> None:
-        """Log the path of a checkpoint, not its contents; see `Logger`."""
+        """Log the path of a checkpoint, not its contents."""
         self._writer.add_text(f"checkpoint/{name}", f"{path}: {dict(about)}")
 
     def summary(self, outcome: Mapping[str, Any]) -> None:
-        """Log the results of the run; see `Logger`."""
         self._writer.add_text("summary", f"```yaml\n{yaml.safe_dump(dict(outcome), sort_keys=False)}```")
 
     def finish(self, exit_code: int) -> None:
-        """Write the exit code and close the files; see `Logger`."""
+        """Write the exit code and close the files."""
         self._writer.add_text("exit_code", str(exit_code))
         self._writer.close()

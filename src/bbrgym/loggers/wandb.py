@@ -73,11 +73,6 @@ class WandbSettings(LoggerSettings):
         return all(value in (None, getattr(begun, name)) for name, value in asked.items())
 
     def start(self, run: LoggedRun) -> WandbLogger:
-        """Return a logger for a run.
-
-        Raises:
-            MissingExtraError: W&B is not installed.
-        """
         try:
             import wandb
         except ModuleNotFoundError as error:
@@ -86,13 +81,7 @@ class WandbSettings(LoggerSettings):
 
 
 class WandbLogger(Logger):
-    """Logs to the run of W&B that has begun, or to one of its own.
-
-    Args:
-        wandb: the module.
-        settings: of the logger.
-        run: to log.
-    """
+    """Logs to the run of W&B that has begun, or to one of its own."""
 
     def __init__(self, wandb: ModuleType, settings: WandbSettings, run: LoggedRun) -> None:
         self._wandb, self._names = wandb, {"step"}
@@ -128,13 +117,15 @@ class WandbLogger(Logger):
         RunFolder(run.folder).write_text(_ID_FILE, begun.id)
 
     def _started(self, settings: WandbSettings, run: LoggedRun, mode: str) -> Any:
+        commit = run.provenance.get("commit", "unknown")
         how = self._wandb.Settings(
             console="wrap" if settings.console else "off",
             silent=True,
             disable_git=not settings.git,
             disable_code=True,  # the script that happened to start it; `log_code` has the package
             init_timeout=_INIT_TIMEOUT_S,
-            **_git_settings(run) if settings.git else {},
+            # bbrgym's commit, wherever the command was started
+            **{"git_commit": commit} if settings.git and commit != "unknown" else {},
         )
         given = _from_environment
         return self._wandb.init(
@@ -165,21 +156,17 @@ class WandbLogger(Logger):
         self._run.log_artifact(artifact)
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
-        """Log numbers by name; see `Logger`."""
         self._log(step, values)
 
     def figure(self, step: int, name: str, figure: Figure) -> None:
-        """Log a figure; see `Logger`."""
         drawn = io.BytesIO()
         figure.savefig(drawn, format="png", dpi=_FIGURE_DPI)
         self._log(step, {name: self._wandb.Image(Image.open(drawn))})
 
     def picture(self, step: int, name: str, path: Path) -> None:
-        """Log a picture; see `Logger`."""
         self._log(step, {name: self._wandb.Image(str(path))})
 
     def table(self, step: int, name: str, table: pl.DataFrame) -> None:
-        """Log a table; see `Logger`."""
         rows = [list(row) for row in table.iter_rows()]
         self._log(step, {name: self._wandb.Table(columns=table.columns, data=rows)})
 
@@ -190,25 +177,18 @@ class WandbLogger(Logger):
         self._run.log({"step": step, **values})
 
     def checkpoint(self, name: str, path: Path, about: Mapping[str, Any]) -> None:
-        """Log an artifact of type model, whose file stays in place until it is uploaded; see `Logger`."""
+        """Log an artifact of type model, whose file stays in place until it is uploaded."""
         artifact = self._wandb.Artifact(f"{name}-{self._run.id}", type="model", metadata=dict(about))
         artifact.add_file(str(path), policy="immutable")
         self._run.log_artifact(artifact)
 
     def summary(self, outcome: Mapping[str, Any]) -> None:
-        """Log the results of the run; see `Logger`."""
         self._run.summary.update(dict(outcome))
 
     def finish(self, exit_code: int) -> None:
-        """End the run, if it is the logger's own; see `Logger`."""
+        """End the run, if it is the logger's own."""
         if self._is_own:
             self._run.finish(exit_code=exit_code)
-
-
-def _git_settings(run: LoggedRun) -> dict[str, Any]:
-    """Return what W&B shall take for the commit: that of bbrgym, wherever the command was started."""
-    commit = run.provenance.get("commit", "unknown")
-    return {} if commit == "unknown" else {"git_commit": commit}
 
 
 def has_login() -> bool:

@@ -3,7 +3,8 @@
 
 Values have the form of their space: type, length, shape, keys. `unpack` does not check bounds, those of a Box nor the
 number of choices of a Discrete: observations of ns3-gym's simulations often leave the spaces that they describe.
-`is_within` does.
+`is_within` does. A value that does not have the form of its space is a ConfigError in `pack` and a ProtocolError in
+`unpack`.
 """
 
 from __future__ import annotations
@@ -43,9 +44,6 @@ def pack(space: Space, value: Any, where: str = "value") -> Message:
         space: space of the value.
         value: in Gymnasium's form.
         where: name of the value in errors.
-
-    Raises:
-        ConfigError: the value does not have the form of the space, or the protocol cannot carry it.
     """
     container = pb.DataContainer()
     if space == ABSENT:
@@ -108,9 +106,6 @@ def unpack(space: Space, container: Message, where: str = "value") -> Any:
         space: space of the value.
         container: received message.
         where: name of the value in errors.
-
-    Raises:
-        ProtocolError: it does not have the form of the space.
     """
     if isinstance(space, _BOXES):
         if container.type == SpaceType.NoSpaceType and space.shape == (0,):

@@ -7,7 +7,8 @@
         play(action) -> EnvStateMsg           again and again
     stop()                                    in the middle, or after the last state
 
-On any error the simulation is ended; the error tells how it ended and shows its last output.
+A wrong option is a ConfigError; a simulation that introduces itself or answers too late, ends, or sends another message
+is a ProtocolError. On any error the simulation is ended; the error tells how it ended and shows its last output.
 """
 
 from __future__ import annotations
@@ -86,10 +87,6 @@ class Session:
         Args:
             seed: of the run; unknown to a simulation that is waited for.
             arguments: likewise.
-
-        Raises:
-            ConfigError: the command cannot be filled in, or the port is no longer available.
-            ProtocolError: no simulation introduced itself in time, it ended, or it sent another message.
         """
         self.stop()
         if self._command is not None:
@@ -122,9 +119,6 @@ class Session:
         Args:
             action: DataContainer; None before the first state.
             timeout_s: longest wait for the state, in seconds. Default: the session's.
-
-        Raises:
-            ProtocolError: no state arrived in time, the simulation ended, or it sent another message.
         """
         with self.ending_on_error():
             if action is not None:

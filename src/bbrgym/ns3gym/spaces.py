@@ -9,7 +9,8 @@
     Tuple, Dict     of any of these; a Dict's keys are strings and keep their order
     ABSENT          no description: the simulation has no observations or no actions
 
-Spaces that are read have int64 for INT, uint64 for UINT, float32 for FLOAT and float64 for DOUBLE.
+What the protocol cannot carry is a ConfigError where it is written, and a ProtocolError where it is read. Spaces that
+are read have int64 for INT, uint64 for UINT, float32 for FLOAT and float64 for DOUBLE.
 """
 
 from __future__ import annotations
@@ -49,11 +50,7 @@ _FLOATS: dict[str, int] = {"float16": Dtype.FLOAT, "float32": Dtype.FLOAT, "floa
 
 
 def dtype_of(space: spaces.Box | spaces.MultiBinary, where: str) -> int:
-    """Return the protocol's Dtype for the numbers of a space.
-
-    Raises:
-        ConfigError: the protocol has none.
-    """
+    """Return the protocol's Dtype for the numbers of a space."""
     if isinstance(space, spaces.MultiBinary) or space.dtype.kind in "bu":
         return int(Dtype.UINT)
     found = Dtype.INT if space.dtype.kind == "i" else _FLOATS.get(space.dtype.name)
@@ -80,9 +77,6 @@ def describe(space: Space, where: str = "space") -> Message:
     Args:
         space: space to describe.
         where: name of the space in errors.
-
-    Raises:
-        ConfigError: the protocol has no such space, or cannot carry its bounds.
     """
     description = _description(space, where)
     try:
@@ -152,11 +146,7 @@ def _bound(bounds: np.ndarray[Any, np.dtype[Any]], name: str, where: str) -> Any
 
 
 def space_of(description: Message, where: str = "space") -> Space:
-    """Return the space of a SpaceDescription.
-
-    Raises:
-        ProtocolError: it describes no space, or one that is too large.
-    """
+    """Return the space of a SpaceDescription."""
     return _Reader().space(description, where, depth=1)
 
 

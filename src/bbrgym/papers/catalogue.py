@@ -32,6 +32,7 @@ PAPERS: Mapping[str, str] = MappingProxyType(
 )
 
 _MAX_CSV_BYTES = 2**22
+_LIKE = ("scenario", "sweep", "behind_radio", "recording", "interval_s")  # fields that ``like`` takes from another file
 
 
 def experiment_names() -> list[str]:
@@ -85,14 +86,23 @@ def _folder() -> Path:
 
 
 def _read(path: Path, source: str) -> Experiment:
-    fields = read_yaml(path)
-    if not isinstance(fields, dict):
-        raise ConfigError(f"experiment {source}: holds no mapping, expected the fields of an experiment")
+    fields = _fields_in(path, source)
+    if "like" in fields:
+        other = path.parent / f"{fields.pop('like')}.yaml"
+        shared = _fields_in(other, f"{source}: like")
+        fields = {**{name: shared[name] for name in _LIKE if name in shared}, **fields}
     try:
         return Experiment.model_validate({"paper": path.absolute().parent.name, "id": path.stem, **fields})
     except ValidationError as error:
         where, problem = first_problem(error, Experiment)
         raise ConfigError(f"experiment {source}: {where}: {problem}") from None
+
+
+def _fields_in(path: Path, source: str) -> dict[str, Any]:
+    fields = read_yaml(path)
+    if not isinstance(fields, dict):
+        raise ConfigError(f"experiment {source}: holds no mapping, expected the fields of an experiment")
+    return fields
 
 
 # ---- the authors' files -------------------------------------------------------------------------------
@@ -104,8 +114,6 @@ def reference_numbers(experiment: Experiment, folder: Path) -> list[Number]:
     Raises:
         ConfigError: the file cannot be read, or has other columns.
     """
-    if experiment.reference is None:
-        return []
     known = {number.quantity for number in experiment.numbers}
     return [number for number in _rows(experiment, folder) if number.quantity not in known]
 
@@ -140,7 +148,6 @@ def _rows(experiment: Experiment, folder: Path) -> Iterator[Number]:
                 unit=wanted.unit,
                 source=wanted.file,
                 precision=wanted.rounding,
-                cause=experiment.cause,
             )
 
 

@@ -11,6 +11,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from bbrgym.evaluate.statistics import known_values
+
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Parts of the seeds whose values are below a quantile."""
 
@@ -22,7 +24,7 @@ ENOUGH_SEEDS = 20  # from which on a twentieth of the seeds, the least of QUANTI
 
 def quantiles_of_seeds(values: npt.ArrayLike) -> tuple[float | None, ...]:
     """Return the values at `QUANTILES`, linear between two seeds; None each if fewer than `ENOUGH_SEEDS` are known."""
-    known = _known(values)
+    known = known_values(values)
     if len(known) < ENOUGH_SEEDS:
         return (None,) * len(QUANTILES)
     return tuple(float(value) for value in np.quantile(known, QUANTILES))
@@ -33,7 +35,7 @@ def percentile_of(published: float, values: npt.ArrayLike) -> float:
 
     A tie counts as a half.
     """
-    known = _known(values)
+    known = known_values(values)
     if not len(known):
         return math.nan
     return 100 * float(np.mean((known < published) + 0.5 * (known == published)))
@@ -45,13 +47,8 @@ def shares_within(values: npt.ArrayLike) -> tuple[float | None, ...]:
     It is what a single published run would meet if it were of the very system measured. None each if fewer than
     `ENOUGH_SEEDS` are known.
     """
-    known = _known(values)
+    known = known_values(values)
     if len(known) < ENOUGH_SEEDS:
         return (None,) * len(FACTORS)
     others = (known.sum() - known) / (len(known) - 1)
     return tuple(float(np.mean((others <= factor * known) & (known <= factor * others))) for factor in FACTORS)
-
-
-def _known(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    every = np.asarray(values, dtype=np.float64)
-    return every[~np.isnan(every)]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """An experiment of a paper: what it runs, and the numbers that were published; conf/experiment/<paper>/<id>.yaml.
 
+A file with ``like: ID`` has the scenario, sweep and intervals of another one in its folder, where it gives none itself.
+
     scenario --(variant's fields)--(sweep's fields)--(seed)--> runs -> quantities -> beside `published` and `claims`
 
 A published number is compared with, never tuned to.
@@ -106,7 +108,6 @@ class Number(Model):
     # how exactly the value is known: half a unit of its last digit, or the precision of reading it off
     precision: Float = 0.0
     is_read_off: bool = False  # whether it was read off a figure
-    cause: str | None = None  # why it is not reached. Default: unknown
 
     @property
     def origin(self) -> str:
@@ -155,7 +156,6 @@ class Published(SeedDistribution):
                 spread=None if self.spread is None else (self.spread[0], self.spread[1]),
                 precision=max(self.read_off_figure or 0.0, self.rounding),
                 is_read_off=self.read_off_figure is not None,
-                cause=self.cause,
             )
 
 

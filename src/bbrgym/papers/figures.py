@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import polars as pl
 
 from bbrgym.evaluate.statistics import Estimate
-from bbrgym.papers.experiment import Experiment, Shown
+from bbrgym.papers.experiment import Experiment, ParameterSweep, Shown
 from bbrgym.papers.measurements import estimate, values_of
 from bbrgym.papers.metrics import METRICS
 from bbrgym.papers.results import NumberResult, ReproducedExperiment
@@ -23,12 +23,12 @@ _DASHES: tuple[Dash, ...] = ("solid", "dash", "dot")  # of the worlds
 
 def experiment_figures(result: ReproducedExperiment) -> Iterator[FigureSpec]:
     """Specify the figures of an experiment: its quantities, and if asked for its course over time."""
-    experiment = result.experiment
+    experiment, sweep = result.experiment, result.experiment.sweep
     name = experiment.name.replace("/", "-")
-    panels = [
-        (_sweep_panel if experiment.sweep is not None else _names_panel)(result, shown)
-        for shown in _by_metric(experiment)
-    ]
+    if sweep is not None:
+        panels = [_sweep_panel(result, sweep, shown) for shown in experiment.panels]
+    else:
+        panels = [_names_panel(result, group) for group in _by_metric(experiment.panels)]
     if panels:
         yield _figure(name, experiment, panels, "Lines and circles are measured, diamonds published.")
     if result.series is not None and len(result.series):
@@ -49,14 +49,12 @@ def _figure(name: str, experiment: Experiment, panels: Sequence[Panel], note: st
     )
 
 
-def _by_metric(experiment: Experiment) -> list[list[Shown]]:
-    """Return the quantities of each panel: along a sweep one, without a sweep all flows of a metric."""
-    if experiment.sweep is not None:
-        return [[one] for one in experiment.panels]
+def _by_metric(panels: Sequence[Shown]) -> Iterable[list[Shown]]:
+    """Return the quantities of each panel without a sweep: all flows of a metric."""
     groups: dict[tuple[str, str | None], list[Shown]] = {}
-    for one in experiment.panels:
+    for one in panels:
         groups.setdefault((one.metric, one.over), []).append(one)
-    return list(groups.values())
+    return groups.values()
 
 
 def _title(shown: Shown) -> str:
@@ -77,10 +75,7 @@ def _published(result: ReproducedExperiment, world: str, shown: Shown, variant: 
 # ---- along a sweep ------------------------------------------------------------------------------------
 
 
-def _sweep_panel(result: ReproducedExperiment, group: Sequence[Shown]) -> Panel:
-    sweep, (shown,) = result.experiment.sweep, group
-    if sweep is None:
-        raise ValueError(f"{result.experiment.name} has no sweep, expected one")
+def _sweep_panel(result: ReproducedExperiment, sweep: ParameterSweep, shown: Shown) -> Panel:
     series: list[Series] = []
     values: list[float] = []
     for index, variant in enumerate(_variants(result, shown)):

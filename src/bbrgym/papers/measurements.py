@@ -11,8 +11,8 @@ import numpy.typing as npt
 import polars as pl
 
 from bbrgym.evaluate.records import RunRecord
-from bbrgym.evaluate.statistics import MIN_DRAWS, Estimate, bootstrap_mean, student_mean
-from bbrgym.papers.cases import Case, PreparedExperiment
+from bbrgym.evaluate.statistics import MIN_DRAWS, Estimate, bootstrap_mean, known_values, student_mean
+from bbrgym.papers.cases import PreparedExperiment
 from bbrgym.papers.experiment import Quantity
 from bbrgym.papers.metrics import MeasuredRun, measure
 
@@ -35,19 +35,16 @@ def measurements_of(prepared: PreparedExperiment, outcomes: Sequence[RunRecord |
     panels = dict.fromkeys((panel.metric, panel.flow) for panel in prepared.experiment.panels)
     runs = list(zip(prepared.cases, outcomes, strict=True))
 
-    def point(case: Case) -> tuple[str, str, float | None]:
-        return case.job.world, case.variant, case.at
-
-    broken = {point(case) for case, outcome in runs if isinstance(outcome, str)}
+    broken = {(case.job.world, case.variant, case.at) for case, outcome in runs if isinstance(outcome, str)}
     rows = []
     for case, outcome in runs:
+        point = (case.job.world, case.variant, case.at)
         for metric, flow in panels:
             value = math.nan
-            if not isinstance(outcome, str) and point(case) not in broken:
+            if not isinstance(outcome, str) and point not in broken:
                 run = MeasuredRun(outcome.summary, outcome.timeseries, case.job.scenario.mss_bytes)
                 value = measure(run, metric, flow)
-            about = (prepared.experiment.name, case.job.world, case.variant, case.at, case.job.seed)
-            rows.append((*about, metric, flow, value))
+            rows.append((prepared.experiment.name, *point, case.job.seed, metric, flow, value))
     return pl.DataFrame(rows, schema=MEASUREMENTS, orient="row")
 
 
@@ -69,9 +66,7 @@ def series_of(prepared: PreparedExperiment, outcomes: Sequence[RunRecord | str])
 
 def estimate(values: npt.ArrayLike) -> Estimate:
     """Return the mean over seeds with its 95 % interval: by bootstrap from 10 seeds on, below by Student's t."""
-    known = np.asarray(values, dtype=np.float64)
-    known = known[~np.isnan(known)]
-    return bootstrap_mean(known) if len(known) >= MIN_DRAWS else student_mean(known)
+    return bootstrap_mean(values) if len(known_values(values)) >= MIN_DRAWS else student_mean(values)
 
 
 def values_of(measurements: pl.DataFrame, world: str, quantity: Quantity) -> Values:

@@ -45,13 +45,7 @@ class RunMetric:
 
 
 def measure(run: MeasuredRun, metric: str, flow: str | None = None) -> float:
-    """Return a metric of a run; NaN if the run has no such flow.
-
-    Args:
-        run: that was measured.
-        metric: name in `METRICS`.
-        flow: name of a flow or of a group that the scenario declares with a count. Default: all flows.
-    """
+    """Return a metric of all flows, or of a flow or a group declared with a count; NaN if there is none."""
     names = run.summary["flow"].to_list()
     if flow is not None:
         groups = flow_groups(names)
@@ -71,18 +65,15 @@ def _total(column: str) -> Measure:
 
 
 def _mean(column: str) -> Measure:
-    def of(run: MeasuredRun, names: Sequence[str]) -> float:
-        return _or_nan(_flows(run, names)[column].fill_nan(None).mean())
-
-    return of
+    return lambda run, names: _or_nan(_flows(run, names)[column].fill_nan(None).mean())
 
 
 def _or_nan(value: object) -> float:
     return float(value) if isinstance(value, int | float) else math.nan
 
 
-def _of_run(column: str) -> Measure:
-    return lambda run, _: float(run.summary[column][0])
+def _utilisation(run: MeasuredRun, _: Sequence[str]) -> float:
+    return float(run.summary["utilisation"][0])
 
 
 def _queue_delay(run: MeasuredRun, names: Sequence[str]) -> float:
@@ -157,13 +148,9 @@ def _highest_rtt(run: MeasuredRun, names: Sequence[str]) -> float:
     return _or_nan(_rows(run, names)["rtt_mean_ms"].fill_nan(None).max())
 
 
-def _mean_of_rows(column: str) -> Measure:
-    """Return the measure of a column's mean over the intervals in which a flow is active."""
-
-    def of(run: MeasuredRun, names: Sequence[str]) -> float:
-        return _or_nan(_rows(run, names).filter(pl.col("active") > 0)[column].mean())
-
-    return of
+def _in_flight(run: MeasuredRun, names: Sequence[str]) -> float:
+    """Return the mean over the intervals in which a flow is active."""
+    return _or_nan(_rows(run, names).filter(pl.col("active") > 0)["in_flight_pkts"].mean())
 
 
 def _window_use(run: MeasuredRun, names: Sequence[str]) -> float:
@@ -224,7 +211,7 @@ METRICS: Mapping[str, RunMetric] = MappingProxyType(
         "rtt_mean_ms": RunMetric("ms", "mean RTT sample, of a mean flow", _mean("rtt_mean_ms"), 1),
         "rtt_highest_ms": RunMetric("ms", "highest mean RTT of an interval of the time series", _highest_rtt, 0),
         "queue_delay_ms": RunMetric("ms", "mean wait of the flows' packets in the queue", _queue_delay),
-        "utilisation": RunMetric("ratio", "departed bytes / capacity of the link", _of_run("utilisation"), 3),
+        "utilisation": RunMetric("ratio", "departed bytes / capacity of the link", _utilisation, 3),
         "jain": RunMetric("ratio", "Jain's index of the flows' goodput", _jain, 3),
         "retransmit_rate": RunMetric("ratio", "retransmitted packets / sent packets", _part("retransmitted_pkts"), 4),
         "drop_rate": RunMetric(
@@ -253,7 +240,7 @@ METRICS: Mapping[str, RunMetric] = MappingProxyType(
         "retransmitted_pkts": RunMetric("pkts", "packets sent again", _count("retransmitted_pkts"), 0),
         "dropped_pkts": RunMetric("pkts", "packets dropped by the queue or lost at random", _count("dropped_pkts"), 0),
         "rto_count": RunMetric("count", "retransmission timeouts", _count("rto_count"), 1),
-        "in_flight_pkts": RunMetric("pkts", "packets in flight of a mean flow", _mean_of_rows("in_flight_pkts"), 0),
+        "in_flight_pkts": RunMetric("pkts", "packets in flight of a mean flow", _in_flight, 0),
         "window_use": RunMetric("ratio", "packets in flight / congestion window, mean over time", _window_use, 3),
         "equilibrium_s": RunMetric(
             "s", "time from the last start until Jain's index of 5-s goodputs stays at 0.9 or above", _equilibrium_s, 1

@@ -40,16 +40,9 @@ from bbrgym.untrusted_files import MAX_TEXT_BYTES, read_text
 
 
 def write_papers_report(folder: Path, results: Sequence[ReproducedExperiment], stack: str, command: str) -> None:
-    """Write summary.txt, with Matplotlib figures/, and report.html, each file whole or not at all.
+    """Write summary.txt, with Matplotlib figures/, and report.html, which shows the command line, into a run folder.
 
-    Args:
-        folder: run folder.
-        results: of the experiments.
-        stack: of every sender, see `Reproduction.stack_text`.
-        command: command line shown on the page.
-
-    Raises:
-        OSError: a file cannot be written.
+    ``stack`` is that of every sender, see `Reproduction.stack_text`.
     """
     write_report_files(folder, papers_tables(results, stack), _page(results, stack, command))
 
@@ -207,9 +200,6 @@ def write_papers_docs(
         stack: of every sender, see `Reproduction.stack_text`.
         command: command line that measured them.
         effort: see `effort_text`. Default: not known, since not all ran now.
-
-    Raises:
-        OSError: a file cannot be written.
     """
     written = _WrittenNumbers(
         command=command,
@@ -240,25 +230,15 @@ def _csv_name(stack: str) -> str:
 
 @dataclass(frozen=True)
 class _WrittenNumbers:
-    """A file of measured numbers.
+    """A file of measured numbers."""
 
-    Attributes:
-        command: that measured them.
-        date: of it.
-        stack: of every sender; empty: the experiments' own.
-        effort: of the command, see `effort_text`; empty: not known.
-        numbers: the rows.
-        again: commands that measured a part of them again, each with its date.
-        commit: of the code that measured them, with a plus where files differed from it.
-    """
-
-    command: str
-    date: str
-    stack: str
-    effort: str
-    numbers: pl.DataFrame
-    again: Sequence[str] = ()
-    commit: str = "unknown"
+    command: str  # that measured them
+    date: str  # of it
+    stack: str  # of every sender; empty: the experiments' own
+    effort: str  # of the command, see `effort_text`; empty: not known
+    numbers: pl.DataFrame  # the rows
+    again: Sequence[str] = ()  # commands that measured a part of them again, each with its date
+    commit: str = "unknown"  # of the code that measured them, with a plus where files differed from it
 
     def beside(self, old: _WrittenNumbers) -> _WrittenNumbers:
         """Return these numbers with the rows of an older file whose experiments they have not, if these are shipped."""
@@ -317,12 +297,7 @@ def _read_numbers(csv: Path) -> _WrittenNumbers:
 
 
 def papers_page(folder: Path, experiments: Sequence[Experiment]) -> str:
-    """Return the page of the documentation, in Markdown.
-
-    Args:
-        folder: with papers.csv and its like, as `write_papers_docs` writes them.
-        experiments: in the order of the page.
-    """
+    """Return the page of the documentation, in Markdown, by the numbers that `write_papers_docs` left in a folder."""
     own_stacks = _read_numbers(folder / _csv_name(""))
     others = {one.stack: one.numbers for one in map(_read_numbers, sorted(folder.glob("papers-*.csv")))}
     numbers = own_stacks.numbers

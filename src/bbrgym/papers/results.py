@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import polars as pl
 
@@ -16,7 +14,7 @@ from bbrgym.papers.cases import Case, PreparedExperiment
 from bbrgym.papers.distributions import percentile_of
 from bbrgym.papers.experiment import Claim, Experiment, Number, Quantity
 from bbrgym.papers.measurements import Values, estimate, measurements_of, series_of, values_of
-from bbrgym.papers.verdicts import Compared, Verdict, verdict_of_claim, verdict_of_readings, verdicts_of
+from bbrgym.papers.verdicts import Compared, Verdict, verdict_of_claim, verdicts_of
 from bbrgym.schema import Float
 
 
@@ -29,11 +27,6 @@ class NumberResult:
     measured: Estimate
     values: Values
     verdict: Verdict
-
-    @property
-    def ratio(self) -> float:
-        """Measured / published; NaN where the published value is 0."""
-        return self.measured.value / self.number.value if self.number.value else math.nan
 
     @property
     def percentile(self) -> float:
@@ -86,17 +79,6 @@ class ReproducedExperiment:
     runs: int  # number of its runs, those that broke included
     simulated_s: float  # simulated time of all runs
     wall_s: float  # wall time within the runs
-
-    @cached_property
-    def verdicts(self) -> list[Verdict]:
-        """Verdicts on all numbers and claims."""
-        return [*(one.verdict for one in self.numbers), *(one.verdict for one in self.claims)]
-
-    @property
-    def verdict(self) -> Verdict:
-        """Verdict on the experiment."""
-        about = [*(one.number.quantity.variant for one in self.numbers), *(one.claim.variant for one in self.claims)]
-        return verdict_of_readings(self.verdicts, [reading_of(self.experiment, variant) for variant in about])[0]
 
     def reason_of(self, quantities: Sequence[Quantity], world: str) -> str | None:
         """Return why quantities were not measured in a world; None if no run for them broke."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 
 from bbrgym.papers.experiment import Experiment
-from bbrgym.papers.tables import compared, factor_shares, reasons_text, verdict_of_rows
+from bbrgym.papers.tables import compared, factor_shares, reasons_text, verdict_counts, verdict_of_rows
 
 
 def heading_of(experiment: Experiment) -> str:
@@ -17,11 +17,7 @@ def heading_of(experiment: Experiment) -> str:
 
 
 def verdict_headings(others: Sequence[str]) -> list[str]:
-    """Return the headings of a paper's verdicts.
-
-    Args:
-        others: stacks, beside the experiments' own, whose verdicts stand in columns of their own.
-    """
+    """Return the headings of a paper's verdicts; those by ``others``, stacks of every sender, have columns too."""
     own = ["experiment", "shows", "verdict", "agree, shape, no", "within 1.25, 1.6"]
     return [*own, *(f"`stack={stack}`" for stack in others)]
 
@@ -32,12 +28,7 @@ def verdict_rows(
     """Yield the cells of `verdict_headings` for each experiment and world.
 
     They are the verdict with the reading that has it, the numbers and claims by verdict, and the shares of the
-    published numbers within each factor.
-
-    Args:
-        experiments: of one paper.
-        numbers: rows of numbers.parquet, of the experiments' own stacks.
-        others: the same by another stack of every sender.
+    published numbers within each factor. ``numbers`` are rows of numbers.parquet, ``others`` those of other stacks.
     """
     for experiment in experiments:
         own = numbers.filter(pl.col("experiment") == experiment.name)
@@ -51,7 +42,7 @@ def verdict_rows(
                 f"`{experiment.id}`{where}",
                 experiment.title,
                 _verdict(rows),
-                ", ".join(str(sum(one == verdict for one in rows["verdict"])) for verdict in ("agrees", "shape", "no")),
+                ", ".join(verdict_counts(rows["verdict"].to_list())[:3]),
                 ", ".join(f"{100 * share:.0f} %" for share in factor_shares(rows)),
                 *(_verdict(_of(other, experiment, world)) for other in others.values()),
             ]

@@ -54,7 +54,7 @@ def overview_rows(numbers: pl.DataFrame, papers: Mapping[str, Sequence[str]]) ->
         ratios = _ratios(above_0)
         shares = _percent(_within(ratios) if ratios else [None] * len(FACTORS))
         yield [
-            *(paper, str(len(names)), *_counts(of_experiments), str(len(of_all)), *_counts(of_all)),
+            *(paper, str(len(names)), *verdict_counts(of_experiments), str(len(of_all)), *verdict_counts(of_all)),
             *(str(len(ratios)), *shares, *_percent(shares_of_single_seeds(above_0))),
         ]
 
@@ -97,8 +97,9 @@ def verdict_of_rows(numbers: pl.DataFrame) -> tuple[Verdict, str | None]:
     return verdict_of_readings(rows["verdict"].to_list(), rows["reading"].to_list())
 
 
-def _counts(verdicts: Sequence[Verdict]) -> list[str]:
-    return [str(sum(one == verdict for one in verdicts)) for verdict in VERDICTS]
+def verdict_counts(verdicts: Sequence[Verdict]) -> list[str]:
+    """Return how many verdicts there are of each of `VERDICTS`."""
+    return [str(verdicts.count(verdict)) for verdict in VERDICTS]
 
 
 def number_rows(numbers: pl.DataFrame) -> Iterator[list[str]]:

@@ -71,11 +71,7 @@ _PAPER: dict[str, Any] = {
 
 
 def write_figures(folder: Path, specs: Iterable[FigureSpec], settings: FigureSettings | None = None) -> None:
-    """Write each figure as ``<name>.png``, or in the format and style of settings, whole or not at all.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
+    """Write each figure as ``<name>.png``, or in the format and style of settings, whole or not at all."""
     settings = FigureSettings() if settings is None else settings
     ending = settings.format
     of_style: Any = _FILES | (_PAPER if settings.style == "paper" else {})
@@ -92,7 +88,9 @@ def write_figures(folder: Path, specs: Iterable[FigureSpec], settings: FigureSet
 def draw(spec: FigureSpec, style: Literal["screen", "paper"] = "screen") -> Figure:
     """Return a specification as a Matplotlib figure."""
     is_paper = style == "paper"
-    width_in, height_in = _paper_size(spec) if is_paper else (spec.width_in, spec.height_in)
+    width_in, height_in = spec.width_in, spec.height_in
+    if is_paper:
+        width_in, height_in = _PAPER_WIDTHS_IN[spec.columns > 1], _PAPER_SCALE * height_in
     figure = Figure(figsize=(width_in, height_in), dpi=_DPI, layout="constrained")
     FigureCanvasAgg(figure)
     grid: list[Axes] = (
@@ -113,23 +111,14 @@ def draw(spec: FigureSpec, style: Literal["screen", "paper"] = "screen") -> Figu
         _draw_panel(figure, axes, panel)
     _draw_axes(figure, grid, spec)
     if is_paper:
-        _make_thin(grid)
+        for line in (line for axes in grid for line in axes.lines):
+            line.set(linewidth=_PAPER_LINES * line.get_linewidth(), markersize=_PAPER_LINES * line.get_markersize())
     if spec.has_legend:
         _draw_legend(figure, grid, width_in / (_PAPER_SCALE if is_paper else 1.0))
     if not is_paper:  # which has a caption
         heading = spec.subject or spec.title
         figure.suptitle(heading, fontsize="medium" if len(heading) > _LONG_TITLE * spec.width_in else "large")
     return figure
-
-
-def _paper_size(spec: FigureSpec) -> tuple[float, float]:
-    """Return the size of a figure in a two-column paper in inches."""
-    return _PAPER_WIDTHS_IN[spec.columns > 1], _PAPER_SCALE * spec.height_in
-
-
-def _make_thin(grid: Sequence[Axes]) -> None:
-    for line in (line for axes in grid for line in axes.lines):
-        line.set(linewidth=_PAPER_LINES * line.get_linewidth(), markersize=_PAPER_LINES * line.get_markersize())
 
 
 def _draw_panel(figure: Figure, axes: Axes, panel: Panel) -> None:
@@ -184,11 +173,8 @@ def _draw_points(axes: Axes, points: Points) -> None:
     values = [estimate.value for estimate in points.estimates]
     style: dict[str, Any] = {"fmt": _SYMBOLS[points.symbol], "color": points.colour, "label": points.label}
     style["markerfacecolor"] = points.colour if points.is_filled else "white"
-    style |= {"markersize": 5, "capsize": 2, "elinewidth": 1}
-    if points.along == "x":
-        axes.errorbar(values, points.positions, xerr=_errors(points.estimates), **style)
-    else:
-        axes.errorbar(points.positions, values, yerr=_errors(points.estimates), **style)
+    style |= {"markersize": 5, "capsize": 2, "elinewidth": 1, f"{points.along}err": _errors(points.estimates)}
+    axes.errorbar(*((values, points.positions) if points.along == "x" else (points.positions, values)), **style)
 
 
 def _draw_bars(axes: Axes, bars: Bars) -> None:

@@ -12,35 +12,22 @@ from bbrgym.schema import Model, validated
 
 
 class FigureSettings(Model):
-    """Files of the figures.
+    """Files of the figures."""
 
-    Attributes:
-        format: of each file in figures/.
-        style: ``screen``, or ``paper`` for a two-column paper: widths of 3.35 or 7 inches, letters of 7 points, and
-            no heading, in whose place a paper has a caption.
-    """
-
-    format: Literal["png", "pdf", "svg"] = "png"
+    format: Literal["png", "pdf", "svg"] = "png"  # of each file in figures/
+    # ``paper`` is for a two-column paper: widths of 3.35 or 7 inches, letters of 7 points, and no heading, in whose
+    # place a paper has a caption
     style: Literal["screen", "paper"] = "screen"
 
 
 class RecordSettings(Model):
-    """Copies of the records.
+    """Copies of the records."""
 
-    Attributes:
-        csv: whether each Parquet file has a CSV file beside it.
-    """
-
-    csv: bool = False
+    csv: bool = False  # whether each Parquet file has a CSV file beside it
 
 
 class OutputSettings(Model):
-    """Settings of the files that a command writes beside its tables.
-
-    Attributes:
-        figures: format and style of figures.
-        records: copies of the records.
-    """
+    """Settings of the files that a command writes beside its tables."""
 
     figures: FigureSettings = Field(default_factory=FigureSettings)
     records: RecordSettings = Field(default_factory=RecordSettings)

@@ -38,7 +38,6 @@ class Code:
 
     title: str
     text: str
-    is_open: bool = False
 
 
 Item: TypeAlias = FigureSpec | Table | Code
@@ -69,11 +68,7 @@ class Page:
 
 
 def write_page(path: Path, page: Page) -> None:
-    """Write a page, whole or not at all.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write a page, whole or not at all."""
     write_text(path, render_page(page))
 
 
@@ -101,7 +96,7 @@ def render_page(page: Page) -> str:
 def _part(item: Item, plots: list[dict[str, Any]]) -> dict[str, Any]:
     """Return an item for the template; a figure's plot is appended to ``plots``."""
     if isinstance(item, Code):
-        return {"kind": "code", "title": item.title, "text": item.text, "is_open": item.is_open}
+        return {"kind": "code", "title": item.title, "text": item.text}
     if isinstance(item, FigureSpec):
         plot, name = render_figure(item), f"figure-{len(plots) + 1}"
         plots.append({"id": name, "data": plot.data, "layout": plot.layout, "legend_px": plot.legend_px})

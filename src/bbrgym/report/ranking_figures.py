@@ -20,10 +20,7 @@ _GOLDEN = (5**0.5 - 1) / 2  # whose multiples spread evenly between whole number
 def ranking_figure(ranking: Ranking, what: str, suffix: str) -> FigureSpec:
     """Specify points of each entrant's mean and interquartile mean score.
 
-    Args:
-        ranking: of one world.
-        what: title of the evaluation.
-        suffix: end of the file's name, which tells worlds apart.
+    ``what`` is the title of the evaluation, ``suffix`` the end of the file's name, which tells worlds apart.
     """
     rows = ranking.rows
     kinds: tuple[tuple[str, float, Symbol], ...] = (("mean", -0.13, "circle"), ("interquartile mean", 0.13, "diamond"))

@@ -47,9 +47,6 @@ def write_report(
         results: of the evaluation.
         command: command line shown on the page. Default: none.
         output: format and style of figures/, and whether the records are copied. Default: PNG, and no copies.
-
-    Raises:
-        OSError: a file cannot be written.
     """
     write_report_files(folder, tables.tables_of_results(results), evaluation_page(results, command), output)
 

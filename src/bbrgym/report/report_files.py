@@ -17,11 +17,7 @@ from bbrgym.runs.run_folder import RunFolder
 
 
 def write_report_files(folder: Path, tables: Iterable[Table], page: Page, output: OutputSettings | None = None) -> None:
-    """Write summary.txt, with Matplotlib figures/, and report.html, each file whole or not at all.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
+    """Write summary.txt, with Matplotlib figures/, and report.html, each file whole or not at all."""
     output = OutputSettings() if output is None else output
     write_text(folder / "summary.txt", plain_text(tables))
     if reason_not_to_draw() is None:

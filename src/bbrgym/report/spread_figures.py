@@ -144,13 +144,7 @@ def _around(percentages: pl.Series) -> tuple[float, float] | None:
 def _scatter_figure(name: str, title: str, runs: pl.DataFrame, x: Axis, y: Axis, run: str) -> FigureSpec:
     """Specify a point per run and, of three runs or more, an ellipse; better is up and to the right.
 
-    Args:
-        name: of the figure's file.
-        title: of the figure.
-        runs: columns entrant, seed, x and y, a row per run.
-        x: axis of the delay, reversed.
-        y: axis of the throughput.
-        run: a run's name before its seed.
+    ``runs`` has columns entrant, seed, x (the delay, reversed) and y; ``run`` is a run's name before the seed.
     """
     series: list[Series] = []
     for number, entrant in enumerate(runs["entrant"].unique(maintain_order=True)):

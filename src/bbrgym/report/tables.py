@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 import polars as pl
 from rich import box
@@ -25,6 +26,8 @@ from bbrgym.evaluate.statistics import MIN_DRAWS, Estimate, bootstrap_mean, stud
 from bbrgym.evaluate.world_gap import METRICS, differences
 
 MAX_GROUPS = 4  # groups of flows with a goodput column of their own; of more, the total is shown
+
+_Column: TypeAlias = tuple[str, str, int, float]  # of a mean: column, heading, digits, factor to the unit shown
 
 
 def goodput_columns(runs: pl.DataFrame) -> dict[str, str]:
@@ -64,10 +67,9 @@ def summary_table(summary: pl.DataFrame, what: str | None = None) -> Table:
     worlds = worlds_of(summary)
     is_one_world = len(worlds) == 1
     is_of_draws = summary["scenario"].n_unique() > 1
-    mean = bootstrap_mean if is_of_draws else student_mean
     table = new_table(f"{title_of(summary, what)}, {_means_of(summary['seed'].n_unique(), is_of_draws)}")
     groups = goodput_columns(runs)
-    columns = [
+    columns: list[_Column] = [
         *((name, f"goodput\n{heading}\nMbit/s", 2, 1.0) for name, heading in groups.items()),
         *(() if is_one_world or len(groups) == 1 else _share_columns(groups)),
         ("queue_delay_ms", "queue\ndelay\nms", 2, 1.0),
@@ -84,13 +86,16 @@ def summary_table(summary: pl.DataFrame, what: str | None = None) -> Table:
     for entrant in runs["entrant"].unique(maintain_order=True):
         for world in worlds:
             group = runs.filter((pl.col("entrant") == entrant) & (pl.col("world") == world))
-            cells = [
-                mean(group[name].cast(pl.Float64).fill_null(math.nan).to_numpy() * factor).short(digits)
-                for name, _, digits, factor in columns
-            ]
             names = [entrant] if is_one_world else [entrant if world == worlds[0] else "", world]
-            table.add_row(*names, *cells, end_section=not is_one_world and world == worlds[-1])
+            is_last = not is_one_world and world == worlds[-1]
+            table.add_row(*names, *_mean_cells(group, columns, is_of_draws), end_section=is_last)
     return table
+
+
+def _mean_cells(rows: pl.DataFrame, columns: Iterable[_Column], is_of_draws: bool) -> Iterator[str]:
+    mean = bootstrap_mean if is_of_draws else student_mean
+    for name, _, digits, factor in columns:
+        yield mean(rows[name].cast(pl.Float64).fill_null(math.nan).to_numpy() * factor).short(digits)
 
 
 def _means_of(runs: int, is_of_draws: bool) -> str:
@@ -102,7 +107,7 @@ def _means_of(runs: int, is_of_draws: bool) -> str:
     return f"mean and 95 % interval of {runs} draws by bootstrap"
 
 
-def _share_columns(groups: dict[str, str]) -> Iterator[tuple[str, str, int, float]]:
+def _share_columns(groups: dict[str, str]) -> Iterator[_Column]:
     """Return the share columns of all groups but the last, which has the rest."""
     return ((f"share:{heading}", f"share\n{heading}\n", 3, 1.0) for heading in list(groups.values())[:-1])
 
@@ -133,7 +138,6 @@ def transfers_table(summary: pl.DataFrame, what: str | None = None) -> Table:
     Means and percentiles are over the transfers of a run that are complete, then means over the runs.
     """
     is_of_draws = summary["scenario"].n_unique() > 1
-    mean = bootstrap_mean if is_of_draws else student_mean
     group = pl.col("flow").str.replace(r"-\d+$", "").alias("group")
     times, slowdowns = (pl.col(name).filter(pl.col("completed") == 1) for name in ("completion_s", "slowdown"))
     runs = (
@@ -161,11 +165,8 @@ def transfers_table(summary: pl.DataFrame, what: str | None = None) -> Table:
     names = ("variant\n", *([] if is_one_world else ["world\n"]), "flows\n")
     table = new_table(title, names, [heading for _, heading, _, _ in columns])
     for (entrant, world, name), rows in runs.group_by("entrant", "world", "group", maintain_order=True):
-        cells = [
-            mean(rows[column].cast(pl.Float64).fill_null(math.nan).to_numpy() * factor).short(digits)
-            for column, _, digits, factor in columns
-        ]
-        table.add_row(str(entrant), *([] if is_one_world else [str(world)]), str(name), *cells)
+        about = (str(entrant), *([] if is_one_world else [str(world)]), str(name))
+        table.add_row(*about, *_mean_cells(rows, columns, is_of_draws))
     return table
 
 
@@ -258,13 +259,10 @@ def speed_table(timing: pl.DataFrame) -> Table:
     for world, simulated_s, wall_s in worlds.iter_rows():
         speed = simulated_s / wall_s
         first, first_speed = (first or world), (speed if not first else first_speed)
-        ratio = "1" if world == first else f"{_ratio(speed / first_speed)} times {first}"
-        table.add_row(world, f"{simulated_s:.0f}", f"{wall_s:.2f}", f"{speed:.1f}", ratio)
+        ratio = speed / first_speed
+        text = "1" if world == first else f"{ratio:.1f} times {first}" if ratio >= 1 else f"{ratio:.2g} times {first}"
+        table.add_row(world, f"{simulated_s:.0f}", f"{wall_s:.2f}", f"{speed:.1f}", text)
     return table
-
-
-def _ratio(ratio: float) -> str:
-    return f"{ratio:.1f}" if ratio >= 1 else f"{ratio:.2g}"
 
 
 def new_table(title: str, left: Iterable[str] = (), right: Iterable[str] = ()) -> Table:

@@ -69,7 +69,8 @@ def _over_time(name: str, title: str, rows: pl.DataFrame, entrants: Sequence[str
         "link_queue_delay_mean_ms": "queueing delay (ms)",
         **{column: with_unit(column.removeprefix(TUNABLE_PREFIX)) for column in tunables},
     }
-    bin_s = _bin_s(rows)
+    last_s = rows["time_s"].max()
+    bin_s = last_s / _POINTS if isinstance(last_s, float) else 1.0
     panels = [
         Panel(
             Axis("time (s)"),
@@ -98,12 +99,6 @@ def _binned(rows: pl.DataFrame, column: str, bin_s: float) -> tuple[npt.NDArray[
         .sort("bin")
     )
     return bins["time_s"].to_numpy(), bins[column].fill_null(math.nan).to_numpy()
-
-
-def _bin_s(rows: pl.DataFrame) -> float:
-    """Return the length of the bins of a time series in s."""
-    last_s = rows["time_s"].max()
-    return last_s / _POINTS if isinstance(last_s, float) else 1.0
 
 
 def _tuned(summary: pl.DataFrame) -> list[str]:

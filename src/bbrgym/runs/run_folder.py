@@ -61,6 +61,9 @@ Content = TypeVar("Content")
 class RunFolder:
     """A command's run folder on disk.
 
+    What reads a file raises a ConfigError if it cannot be read, is damaged or has other content than asked for; what
+    writes one raises an OSError if it cannot be written.
+
     Args:
         path: of the folder.
 
@@ -225,11 +228,7 @@ class RunFolder:
         return (self.path / CONFIG).exists()
 
     def read_config(self) -> dict[str, Any]:
-        """Return the request that the folder was made for.
-
-        Raises:
-            ConfigError: there is none, or it cannot be read.
-        """
+        """Return the request that the folder was made for."""
         try:
             config = read_yaml(self.path / CONFIG, below=self.path)
         except ConfigError as error:
@@ -239,11 +238,7 @@ class RunFolder:
         return config
 
     def read_request(self, parse: Callable[[dict[str, Any]], Content]) -> Content:
-        """Return the request that the folder was made for, checked by ``parse``.
-
-        Raises:
-            ConfigError: there is none, or it cannot be read, or ``parse`` refuses it.
-        """
+        """Return the request that the folder was made for, checked by ``parse``."""
         config = self.read_config()
         try:
             return parse(config)
@@ -259,11 +254,7 @@ class RunFolder:
         self._add_provenance()
 
     def read_provenance(self) -> list[dict[str, Any]]:
-        """Return where the results come from: an entry for each version, machine or set of packages that wrote here.
-
-        Raises:
-            ConfigError: it cannot be read.
-        """
+        """Return where the results come from: an entry for each version, machine or set of packages that wrote here."""
         if not self.holds(PROVENANCE):
             return []
         with self._damage_told(PROVENANCE):
@@ -293,11 +284,7 @@ class RunFolder:
                 pass
 
     def write_file(self, name: str, write: Callable[[Path], object]) -> None:
-        """Write a file as `write_atomically` does.
-
-        Raises:
-            OSError: it cannot be written, or a folder on the way to it is a symbolic link.
-        """
+        """Write a file as `write_atomically` does; no folder on the way to it may be a symbolic link."""
         refuse_links((self.path / name).parent, self.path)
         write_atomically(self.path / name, write)
 
@@ -306,12 +293,7 @@ class RunFolder:
         self.write_file(name, lambda partial: partial.write_text(text, encoding="utf-8"))
 
     def copy_file(self, name: str, source: RunFolder) -> None:
-        """Copy a file of another run folder, if it has it.
-
-        Raises:
-            ConfigError: it cannot be read.
-            OSError: the copy cannot be written.
-        """
+        """Copy a file of another run folder, if it has it."""
 
         def copy(partial: Path) -> None:
             with partial.open("wb") as file:
@@ -322,11 +304,7 @@ class RunFolder:
                 self.write_file(name, copy)
 
     def read_text(self, name: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
-        """Read a text in UTF-8.
-
-        Raises:
-            ConfigError: it cannot be read.
-        """
+        """Read a text in UTF-8."""
         with self._damage_told(name):
             return read_text(self.path / name, max_bytes, below=self.path)
 
@@ -342,9 +320,6 @@ class RunFolder:
         Args:
             name: of the file.
             columns: that it must have.
-
-        Raises:
-            ConfigError: it cannot be read, or lacks a column.
         """
         return self._read_table(name, columns, pl.read_parquet)
 
@@ -354,9 +329,6 @@ class RunFolder:
         Args:
             name: of the file.
             schema: of its columns. Default: as they look.
-
-        Raises:
-            ConfigError: it cannot be read, or has other columns.
         """
         return self._read_table(name, schema or (), lambda file: pl.read_csv(file.read(), schema=schema))
 
@@ -380,11 +352,7 @@ class RunFolder:
         self.write_text(name, json.dumps(dict(value), indent=2) + "\n")
 
     def read_json(self, name: str) -> dict[str, Any]:
-        """Read a mapping from JSON; empty if there is no such file.
-
-        Raises:
-            ConfigError: it cannot be read.
-        """
+        """Read a mapping from JSON; empty if there is no such file."""
         if not self.holds(name):
             return {}
         with self._damage_told(name):

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from bbrgym.scenario.flow import Flow
 from bbrgym.scenario.link import NoLoss
 from bbrgym.scenario.model import HEADER_BYTES, Scenario
 
@@ -50,30 +49,6 @@ def _queue_bytes(resolved: Scenario) -> float:
     return (queue.size_packets or 0) * (resolved.mss_bytes + HEADER_BYTES)
 
 
-def _is_alone(resolved: Scenario) -> bool:
-    return len(resolved.flows) == 1
-
-
-def _has_several_tuned(resolved: Scenario) -> bool:
-    return sum(flow.role == "tuned" for flow in resolved.flows) > 1
-
-
-def _has_cubic(resolved: Scenario) -> bool:
-    return any(_is_cubic(flow) for flow in resolved.flows)
-
-
-def _is_cubic(flow: Flow) -> bool:
-    return flow.role != "tuned" and flow.cc == "cubic"
-
-
-def _is_lossy(resolved: Scenario) -> bool:
-    return not isinstance(resolved.link.loss, NoLoss) or any(change.loss_rate for change in resolved.link.changes)
-
-
-def _changes_capacity(resolved: Scenario) -> bool:
-    return resolved.link.trace is not None or any(change.rate_mbps is not None for change in resolved.link.changes)
-
-
 def _has_uneven_rtts(resolved: Scenario) -> bool:
     rtts_ms = [flow.rtt_ms for flow in resolved.flows]
     return max(rtts_ms) > UNEVEN_RTTS * min(rtts_ms)
@@ -81,11 +56,26 @@ def _has_uneven_rtts(resolved: Scenario) -> bool:
 
 #: Families in the order of tables.
 FAMILIES: Mapping[str, Family] = {
-    "alone": Family("one flow", _is_alone),
-    "several": Family("more than one tuned flow", _has_several_tuned),
-    "with CUBIC": Family("a flow of CUBIC beside the tuned flows", _has_cubic),
-    "lossy": Family("random loss", _is_lossy),
-    "capacity steps": Family("the link's rate changes", _changes_capacity),
+    "alone": Family("one flow", lambda scenario: len(scenario.flows) == 1),
+    "several": Family(
+        "more than one tuned flow", lambda scenario: sum(flow.role == "tuned" for flow in scenario.flows) > 1
+    ),
+    "with CUBIC": Family(
+        "a flow of CUBIC beside the tuned flows",
+        lambda scenario: any(flow.role != "tuned" and flow.cc == "cubic" for flow in scenario.flows),
+    ),
+    "lossy": Family(
+        "random loss",
+        lambda scenario: (
+            not isinstance(scenario.link.loss, NoLoss) or any(change.loss_rate for change in scenario.link.changes)
+        ),
+    ),
+    "capacity steps": Family(
+        "the link's rate changes",
+        lambda scenario: (
+            scenario.link.trace is not None or any(change.rate_mbps is not None for change in scenario.link.changes)
+        ),
+    ),
     "shallow": Family("a queue below 1 BDP of the longest RTT", lambda scenario: buffer_bdp(scenario) < SHALLOW_BDP),
     "deep": Family("a queue above 3 BDP of the longest RTT", lambda scenario: buffer_bdp(scenario) > DEEP_BDP),
     "uneven RTTs": Family("the longest RTT more than 3 times the shortest", _has_uneven_rtts),

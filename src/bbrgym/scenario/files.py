@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Read scenarios by name, from files and from mappings, and put a variant into them."""
+"""Read scenarios by name, from files and from mappings, and put a variant into them.
+
+A ScenarioError names every field that is wrong, at most ten, its value and what is allowed.
+"""
 
 from __future__ import annotations
 
@@ -94,9 +97,6 @@ def read_scenario(source: str | PathLike[str] | Mapping[str, Any] | Sequence[Any
     """Return the fields of a scenario as written, unchecked; a relative trace path is relative to the file.
 
     A list gives a mix of its scenarios and distributions, see `bbrgym.scenario.distribution`.
-
-    Raises:
-        ScenarioError: there is no such scenario, or the file cannot be read.
     """
     source = plain(source)
     if isinstance(source, Mapping):
@@ -115,11 +115,7 @@ def read_scenario(source: str | PathLike[str] | Mapping[str, Any] | Sequence[Any
 
 
 def parse_scenario(fields: Mapping[str, Any]) -> Scenario:
-    """Check the fields of a scenario.
-
-    Raises:
-        ScenarioError: names every field that is wrong, at most ten.
-    """
+    """Check the fields of a scenario."""
     name = fields.get("name")
     if is_drawn(fields):
         field = VARIABLES if VARIABLES in fields else MIX
@@ -142,9 +138,6 @@ def with_variant(scenario: Scenario, variant: str, tunables: Mapping[str, float]
     """Return the scenario with ``variant`` and the given tunables in every tuned flow.
 
     A tuned flow keeps its own tunables if its variant stays the same.
-
-    Raises:
-        ScenarioError: no such variant, or a tunable that it does not have or that is out of its range.
     """
     if not tunables and all(flow.cc == variant for flow in scenario.flows if flow.role == "tuned"):
         return scenario

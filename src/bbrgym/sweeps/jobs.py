@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -109,11 +109,7 @@ class Job:
     def _run(
         self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], is_hopeless: Watch
     ) -> dict[str, Any]:
-        """Run the job's process to its end, which is described by the mapping returned.
-
-        Raises:
-            OSError: the log cannot be written, or the process not started.
-        """
+        """Run the job's process to its end, which is described by the mapping returned."""
         limit_s = job_limit_s()
         began_s = time.monotonic()
         with open_to_append(folder / LOG) as log:
@@ -210,13 +206,10 @@ def job_limit_s() -> float:
         ConfigError: the environment variable is not a number above 0.
     """
     text = os.environ.get(TIMEOUT, str(_TIMEOUT_S))
-    try:
-        limit_s = float(text)
-    except ValueError:
-        limit_s = math.nan
-    if not limit_s > 0:
-        raise ConfigError(f"{TIMEOUT}: is {text!r}, expected a number of seconds above 0")
-    return limit_s
+    with suppress(ValueError):
+        if (limit_s := float(text)) > 0:
+            return limit_s
+    raise ConfigError(f"{TIMEOUT}: is {text!r}, expected a number of seconds above 0")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

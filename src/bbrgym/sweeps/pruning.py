@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
@@ -17,15 +17,8 @@ from bbrgym.sweeps.multirun import MultirunFolder
 from bbrgym.sweeps.search import TRIAL, database_of
 from bbrgym.sweeps.study import database_errors, where
 
-
-class Watch(Protocol):
-    """Tells whether a job's trial is hopeless.
-
-    Raises:
-        SweepError: the study's database cannot be used.
-    """
-
-    def __call__(self) -> bool: ...
+Watch: TypeAlias = Callable[[], bool]
+"""Tells whether a job's trial is hopeless; a `SweepError` if the study's database cannot be used."""
 
 
 @contextmanager

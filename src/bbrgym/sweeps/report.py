@@ -21,11 +21,7 @@ _LOG_BYTES = 2**16  # that hold them
 def write_multirun_report(
     folder: RunFolder, results: MultirunResults, logs: Mapping[str, Path], request: str = "", command: str | None = None
 ) -> None:
-    """Write tables, figures and the page.
-
-    Raises:
-        OSError: a file cannot be read or written.
-    """
+    """Write tables, figures and the page."""
     page = _page(results, logs, request, command)
     folder.write_table("summary.parquet", results.summary)
     folder.write_text("summary.csv", results.summary.write_csv())

@@ -31,14 +31,10 @@ TRIAL = "BBRGYM_TRIAL"  # environment variable of a job: the number of its trial
 
 
 def search(sweeper: Sweeper, arguments: Sequence[str]) -> list[Sequence[Any]]:
-    """Search with the jobs of Hydra's launcher, and write the best trial to optimization_results.yaml.
-
-    Args:
-        sweeper: Hydra's, which has the configuration of the multirun and the launcher.
-        arguments: overrides of the jobs; intervals among them are searched.
+    """Search the intervals among the jobs' overrides, and write the best trial to optimization_results.yaml.
 
     Returns:
-        What the launcher returned of each batch.
+        What Hydra's launcher returned of each batch.
 
     Raises:
         ConfigError: a setting is wrong or another one than the study's, or another process searches in the folder.

@@ -48,12 +48,9 @@ class Trial(NamedTuple):
 
 
 class Study:
-    """A search under way.
+    """A search under way, in a database at an address such as ``sqlite:///study.db`` or ``postgresql://..``.
 
-    Args:
-        address: of the database, such as ``sqlite:///study.db`` or ``postgresql://..``.
-        settings: of the search.
-        worker: name of this process in a shared study. Default: the study is this process's alone.
+    ``worker`` names this process in a shared study. Default: the study is this process's alone.
 
     Raises:
         ConfigError: a range is wrong, or the database holds a search with other settings.

@@ -20,12 +20,7 @@ COLUMNS = ("time_ns", "flow", "event", *_PACKET_COLUMNS, *_DECISION_COLUMNS)
 
 
 class CsvWriter:
-    """Writes rows as they come.
-
-    Args:
-        file: open for writing.
-        run: that is traced.
-    """
+    """Writes rows as they come."""
 
     def __init__(self, file: BinaryIO, run: TracedRun) -> None:
         self._file = file
@@ -61,9 +56,6 @@ class CsvWriter:
                 ]
             )
         self._put(lines)
-
-    def finish(self) -> None:
-        """Write what closes the file: nothing."""
 
     def _words(self, flags: int) -> str:
         if flags not in self._flags:

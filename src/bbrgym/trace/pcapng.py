@@ -32,12 +32,7 @@ _SYN_OPTIONS = bytes([1, 1, 4, 2, 1, 3, 3])  # SACK permitted; the window scale 
 
 
 class PcapngWriter:
-    """Writes packets as rows come.
-
-    Args:
-        file: open for writing.
-        run: that is traced.
-    """
+    """Writes packets as rows come."""
 
     def __init__(self, file: BinaryIO, run: TracedRun) -> None:
         self._file = file
@@ -60,47 +55,24 @@ class PcapngWriter:
                 out += self._ack(row)
         self._file.write(out)
 
-    def finish(self) -> None:
-        """Write what closes the file: nothing."""
-
     def _sent(self, row: PacketRow) -> bytes:
-        is_syn = bool(row.flags & SYN)
-        flags = _FLAG_SYN if is_syn else _FLAG_ACK | (_FLAG_CWR if row.flags & FLAG_BITS["cwr"] else 0)
-        tcp = struct.pack(
-            ">HHIIBBHHH",
-            _SENDER_PORT,
-            _RECEIVER_PORT + row.flow,
-            0 if is_syn else (row.offset_bytes + 1) % 2**32,
-            0 if is_syn else 1,
-            0,
-            flags,
-            _MAX_WINDOW,
-            0,
-            0,
-        )
-        options = _SYN_OPTIONS + bytes([self._scale]) if is_syn else b""
+        ports, addresses = (_SENDER_PORT, _RECEIVER_PORT + row.flow), (_SENDERS + row.flow, _RECEIVER)
+        if row.flags & SYN:
+            tcp = _header(ports, 0, 0, _FLAG_SYN, _MAX_WINDOW) + _SYN_OPTIONS + bytes([self._scale])
+        else:
+            flags = _FLAG_ACK | (_FLAG_CWR if row.flags & FLAG_BITS["cwr"] else 0)
+            tcp = _header(ports, row.offset_bytes + 1, 1, flags, _MAX_WINDOW)
         ecn = _ECT if row.flags & FLAG_BITS["ect"] else 0
-        return self._packet(row, (_SENDERS + row.flow, _RECEIVER), tcp + options, row.payload_bytes, ecn, _OUTBOUND)
+        return self._packet(row, addresses, tcp, row.payload_bytes, ecn, _OUTBOUND)
 
     def _ack(self, row: PacketRow) -> bytes:
+        ports, addresses = (_RECEIVER_PORT + row.flow, _SENDER_PORT), (_RECEIVER, _SENDERS + row.flow)
         is_syn = bool(row.flags & SYN)
-        scale = 0 if is_syn else self._scale
-        window = min(row.window_bytes >> scale, _MAX_WINDOW)
+        window = min(row.window_bytes >> (0 if is_syn else self._scale), _MAX_WINDOW)
         flags = _FLAG_ACK | (_FLAG_SYN if is_syn else 0) | (_FLAG_ECE if row.flags & FLAG_BITS["ece"] else 0)
-        tcp = struct.pack(
-            ">HHIIBBHHH",
-            _RECEIVER_PORT + row.flow,
-            _SENDER_PORT,
-            0 if is_syn else 1,
-            (row.acked_bytes + 1) % 2**32,
-            0,
-            flags,
-            max(window, int(row.window_bytes > 0)),
-            0,
-            0,
-        )
+        tcp = _header(ports, int(not is_syn), row.acked_bytes + 1, flags, max(window, int(row.window_bytes > 0)))
         options = _SYN_OPTIONS + bytes([self._scale]) if is_syn else _sack(row)
-        return self._packet(row, (_RECEIVER, _SENDERS + row.flow), tcp + options, 0, 0, _INBOUND)
+        return self._packet(row, addresses, tcp + options, 0, 0, _INBOUND)
 
     def _packet(
         self, row: PacketRow, addresses: tuple[int, int], tcp: bytes, payload_bytes: int, ecn: int, way: int
@@ -129,6 +101,11 @@ def _is_long(run: TracedRun) -> bool:
     rates = [link.rate_mbps or 0.0, *(change.rate_mbps or 0.0 for change in link.changes)]
     rtt_ms = max(flow.rtt_ms for flow in run.scenario.resolved().flows)
     return bool(max(rates) * rtt_ms * 1e3 / 8 > 16e6)
+
+
+def _header(ports: tuple[int, int], sequence: int, acked: int, flags: int, window: int) -> bytes:
+    """Return a TCP header whose length and checksum are still 0."""
+    return struct.pack(">HHIIBBHHH", *ports, sequence % 2**32, acked % 2**32, 0, flags, window, 0, 0)
 
 
 def _sack(row: PacketRow) -> bytes:

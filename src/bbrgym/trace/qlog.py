@@ -45,12 +45,7 @@ class _FlowEvents:
 
 
 class QlogWriter:
-    """Writes events as they come.
-
-    Args:
-        file: open for writing.
-        run: that is traced.
-    """
+    """Writes events as they come."""
 
     def __init__(self, file: BinaryIO, run: TracedRun) -> None:
         self._file = file
@@ -77,7 +72,7 @@ class QlogWriter:
         for row in rows.in_order():
             flow = self._flows[row.flow]
             if isinstance(row, DecisionRow):
-                self._put(lines, flow, "recovery:metrics_updated", _json(self._metrics(row)))
+                self._put(lines, flow, "recovery:metrics_updated", json.dumps(self._metrics(row)))
                 self._put_state(lines, flow, row)
                 continue
             self._now_ns = row.time_ns
@@ -100,11 +95,8 @@ class QlogWriter:
             elif row.event in NETWORK_EVENTS and row.payload_bytes > 0:
                 name = f"network:{PACKET_EVENTS[row.event].name}"
                 data = {"offset": row.offset_bytes, "length": row.payload_bytes, "queue_bytes": row.queue_bytes}
-                self._put(lines, flow, name, _json(data))
+                self._put(lines, flow, name, json.dumps(data))
         self._file.write("".join(lines).encode())
-
-    def finish(self) -> None:
-        """Write what closes the file: nothing."""
 
     def _put(self, lines: list[str], flow: _FlowEvents, name: str, data: str) -> None:
         time_ms = f"{self._now_ns // 1_000_000}.{self._now_ns % 1_000_000:06d}"
@@ -121,7 +113,7 @@ class QlogWriter:
             "frames": [{"frame_type": "ack", "acked_ranges": ranges}],
             "tcp": {"ack": ack.acked_bytes, "window": ack.window_bytes, "sack": ack.blocks[: ack.block_count]},
         }
-        return _json(data)
+        return json.dumps(data)
 
     def _metrics(self, row: DecisionRow) -> dict[str, Any]:
         """Times in ms, rates in bit/s; what is not measured is left out."""
@@ -146,7 +138,7 @@ class QlogWriter:
         if state != flow.state:
             old = {} if flow.state is None else {"old": flow.state[0]}
             data = {**old, "new": state[0], "loss_state": state[1]}
-            self._put(lines, flow, "recovery:congestion_state_updated", _json(data))
+            self._put(lines, flow, "recovery:congestion_state_updated", json.dumps(data))
             flow.state = state
 
 
@@ -155,7 +147,3 @@ def _packet(number: int, row: PacketRow) -> str:
     stream = f'"stream_id": 0, "offset": {row.offset_bytes}, "length": {row.payload_bytes}'
     header = f'"header": {{"packet_type": "1RTT", "packet_number": {number}}}'
     return f'{header}, "frames": [{{"frame_type": "stream", {stream}}}]'
-
-
-def _json(value: dict[str, Any]) -> str:
-    return json.dumps(value)

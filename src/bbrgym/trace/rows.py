@@ -19,22 +19,17 @@ LOSS_STATES = ("open", "disorder", "cwr", "recovery", "loss")
 """Linux's states of loss recovery, by their code."""
 
 
-def _code(name: str) -> int:
-    return [event.name for event in PACKET_EVENTS].index(name)
-
-
-SENT = _code("sent")
-QUEUED = _code("queued")
-DEQUEUED = _code("dequeued")
-MARKED = _code("marked")
-QUEUE_DROPPED = _code("queue_dropped")
-POLICED = _code("policed")
-RANDOM_LOST = _code("random_lost")
-ARRIVED = _code("arrived")
-ACK_SENT = _code("ack_sent")
-ACK_ARRIVED = _code("ack_arrived")
-MARKED_LOST = _code("marked_lost")
-TIMEOUT = _code("timeout")
+_CODES = {event.name: code for code, event in enumerate(PACKET_EVENTS)}
+SENT = _CODES["sent"]
+MARKED = _CODES["marked"]
+QUEUE_DROPPED = _CODES["queue_dropped"]
+POLICED = _CODES["policed"]
+RANDOM_LOST = _CODES["random_lost"]
+ARRIVED = _CODES["arrived"]
+ACK_SENT = _CODES["ack_sent"]
+ACK_ARRIVED = _CODES["ack_arrived"]
+MARKED_LOST = _CODES["marked_lost"]
+TIMEOUT = _CODES["timeout"]
 
 NETWORK_EVENTS = (MARKED, QUEUE_DROPPED, POLICED, RANDOM_LOST)
 """Events by which the network marks a packet or loses it."""
@@ -45,33 +40,19 @@ RETRANSMISSION = FLAG_BITS["retransmission"]
 
 
 class PacketRow(NamedTuple):
-    """An event of a packet; offsets count a flow's payload from its first byte on.
+    """An event of a packet; offsets count a flow's payload from its first byte on."""
 
-    Attributes:
-        time_ns: simulated time.
-        offset_bytes: of the first byte that it carries.
-        acked_bytes: of an ACK: everything below has arrived.
-        window_bytes: of an ACK: room that it announces beyond that.
-        flow: index.
-        payload_bytes: that it carries.
-        queue_bytes: in the queue afterwards; of the queue's events.
-        flags: bits of `PACKET_FLAGS`.
-        event: code of `PACKET_EVENTS`.
-        block_count: number of SACK blocks.
-        blocks: begin and end of each, and zeros behind them; the first may report a duplicate.
-    """
-
-    time_ns: int
-    offset_bytes: int
-    acked_bytes: int
-    window_bytes: int
-    flow: int
-    payload_bytes: int
-    queue_bytes: int
-    flags: int
-    event: int
-    block_count: int
-    blocks: list[list[int]]
+    time_ns: int  # simulated time
+    offset_bytes: int  # of the first byte that it carries
+    acked_bytes: int  # of an ACK: everything below has arrived
+    window_bytes: int  # of an ACK: room that it announces beyond that
+    flow: int  # index
+    payload_bytes: int  # that it carries
+    queue_bytes: int  # in the queue afterwards; of the queue's events
+    flags: int  # bits of `PACKET_FLAGS`
+    event: int  # code of `PACKET_EVENTS`
+    block_count: int  # number of SACK blocks
+    blocks: list[list[int]]  # begin and end of each, and zeros behind them; the first may report a duplicate
 
 
 def _decision_columns() -> Any:
@@ -92,36 +73,22 @@ class DecisionRow(_decision_columns()):  # type: ignore[misc] # its columns are 
 
 @dataclass(frozen=True)
 class TracedFlow:
-    """A flow of a traced run.
-
-    Attributes:
-        name: of the flow.
-        cc: its congestion control.
-        algorithm: of the congestion control, such as ``bbr``.
-    """
+    """A flow of a traced run."""
 
     name: str
-    cc: str
-    algorithm: str
+    cc: str  # its congestion control
+    algorithm: str  # of the congestion control, such as ``bbr``
 
 
 @dataclass(frozen=True)
 class TracedRun:
-    """A run whose packets are written.
-
-    Attributes:
-        scenario: that runs.
-        world: name of its world.
-        seed: of the run.
-        flows: of the run, by index.
-        mss_bytes: payload of a full segment.
-    """
+    """A run whose packets are written."""
 
     scenario: Scenario
-    world: str
+    world: str  # name of its world
     seed: int
-    flows: tuple[TracedFlow, ...]
-    mss_bytes: int
+    flows: tuple[TracedFlow, ...]  # by index
+    mss_bytes: int  # payload of a full segment
 
     @classmethod
     def of(cls, scenario: Scenario, world: str, seed: int) -> TracedRun:
@@ -137,11 +104,7 @@ class TracedRun:
 
 
 class Rows(NamedTuple):
-    """The rows that a world logged in a part of a run.
-
-    Attributes:
-        packets, decisions: as `bbrgym.worlds.World.take_packets` returns them.
-    """
+    """The rows that a world logged in a part of a run, as `bbrgym.worlds.World.take_packets` returns them."""
 
     packets: Any
     decisions: Any

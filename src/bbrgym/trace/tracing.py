@@ -36,22 +36,13 @@ class TraceWriter(Protocol):
     def write(self, rows: Rows) -> None:
         """Write rows that follow the earlier ones."""
 
-    def finish(self) -> None:
-        """Write what closes the file."""
-
 
 class Format(NamedTuple):
-    """A format of traces.
+    """A format of traces."""
 
-    Attributes:
-        suffix: of the file's name.
-        writer: class that writes it.
-        meaning: one line for people.
-    """
-
-    suffix: str
-    writer: type[TraceWriter]
-    meaning: str
+    suffix: str  # of the file's name
+    writer: type[TraceWriter]  # class that writes it
+    meaning: str  # one line for people
 
 
 FORMATS = {
@@ -64,25 +55,15 @@ FORMATS = {
 
 @dataclass(frozen=True)
 class TracedFlowCounts:
-    """Counts of a flow of a run, from its beginning to its end.
-
-    Attributes:
-        name: of the flow.
-        cc: its congestion control.
-        sent_pkts: data packets sent, retransmissions included.
-        retransmitted_pkts: sent again.
-        lost_pkts: that the sender marked lost.
-        dropped_pkts: by policer or queue, or lost at random.
-        delivered_pkts: acknowledged to the sender.
-    """
+    """Counts of a flow of a run, from its beginning to its end."""
 
     name: str
-    cc: str
-    sent_pkts: int
+    cc: str  # its congestion control
+    sent_pkts: int  # data packets sent, retransmissions included
     retransmitted_pkts: int
-    lost_pkts: int
-    dropped_pkts: int
-    delivered_pkts: int
+    lost_pkts: int  # that the sender marked lost
+    dropped_pkts: int  # by policer or queue, or lost at random
+    delivered_pkts: int  # acknowledged to the sender
 
 
 _COUNTED = ("sent_pkts", "retransmitted_pkts", "lost_pkts", "dropped_pkts", "delivered_pkts")
@@ -90,17 +71,11 @@ _COUNTED = ("sent_pkts", "retransmitted_pkts", "lost_pkts", "dropped_pkts", "del
 
 @dataclass(frozen=True)
 class TraceResult:
-    """A trace that was written.
+    """A trace that was written."""
 
-    Attributes:
-        files: by format.
-        flows: what the run's own measurement counted.
-        rows: number of packets' rows and of decisions.
-    """
-
-    files: Mapping[str, Path]
-    flows: tuple[TracedFlowCounts, ...]
-    rows: int
+    files: Mapping[str, Path]  # by format
+    flows: tuple[TracedFlowCounts, ...]  # what the run's own measurement counted
+    rows: int  # number of packets' rows and of decisions
 
 
 def write_trace(
@@ -163,13 +138,7 @@ def checked_formats(formats: Any) -> tuple[str, ...]:
 
 
 class _Recording:
-    """A run that begins, and the parts of it that writers get.
-
-    Args:
-        world: at the beginning of its run, with its packets logged.
-        run: its description.
-        on_progress: see `write_trace`.
-    """
+    """A run that begins, its packets logged by the world, and the parts of it that writers get."""
 
     def __init__(self, world: World, run: TracedRun, on_progress: Callable[[float], None] | None) -> None:
         self.run = run
@@ -195,8 +164,6 @@ class _Recording:
             step_s = min(max(step_s * min(max(scale, 0.25), 2.0), _MIN_STEP_S), _MAX_STEP_S)
             if self._on_progress is not None:
                 self._on_progress(self._world.now_s)
-        for writer in writers:
-            writer.finish()
         self._check()
 
     def flow_counts(self) -> tuple[TracedFlowCounts, ...]:

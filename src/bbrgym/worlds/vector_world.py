@@ -51,7 +51,7 @@ class Snapshot:
 
 
 class VectorWorld:
-    """N runs; made by `bbrgym.worlds.make_vector_world`.
+    """N runs; made by `bbrgym.worlds.make_vector_world`. Methods of the same name raise the errors of `World`.
 
     It may be used by any thread, by one at a time. The arrays are the same ones from one call to the next, until
     `reserve`; copy what you keep. A world has a row for each of its flows, in the scenario's order; the rows from there
@@ -149,13 +149,7 @@ class VectorWorld:
         return tuple(flow.name for flow in self.scenarios[index].resolved().flows)
 
     def reset(self, index: int, scenario: Any = None, seed: int | None = None) -> None:
-        """Start a world's run from its beginning.
-
-        Args:
-            index: which world.
-            scenario: another scenario (a Scenario, a name, a path or a mapping). Default: the same one.
-            seed: another seed, 0 to 2**63 - 1. Default: the same one, which repeats the run to the byte, except in real
-                time (``linux``): there it repeats the random draws alone.
+        """Start a world's run from its beginning, see `World.reset`.
 
         Raises:
             ScenarioError, ConfigError: the scenario or the seed is wrong, or has more flows than there is room for.
@@ -203,21 +197,13 @@ class VectorWorld:
             self._each(chosen, lambda index: self._advance(index, seconds, self._all[:1]))
 
     def run_to_end(self) -> None:
-        """Run all worlds to the ends of their scenarios, as one interval each.
-
-        Raises:
-            WorldError: a simulation broke. The other worlds have run.
-        """
+        """Run all worlds to the ends of their scenarios, as one interval each."""
         longest_s = max(scenario.duration_s for scenario in self.scenarios)
         while not self.done.all():
             self.advance(longest_s, ~self.done)
 
     def summary(self, index: int) -> tuple[Table, Table]:
-        """Return a world's measurements from the end of the warm-up to now.
-
-        Returns:
-            Arrays [flows, flow_summary_fields] and [link_summary_fields], the caller's own.
-        """
+        """Return a world's measurements from the end of the warm-up to now, see `World.summary`."""
         self.check_running(index)
         flows = self._arrays.flow_summary[index, : flows_of(self.scenarios[index])]
         link = self._arrays.link_summary[index]
@@ -225,22 +211,14 @@ class VectorWorld:
         return flows.copy(), link.copy()
 
     def save(self, index: int) -> Snapshot:
-        """Return a world's run as it is now, to come back to any number of times.
-
-        Raises:
-            ConfigError: this world cannot be saved.
-        """
+        """Return a world's run as it is now, see `World.save`."""
         self.check_running(index)
         self._check_savable("save")
         state = self._ask(index, lambda engine, place: engine.save(place))
         return Snapshot(self.name, state, self.scenarios[index], self.seeds[index])
 
     def restore(self, index: int, snapshot: Snapshot) -> None:
-        """Continue a world from a snapshot of any world of its kind, scenario and seed included, bit for bit.
-
-        Raises:
-            ConfigError: the snapshot is another kind of world's, or this one cannot; it goes on as it was.
-        """
+        """Continue a world from a snapshot of any world of its kind, see `World.restore`."""
         self.check_open()
         self._check_savable("restore")
         if snapshot.world != self.name:
@@ -252,48 +230,25 @@ class VectorWorld:
         self._stopped.discard(index)
 
     def trace_acks(self, index: int, flow: int, max_rows: int) -> None:
-        """Record the ACKs of a flow from now on.
-
-        Args:
-            index: which world.
-            flow: which of its flows.
-            max_rows: the most ACKs to record.
-
-        Raises:
-            ConfigError: this world cannot.
-            ValueError: the flow runs one of ns-3's own controls.
-        """
+        """Record the ACKs of a flow from now on, see `World.trace_acks`."""
         self.check_running(index)
         self._check_traceable()
         self._ask(index, lambda engine, place: engine.trace_acks(place, flow, max_rows))
 
     def ack_trace(self, index: int, flow: int) -> Any:
-        """Return the recorded ACKs of a flow: a structured array, a row per ACK, units in the names; -1: none.
-
-        Raises:
-            ConfigError: this world cannot.
-        """
+        """Return the recorded ACKs of a flow, see `World.ack_trace`."""
         self.check_running(index)
         self._check_traceable()
         return self._ask(index, lambda engine, place: engine.ack_trace(place, flow))
 
     def trace_packets(self, index: int) -> None:
-        """Log every packet and every ACK's decision of a world, see `World.trace_packets`.
-
-        Raises:
-            ConfigError: this world cannot.
-            ValueError: its run has begun.
-        """
+        """Log every packet and every ACK's decision of a world, see `World.trace_packets`."""
         self.check_running(index)
         self._check_traceable("trace_packets")
         self._ask(index, lambda engine, place: engine.trace_packets(place))
 
     def take_packets(self, index: int) -> tuple[Any, Any]:
-        """Return what a world logged since the last call, see `World.take_packets`.
-
-        Raises:
-            ConfigError: this world cannot.
-        """
+        """Return what a world logged since the last call, see `World.take_packets`."""
         self.check_running(index)
         self._check_traceable("take_packets")
         taken: tuple[Any, Any] = self._ask(index, lambda engine, place: engine.take_packets(place))
@@ -357,12 +312,7 @@ class VectorWorld:
         self._stopped.discard(index)
 
     def _ask(self, index: int, act: Callable[[Any, int], Any]) -> Any:
-        """Act on a world's engine and its place there.
-
-        Raises:
-            ConfigError: the engine refused it.
-            WorldError: the run broke.
-        """
+        """Act on a world's engine and its place there."""
         number, place = divmod(index, self._per_engine)
         try:
             return act(self._engine(number), place)

@@ -26,19 +26,25 @@ pytestmark = [
     pytest.mark.usefixtures("undrawn_file"),
 ]
 
-KINDS = {name: (name, {}) for name in AGENTS if name != "tqc"}  # whose actor is sac's
+KINDS = {name: (name, {}) for name in AGENTS if name not in ("torch_ppo", "tqc")}  # as ppo and sac
 KINDS |= {
     "sampling": ({"name": "ppo", "n_steps": 8, "batch_size": 32, "acts": "sample"}, {}),
     "critic": ("ppo", {"env": {"critic": True}}),
     "levels": ("ppo", {"action": {"levels": 5, "tunables": ["bbr_up_gain", "bbq_alpha_us", "bbq_latch"]}}),
-    "flat": ("ppo", {"action": {"levels": 3, "flat": True, "tunables": ["bbr_up_gain", "bbq_alpha_us"]}}),
 }
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(
+    scope="module", params=[pytest.param(one, marks=[pytest.mark.slow] if one == "critic" else []) for one in KINDS]
+)
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     agent, others = KINDS[request.param]
     return run(tmp_path_factory.mktemp("trained") / "run", agent, total_steps=96, **others)
+
+
+@pytest.fixture(scope="module")
+def brief(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run(tmp_path_factory.mktemp("brief") / "run", total_steps=32)
 
 
 class Onnx:
@@ -112,27 +118,25 @@ def assert_same_actions(function: Any, agent: Any, arguments: dict[str, Any], co
     batch.close()
 
 
-def test_a_file_says_what_it_is(tmp_path: Path) -> None:
-    run(tmp_path / "run", total_steps=32)
-    model = onnx.load(export(tmp_path / "run", "onnx"))
+def test_a_file_says_what_it_is(brief: Path) -> None:
+    model = onnx.load(export(brief, "onnx"))
     extra = {"bbrgym.json": ""}
-    torch.jit.load(str(export(tmp_path / "run", "torchscript")), _extra_files=extra)
+    torch.jit.load(str(export(brief, "torchscript")), _extra_files=extra)
     entry, checksum = model.metadata_props
     assert checksum.key == "bbrgym sha256"
     assert (entry.key, json.loads(entry.value)) == ("bbrgym", json.loads(extra["bbrgym.json"]))
     about = json.loads(entry.value)
     assert (about["agent"], about["variant"], about["environment"]["control_interval_s"]) == ("ppo", "bbq", 0.5)
     assert len(about["tunables"]) == len(VARIANTS["bbq"].preset)
-    assert Onnx(tmp_path / "run" / "exported" / "ppo.onnx").inputs["observations"][0] == "N"
+    assert Onnx(brief / "exported" / "ppo.onnx").inputs["observations"][0] == "N"
 
 
-def test_the_command_exports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(tmp_path / "run", total_steps=32)
+def test_the_command_exports(brief: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mine.pt"
-    asked = ["export", str(tmp_path / "run"), "--format", "torchscript", "--checkpoint", "last", "--output", str(file)]
+    asked = ["export", str(brief), "--format", "torchscript", "--checkpoint", "last", "--output", str(file)]
     assert main(asked) == 0
     assert capsys.readouterr().out == f"exported: {file}\n"
-    _, arguments = load_agent(tmp_path / "run")
+    _, arguments = load_agent(brief)
     (width,) = TuneBatch(1, Options(**{**arguments, "world": "twin"})).observation_space.shape
     assert Torchscript(file)(np.zeros((3, width), np.float32))[0].shape == (3, len(VARIANTS["bbq"].preset))
 
@@ -145,10 +149,9 @@ def test_the_command_exports(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         ({"run_dir": "nowhere"}, "is no run folder of bbrgym train"),
     ],
 )
-def test_what_cannot_be_exported_is_said(asked: dict[str, Any], says: str, tmp_path: Path) -> None:
-    run(tmp_path / "run", total_steps=32)
+def test_what_cannot_be_exported_is_said(asked: dict[str, Any], says: str, brief: Path) -> None:
     with pytest.raises(bbrgym.ConfigError, match=says):
-        export(**{"run_dir": tmp_path / "run", **asked})
+        export(**{"run_dir": brief, **asked})
 
 
 def test_a_setting_has_no_network(tmp_path: Path) -> None:

@@ -10,15 +10,13 @@ import numpy as np
 import pytest
 import torch
 from compiled_policies import CompiledPolicy, Controller
-from policies import in_whole_units, portfolio_of, random_portfolio, random_trees
+from policies import in_whole_units, portfolio_of, random_trees
 from tiny import SCENARIO, asked
 
 import bbrgym
-from bbrgym.agents.deploy.export_agent import export
 from bbrgym.agents.deploy.fixed_point import MAX_NUMBER, Q20, Integers
 from bbrgym.agents.deploy.integer_policy import IntegerPolicy, ScalarProgram
-from bbrgym.agents.deploy.quantise_portfolio import quantise_portfolio
-from bbrgym.agents.deploy.quantise_trees import quantise_trees
+from bbrgym.agents.deploy.quantise_portfolio import quantise_portfolio, quantise_trees
 from bbrgym.agents.deploy.trace_program import traced
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.policy import PortfolioAgent
@@ -112,25 +110,6 @@ def by_the_same_inputs(agent: PortfolioAgent, inputs: Integers, selection: int) 
     counts = [len(network.features.names) for network in agent.networks]
     given = inputs[: counts[0]] if selection == 0 else inputs[counts[0] :]
     return int(agent.networks[selection].selector.choices(torch.from_numpy(given[None] / Q20).float())[0])
-
-
-def test_it_may_choose_another_setting_whenever_as_much_time_has_passed(tmp_path: Path) -> None:
-    policy = random_portfolio(flows=2, intervals=3, reselects=True)
-    controller = Controller(CompiledPolicy(policy, tmp_path))
-    generator, chosen = np.random.default_rng(3), []
-    fields = np.exp2(generator.uniform(-1, 42, (20, 2, len(policy.fields))))
-    for row, count in zip(fields, generator.integers(1, 3, 20), strict=True):
-        controller.decide(row[:count])
-        chosen.append(int(controller["chosen"][0]))
-    changes = [step for step in range(1, len(chosen)) if chosen[step] != chosen[step - 1]]
-    assert changes[0] == 3, "the identification ends"
-    assert len(changes) > 1
-    assert all(step % 3 == 0 for step in changes)
-
-
-def test_the_command_writes_the_same_bytes_twice(trained: Path, tmp_path: Path) -> None:
-    first, second = (export(trained, "c", output=tmp_path / name).read_bytes() for name in ("a.h", "b.h"))
-    assert first == second
 
 
 # ---- programs -----------------------------------------------------------------------------------------

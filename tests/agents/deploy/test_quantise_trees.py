@@ -13,7 +13,7 @@ from policies import portfolio_of, random_trees
 
 from bbrgym.agents.deploy.fixed_point import Q20, Integers
 from bbrgym.agents.deploy.integer_policy import IntegerTrees
-from bbrgym.agents.deploy.quantise_trees import quantise_trees
+from bbrgym.agents.deploy.quantise_portfolio import quantise_trees
 from bbrgym.agents.deploy.trace_program import traced
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
 
@@ -54,17 +54,6 @@ def test_no_comparison_differs_for_what_is_a_whole_number_of_steps(seed: int, tm
     found = outputs(trees, inputs, tmp_path) / len(trees.roots)
     scale = 2.0 ** round(np.log2(np.abs(found).max() / np.abs(means).max()))
     np.testing.assert_allclose(found / scale, means, atol=0.51 / scale, rtol=0)
-
-
-def test_each_node_is_kept_once_and_leads_on() -> None:
-    selector = made(4)
-    trees = quantise_trees(selector)
-    inner, leaves = np.flatnonzero(trees.features >= 0), np.flatnonzero(trees.features < 0)
-    assert len(inner) + len(trees.roots) == len(leaves) == len(trees.values)
-    assert (trees.others[inner] > inner + 1).all()
-    assert sorted(trees.others[leaves]) == list(range(len(leaves)))
-    assert sorted([*inner + 1, *trees.others[inner], *trees.roots]) == list(range(len(trees.features)))
-    assert trees.depth == 5
 
 
 def test_thresholds_beyond_all_numbers_are_never_reached(tmp_path: Path) -> None:

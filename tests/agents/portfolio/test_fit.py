@@ -7,10 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from bbrgym.agents.portfolio.cross_validation import confusion, cross_validate
-from bbrgym.agents.portfolio.examples import Examples, FitSettings
-from bbrgym.agents.portfolio.fit import fitted
-from bbrgym.agents.portfolio.tree_selector import TreeSelector
+from bbrgym.agents.portfolio.fit import Examples, FitSettings, confusion, cross_validate, fitted
 
 ensemble = pytest.importorskip("sklearn.ensemble", reason="NO SCIKIT-LEARN: agent=portfolio; pip install '.[trees]'")
 
@@ -34,10 +31,14 @@ def test_it_learns_what_decides():
 
 
 def test_cross_validation_knows_the_gain_and_what_it_rests_on():
-    validated = cross_validate(examples(), FIT, 1)
+    known = examples()
+    validated = cross_validate(known, FIT, 1)
     assert validated.fixed_score < 0.2 < 0.5 < validated.score < validated.best_score
     assert validated.importance.argmax() == 0
     assert np.abs(validated.importance[1:]).max() < 0.1 * validated.importance[0]
+    table = confusion(known, validated.choices)
+    assert (len(table), table["share"].sum()) == (9, pytest.approx(1.0))
+    assert table.filter(table["best"] == table["chosen"])["share"].sum() > 0.8
 
 
 def test_noise_is_not_taken_for_knowledge():
@@ -67,25 +68,9 @@ def test_a_draw_is_predicted_the_same_alone_and_among_others():
     assert [int(selector.choices(row[None])[0]) for row in features] == together.tolist()
 
 
-def test_a_state_is_the_whole_selector():
-    selector, features = fitted(examples(), FIT, 1), examples(seed=3).features
-    with torch.no_grad():
-        assert torch.equal(TreeSelector(selector.state_dict())(features), selector(features))
-
-
 def test_trees_predict_what_scikit_learn_s_own_do():
     known, new = examples(), examples(seed=2)
     forest = ensemble.ExtraTreesRegressor(20, min_samples_leaf=3, max_features=0.5, random_state=1)
     forest.fit(known.features.numpy(), known.targets(FIT.clip), sample_weight=known.weights)
     expected = forest.predict(new.features.numpy())
     assert fitted(known, FIT, 1)(new.features).numpy() == pytest.approx(expected, abs=1e-6)
-
-
-def test_the_confusion_is_a_distribution():
-    known = examples()
-    choices = cross_validate(known, FIT, 1).choices
-    table = confusion(known, choices)
-    assert len(table) == 9
-    assert abs(table["share"].sum() - 1.0) < 1e-9
-    right = table.filter(table["best"] == table["chosen"])["share"].sum()
-    assert right > 0.8

@@ -4,7 +4,6 @@
 import json
 import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,48 +13,30 @@ import polars as pl
 import pytest
 import torch
 from small_portfolio import files, small
-from tiny import SCENARIO, interrupt, run
+from tiny import SCENARIO, interrupt, kill, run
 
 import bbrgym
-from bbrgym.agents.base import Constant
 from bbrgym.agents.deploy.export_agent import export
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.assembly import DRAINING, Assembly
 from bbrgym.agents.portfolio.identification import histories
 from bbrgym.agents.portfolio.identification_features import settings_held
-from bbrgym.agents.portfolio.policy import PortfolioAgent
-from bbrgym.agents.rollout import make_rollout, options_for
 from bbrgym.agents.training import loop
 from bbrgym.agents.training.settings import parse_training
 from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.envs.library import load_library
 from bbrgym.envs.observation import FEATURE_LISTS
-from bbrgym.envs.scaling import TunableScaling
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.errors import MissingExtraError
 from bbrgym.evaluate.evaluation import run_evaluation
-from bbrgym.scenario.files import load_scenario, read_scenario
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
     pytest.mark.usefixtures("undrawn_file"),
 ]
 
-STAGES = {"search": 0, "cross": 700, "refine": 1500, "identification": 2100, "late in identification": 2800}
+STAGES = {"refine": 1500, "late in identification": 2800}
 """Steps in the middle of each stage."""
-
-KILLED_AT = """
-import json, os, signal
-from bbrgym.agents.training import loop
-from bbrgym.agents.training.train_agent import train
-
-def kill_late(progress):
-    if progress.step > {step}:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-loop._PROGRESS_S = -1.0
-train(output_dir={folder!r}, on_progress=kill_late, **json.loads({asked!r}))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +71,9 @@ def test_all_steps_are_used_and_every_stage_leaves_its_table(whole: Path) -> Non
     assert max(drawn) < 2**31  # all are of the training split
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_one_others(whole: Path, tmp_path: Path) -> None:
-    assert files(run(tmp_path / "again", **small(threads=2))) == files(whole)
-    assert files(run(tmp_path / "other", **small(seed=2)))["library.yaml"] != files(whole)["library.yaml"]
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_the_same_seed_gives_the_same_bytes_and_another_one_others(seed: int, whole: Path, tmp_path: Path) -> None:
+    assert (files(run(tmp_path / "again", **small(seed=seed, threads=2))) == files(whole)) == (seed == 1)
 
 
 @pytest.mark.usefixtures("eager")
@@ -107,11 +88,9 @@ def test_an_interrupted_training_goes_on_to_the_same_bytes(stage: str, whole: Pa
     assert all((folder / "states" / name).stat().st_mtime_ns == written for name, written in before.items())
 
 
+@pytest.mark.slow
 def test_a_killed_training_goes_on_to_the_same_bytes(whole: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    code = KILLED_AT.format(step=1500, folder=str(folder), asked=json.dumps(small()))
-    done = subprocess.run([sys.executable, "-c", code], timeout=120, check=False, stderr=subprocess.DEVNULL)
-    assert done.returncode == -signal.SIGKILL
+    folder = kill(tmp_path / "run", 1500, signal.SIGKILL, small())
     resume_training(folder)
     assert files(folder) == files(whole)
 
@@ -180,7 +159,6 @@ def test_a_damaged_part_is_named(whole: Path, tmp_path: Path) -> None:
 
 def test_it_identifies_the_path_then_holds_a_setting_of_its_library(whole: Path) -> None:
     agent, arguments = load_agent(whole)
-    assert isinstance(agent, PortfolioAgent)
     assert (arguments["view"], arguments["frame_stack"]) == ("each", 1)
     assert tuple(arguments["features"]) == FEATURE_LISTS["memory"]
     policy = agent.make_policy([1, 2])
@@ -200,22 +178,10 @@ def test_it_identifies_the_path_then_holds_a_setting_of_its_library(whole: Path)
 def test_its_library_is_a_file_for_actions(whole: Path) -> None:
     library = load_library(whole / "library.yaml", "bbq")
     agent, _ = load_agent(whole)
-    assert isinstance(agent, PortfolioAgent)
     assert len(library.settings) == len(agent.library) <= 3
     env = TuneEnv(scenario="steady", world="twin", variant="bbq", action_kind="library", library=whole / "library.yaml")
     assert env.action_space.n == len(agent.library)
     env.close()
-
-
-def test_the_exported_network_chooses_as_the_agent_does(whole: Path, tmp_path: Path) -> None:
-    agent, _ = load_agent(whole)
-    assert isinstance(agent, PortfolioAgent)
-    exported = torch.jit.load(export(whole, "torchscript", output=tmp_path / "agent.pt"))
-    history = np.random.default_rng(3).random((20, 2, agent.routine.width), np.float32)
-    chosen = exported(torch.from_numpy(history.reshape(20, -1))).numpy()
-    assert len(np.unique(chosen, axis=0)) > 1
-    for row, setting in zip(history, chosen, strict=True):
-        assert (agent.choose(list(row)) == setting).all()
 
 
 def test_without_scikit_learn_no_stage_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,7 +203,6 @@ def reselecting(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_chooses_again_whenever_the_time_of_an_identification_has_passed(reselecting: Path) -> None:
     agent, _ = load_agent(reselecting)
-    assert isinstance(agent, PortfolioAgent)
     assert len(agent.networks) == 2
     generator = np.random.default_rng(4)
     views = generator.random((4, agent.routine.width), np.float32)
@@ -253,7 +218,6 @@ def test_a_second_choice_is_fitted_on_what_the_first_one_holds(reselecting: Path
     curve = pl.read_parquet(reselecting / "metrics.parquet")
     assert {"fit/gain", "fit/reselect_gain"} <= set(curve.columns)
     agent, _ = load_agent(reselecting)
-    assert isinstance(agent, PortfolioAgent)
     parts = sorted((reselecting / "states").glob("reselect-*.parquet"))
     history = histories(pl.concat(map(pl.read_parquet, parts)), 1, agent.routine.width)
     features = agent.networks[1].features(history)
@@ -263,41 +227,28 @@ def test_a_second_choice_is_fitted_on_what_the_first_one_holds(reselecting: Path
 
 
 def test_a_second_choice_ends_in_the_same_bytes_when_interrupted(reselecting: Path, tmp_path: Path) -> None:
-    again = files(run(tmp_path / "again", **small(RESELECT, threads=2)))
-    assert again == files(reselecting)
     folder = Path(shutil.copytree(reselecting, tmp_path / "cut"))
     (folder / "summary.json").unlink()
     for path in [*(folder / "checkpoints").iterdir(), folder / "states" / "reselect-00000.parquet"]:
         path.unlink()
     resume_training(folder)
-    assert files(folder) == again
+    assert files(folder) == files(reselecting)
 
 
-def test_two_choices_are_exported_as_one_network(reselecting: Path, tmp_path: Path) -> None:
-    agent, _ = load_agent(reselecting)
-    assert isinstance(agent, PortfolioAgent)
-    exported = torch.jit.load(export(reselecting, "torchscript", output=tmp_path / "agent.pt"))
-    history = np.random.default_rng(3).random((6, 1, agent.routine.width), np.float32)
-    turns = np.arange(6) % 2
-    chosen = exported(torch.from_numpy(history[:, 0]), torch.from_numpy(turns[:, None].astype(np.float32))).numpy()
+@pytest.mark.parametrize("fixture", [pytest.param("whole", marks=pytest.mark.slow), "reselecting"])
+def test_the_exported_network_chooses_as_the_agent_does(
+    fixture: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    folder = request.getfixturevalue(fixture)
+    agent, _ = load_agent(folder)
+    exported = torch.jit.load(export(folder, "torchscript", output=tmp_path / "agent.pt"))
+    history = np.random.default_rng(3).random((20, agent.routine.intervals, agent.routine.width), np.float32)
+    turns = np.arange(20) % len(agent.networks)
+    inputs = [history.reshape(20, -1), turns[:, None].astype(np.float32)][: len(agent.networks)]
+    chosen = exported(*map(torch.from_numpy, inputs)).numpy()
+    assert len(np.unique(chosen, axis=0)) > 1
     for row, turn, setting in zip(history, turns.tolist(), chosen, strict=True):
         assert (agent.choose(list(row), turn=turn) == setting).all()
-
-
-def test_a_fixed_setting_is_the_same_for_each_flow_and_for_all() -> None:
-    flows = [{"name": "early", "rtt_ms": 10, "role": "tuned"}]
-    flows += [{"name": "late", "rtt_ms": 50, "role": "tuned", "start_s": 1.2}]
-    scenario = load_scenario({**read_scenario("rtt_fairness"), "duration_s": 4.0, "flows": flows})
-    action = np.full(TunableScaling("bbq").space.shape, 0.25, np.float32)
-    scores = []
-    for is_per_flow in (False, True):
-        agent = Constant("constant", action, is_per_flow=is_per_flow)
-        options = options_for(agent, variant="bbq", scenario=[scenario], world="twin", view="each")
-        rollout = make_rollout(options, [1])
-        scores.append(rollout.scores(agent.make_policy).tolist())
-        rollout.close()
-    assert scores[0] == scores[1]
-    assert np.isfinite(scores).all()
 
 
 # ---- evaluation ----------------------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ def shared_object(policy: IntegerPolicy, path: Path) -> Path:
 def sanitized(policy: IntegerPolicy, folder: Path, fields: Integers, flows: Integers) -> Integers:
     """Tunables of each step, by a program with the sanitizers on, of fields, [steps, flows, fields]."""
     header = write_header(policy, folder / "policy.h")
-    command = [*compilers.sanitizing(compilers.C), *FREESTANDING, f'-DPOLICY="{header}"', str(DRIVER)]
+    command = [*compilers.sanitizing(compilers.C), *FREESTANDING, "-O0", f'-DPOLICY="{header}"', str(DRIVER)]
     _compile([*command, "-o", str(folder / "program")])
     steps = np.concatenate([flows[:, None], fields.reshape(len(fields), -1)], axis=1)
     given = np.concatenate([[len(fields)], first_tunables(policy), steps.ravel()]).astype(np.int64)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A training of a second."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -110,4 +113,25 @@ def interrupt(folder: Path, after: int, settings: dict[str, Any]) -> Path:
 
     with pytest.raises(KeyboardInterrupt):
         train(output_dir=folder, on_progress=stop, **settings)
+    return folder
+
+
+KILLED_AT = """
+import json, os, signal, sys
+from bbrgym.agents.training import loop
+from bbrgym.agents.training.train_agent import train
+
+def kill_late(progress):
+    if progress.step > int(sys.argv[1]):
+        os.kill(os.getpid(), int(sys.argv[2]))
+
+loop._PROGRESS_S = -1.0
+train(output_dir=sys.argv[3], on_progress=kill_late, **json.loads(sys.argv[4]))
+"""
+
+
+def kill(folder: Path, after: int, by: int, settings: dict[str, Any]) -> Path:
+    """The same in a process that gets a signal then."""
+    command = [sys.executable, "-c", KILLED_AT, str(after), str(int(by)), str(folder), json.dumps(settings)]
+    assert subprocess.run(command, timeout=120, check=False, stderr=subprocess.DEVNULL).returncode == -by
     return folder

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 import torch
 import yaml
-from tiny import AGENTS, SHORT, asked, curve, interrupt, run, weights
+from tiny import AGENTS, asked, curve, interrupt, run, weights
 
 import bbrgym
 from bbrgym.agents.loading import load_agent
@@ -40,7 +40,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run(tmp_path_factory.mktemp("first") / "run")
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", ["ppo", "torch_ppo", "sac"])
 def test_curve_weights_and_optimiser_are_taken_over(agent: str, tmp_path: Path) -> None:
     before = run(tmp_path / "before", agent)
     was = files(before)
@@ -103,20 +103,19 @@ def test_a_search_tries_more_settings(tmp_path: Path) -> None:
 
 # ---- the command --------------------------------------------------------------------------------------
 
-STEPS = ("agent.n_steps=2", "agent.batch_size=4", "agent.n_epochs=1", "total_steps=40", "checkpoint_steps=8")
 
-
-def test_the_command_goes_on_with_the_options_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    one, two, three = (tmp_path / name for name in ("one", "two", "three"))
-    assert main(["train", *SHORT, *STEPS, "agent.hidden=[16]", f"output_dir={one}"]) == 0
-    assert main(["train", f"continue_from={one}", "total_steps=+1e1", f"output_dir={two}"]) == 0
-    own = ["agent.learning_rate=1e-5", "logger=csv", "total_steps=+8,+12"]
-    assert main(["train", "-m", f"continue_from={two}", *own, f"hydra.sweep.dir={three}"]) == 0, capsys.readouterr().err
-    (first, *_) = sorted(three.glob("total_steps*"))
-    config = yaml.safe_load((first / "config.yaml").read_text())
-    assert (config["agent"]["hidden"], config["scenario"]["name"]) == ([16], "steady")
+@pytest.mark.parametrize("multirun", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_the_command_goes_on_with_the_options_of_the_run(
+    multirun: bool, first: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = ["agent.learning_rate=1e-5", "logger=csv", "total_steps=+3.2e1"]
+    where = ["-m", f"hydra.sweep.dir={tmp_path}"] if multirun else [f"output_dir={tmp_path / '0'}"]
+    assert main(["train", f"continue_from={first}", *own, *where]) == 0, capsys.readouterr().err
+    (summary,) = tmp_path.glob("*/summary.json")
+    config = yaml.safe_load(summary.with_name("config.yaml").read_text())
+    assert (config["agent"]["hidden"], config["scenario"]["name"]) == ([64], "tiny")
     assert (config["agent"]["learning_rate"], config["logger"]["name"]) == (1e-5, "csv")
-    assert sorted(json.loads(path.read_text())["total_steps"] for path in three.glob("*/summary.json")) == [60, 64]
+    assert json.loads(summary.read_text())["total_steps"] == 352
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from tiny import SCENARIO, asked, curve, interrupt, run, weights
 
 import bbrgym
 from bbrgym.agents.training.draws import CHEAP_MBPS, DrawsByCost, training_draws
-from bbrgym.agents.training.train_agent import resume_training, train
+from bbrgym.agents.training.train_agent import resume_training
 from bbrgym.scenario.distribution import SPLITS
 
 pytestmark = pytest.mark.usefixtures("undrawn_file")
@@ -30,7 +30,7 @@ def some(count: int, **how):
 
 
 def test_weighted_means_are_those_of_the_distribution():
-    draws, all_draws = some(4000), some(4000, by_cost=False)
+    draws, all_draws = some(2000), some(2000, by_cost=False)
     logs = [np.log(draw.scenario.link.rate_mbps) for draw in draws]
     expected = np.mean([np.log(draw.scenario.link.rate_mbps) for draw in all_draws])
     assert np.average(logs, weights=[draw.weight for draw in draws]) == pytest.approx(expected, abs=0.1)
@@ -69,7 +69,7 @@ def test_draws_by_cost_are_of_slower_networks_and_repeat():
     assert np.exp(rates.max()) > CHEAP_MBPS  # fast ones are rare, not left out
 
 
-@pytest.mark.parametrize("agent", ["ppo", "torch_ppo", "dqn"])
+@pytest.mark.parametrize("agent", ["ppo", "torch_ppo"])
 def test_an_interrupted_training_goes_on_with_the_same_draws(agent, tmp_path):
     draws = {"by_cost": True}
     whole = run(tmp_path / "whole", agent, draws=draws)
@@ -86,21 +86,3 @@ def test_the_draws_are_what_the_training_learns_from(tmp_path):
     assert weights(plain) != weights(by_cost)
     first, other = (curve(one).filter(pl.col("step") == 32)["rollout/reward"].to_list() for one in (plain, by_cost))
     assert first != other
-
-
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({"draws": {"by_cots": True}}, "draws.by_cots: is not a field; did you mean by_cost"),
-        ({"draws": {"by_cost": True}, "scenario": "steady"}, "draws.by_cost: is True, expected false: one scenario"),
-        (
-            {"draws": {"by_cost": True}, "agent": {"name": "grid", "levels": 2}, "action": {"tunables": ["bbq_beta"]}},
-            "draws: is {'by_cost': True}, expected the default with agent=grid",
-        ),
-    ],
-)
-def test_a_wrong_option_is_one_clear_error(settings, says, tmp_path):
-    with pytest.raises(bbrgym.ConfigError, match=says) as caught:
-        train(output_dir=tmp_path / "run", **asked(**settings))
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "run").exists()

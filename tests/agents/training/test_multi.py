@@ -17,16 +17,13 @@ import bbrgym
 from bbrgym.agents.base import Agent, Constant
 from bbrgym.agents.deploy.export_agent import export
 from bbrgym.agents.loading import load_agent
-from bbrgym.agents.rollout import flow_seed, options_for
+from bbrgym.agents.rollout import flow_seed, options_for, validation_rollout
 from bbrgym.agents.training.train_agent import resume_training, train
-from bbrgym.agents.training.validation import Validation
-from bbrgym.cli.main import main
 from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.multi import parallel_env
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.evaluate.records import TUNABLE_PREFIX
-from bbrgym.report.report import write_report
 from bbrgym.scenario.distribution import split_seeds
 
 pytestmark = pytest.mark.usefixtures("undrawn_file")
@@ -49,7 +46,7 @@ SCENARIO: dict[str, Any] = {
     ],
 }
 ENV: dict[str, Any] = {"name": "multi", "control_interval_s": 0.2}
-SHARED = ("ppo", "sac", "tqc", "dqn")
+SHARED = ("ppo", "sac", "dqn")  # tqc learns as sac does
 
 
 def asked_for_flows(agent: Any = "ppo", **others: Any) -> dict[str, Any]:
@@ -69,12 +66,12 @@ def sampling(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def validated(agent: Agent, arguments: dict[str, Any]) -> list[float]:
-    validation = Validation(
+    validation = validation_rollout(
         options_for(agent, **{**arguments, "world": "twin"}),
         bbrgym.load_distribution(SCENARIO),
         split_seeds("validation", 3),
     )
-    scores: list[float] = validation.scores(agent).tolist()
+    scores: list[float] = validation.scores(agent.make_policy).tolist()
     validation.close()
     return scores
 
@@ -138,8 +135,8 @@ def test_a_constant_action_of_each_flow_is_the_preset_with_the_values_it_means()
     action = TunableScaling("bbq")
     agent = Constant("mine", np.full(action.space.shape, 0.25, np.float32))
     options = FlowOptions(world="twin", scenario=distribution, variant="bbq", control_interval_s=0.15)
-    validation = Validation(options, distribution, seeds)
-    scores = validation.scores(agent)
+    validation = validation_rollout(options, distribution, seeds)
+    scores = validation.scores(agent.make_policy)
     validation.close()
     for seed, score in zip(seeds, scores, strict=True):
         values = action.to_values(agent.action)
@@ -191,20 +188,16 @@ def test_in_an_evaluation_each_flow_acts_by_itself(sampling: Path, tmp_path: Pat
     assert len(seen) == 5  # no two flows do the same
 
 
-@pytest.mark.parametrize("world", ["twin", "ns3"])
+@pytest.mark.parametrize("world", ["twin", pytest.param("ns3", marks=pytest.mark.slow)])
 def test_it_takes_part_beside_others(world: str, sampling: Path, tmp_path: Path) -> None:
     agent = {"name": "ppo", **AGENTS["ppo"], "acts": "sample"}
     whole = run(tmp_path / "whole", agent, scenario=SCENARIO, total_steps=32)
     asked_for = {"variants": ["bbr"], "world": world, "draws": 2, "split": "validation"}
-    outcome = run_evaluation(
-        SCENARIO, asked_for, agent=[str(sampling), str(whole), "random"], output_dir=tmp_path / "out"
-    )
-    write_report(tmp_path / "out", outcome)
+    outcome = run_evaluation(SCENARIO, asked_for, agent=[str(sampling), str(whole), "random"])
     names = [row.entrant for row in outcome.rankings[0].rows]
     assert names == ["bbr", "ppo-multi bbq", "ppo bbq", "random bbr-mix"]
     assert outcome.summary["score"].is_finite().all()
     assert set(outcome.policy_maps) >= {"ppo-multi bbq"}
-    assert (tmp_path / "out" / "report.html").exists()
     again = run_evaluation(SCENARIO, {**asked_for, "jobs": 1}, agent=str(sampling))
     assert again.summary.equals(outcome.summary.filter(pl.col("agent").is_in(["fixed", "ppo-multi"])))
 
@@ -228,14 +221,3 @@ def test_an_exported_policy_is_a_function_of_one_flow_s_observation(trained: Pat
         np.testing.assert_allclose(actions, expected, atol=1e-5)
         assert env.action_space(name).contains(expected[0])
     env.close()
-
-
-def test_the_command_trains_it(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
-    monkeypatch.chdir(tmp_path)
-    options = ["scenario=rtt_fairness", "scenario.duration_s=2", "scenario.warmup_s=0", "scenario.flows.0.stop_s=1.5"]
-    options += ["variant=bbq", "num_envs=2", "validation.draws=2", "threads=1", "total_steps=16"]
-    options += ["agent.n_steps=4", "agent.batch_size=8", "agent.n_epochs=1", "env=multi", "env.reward_scope=own"]
-    assert main(["train", *options]) == 0
-    assert "ppo-multi bbq on rtt_fairness, 16 steps: validation score" in capsys.readouterr().out
-    (folder,) = (tmp_path / "runs").iterdir()
-    assert folder.name.startswith("ppo-multi-bbq-rtt_fairness-")

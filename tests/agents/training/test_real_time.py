@@ -19,7 +19,7 @@ from bbrgym.errors import ConfigError
 from bbrgym.scenario.files import load_scenario
 from bbrgym.worlds import LateRunError, runs_at_once
 
-STEPS = 300
+STEPS = 60
 INTERVAL_S = 0.05
 SCENARIO = {
     "name": "kernel",
@@ -67,7 +67,7 @@ def test_a_late_run_of_a_setting_is_repeated(caplog: pytest.LogCaptureFixture) -
 
 
 @needs_bpf
-@pytest.mark.parametrize("agent", ["ppo", "torch_ppo"])
+@pytest.mark.parametrize("agent", ["ppo", pytest.param("torch_ppo", marks=pytest.mark.slow)])
 def test_an_agent_is_trained_in_the_kernel(agent: str, tmp_path: Path) -> None:
     settings = in_real_time(
         agent=agent,
@@ -86,12 +86,12 @@ def test_an_agent_is_trained_in_the_kernel(agent: str, tmp_path: Path) -> None:
 def test_a_late_episode_does_not_end_a_training(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         settings = in_real_time(
-            scenario=SCENARIO | {"duration_s": 1.0},
+            scenario=SCENARIO | {"duration_s": 0.5},
             world={"linux": {"options": {"max_late_share": 0.0}}},
             env={"control_interval_s": 0.1},
-            total_steps=64,
+            total_steps=16,
         )
-        assert train(output_dir=tmp_path / "run", **settings)["step"] >= 64
+        assert train(output_dir=tmp_path / "run", **settings)["step"] >= 16
     messages = [record.getMessage() for record in caplog.records]
     late = [message for message in messages if "packets were written more than 1 ms late" in message]
     assert all(message.endswith("the episode is truncated here, its steps count") for message in late)

@@ -3,7 +3,6 @@
 
 import functools
 import json
-import pickle
 import resource
 import shutil
 import signal
@@ -16,7 +15,7 @@ from typing import Any
 import polars as pl
 import pytest
 import torch
-from tiny import AGENTS, SHORT, asked, curve, interrupt, run, weights
+from tiny import AGENTS, SHORT, asked, curve, interrupt, kill, run, weights
 from waiting import wait_until
 
 import bbrgym
@@ -27,23 +26,6 @@ from bbrgym.agents.training.train_agent import TrainingProgress, resume_training
 from bbrgym.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("undrawn_file")
-
-KILLED_AT = """
-import json, os, signal, sys
-from bbrgym.agents.training.train_agent import train
-
-def kill_late(progress):
-    if progress.step > {step}:
-        os.kill(os.getpid(), signal.{signal})
-
-train(output_dir={folder!r}, on_progress=kill_late, **json.loads({asked!r}))
-"""
-
-
-def interrupted(folder: Path, how: str, step: int = 130, **others: Any) -> int:
-    """Trains in a process that gets a signal after so many steps; its exit code."""
-    code = KILLED_AT.format(step=step, signal=how, folder=str(folder), asked=json.dumps(asked(**others)))
-    return subprocess.run([sys.executable, "-c", code], timeout=120, check=False, stderr=subprocess.DEVNULL).returncode
 
 
 def assert_same(one: Path, other: Path) -> None:
@@ -57,19 +39,17 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run(tmp_path_factory.mktemp("whole") / "run")
 
 
-@pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM"])
-def test_a_killed_training_goes_on_with_the_same_curve_and_weights(how: str, whole: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    assert interrupted(folder, how) == -getattr(signal, how)
-    before = curve(folder)
-    assert before["step"].max() < 320  # it did not get to its end
-    assert (folder / "checkpoints" / "last.pt").exists()
-    summary = resume_training(folder)
-    assert summary["step"] == 320
+@pytest.mark.parametrize("by", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_a_killed_training_goes_on_with_the_same_curve_and_weights(by: int, whole: Path, tmp_path: Path) -> None:
+    folder = kill(tmp_path / "run", 130, by, asked())
+    assert curve(folder)["step"].max() < 320  # it did not get to its end
+    assert resume_training(folder)["step"] == 320
     assert_same(folder, whole)
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize(
+    "agent", [pytest.param(one, marks=[pytest.mark.slow] if one == "tqc" else []) for one in AGENTS]
+)
 def test_every_agent_goes_on_as_if_nothing_had_happened(agent: str, tmp_path: Path) -> None:
     whole = run(tmp_path / "whole", agent)
     broken = interrupt(tmp_path / "broken", 230, asked(agent))  # after the second checkpoint, with things learned
@@ -89,9 +69,8 @@ def test_a_kill_between_the_files_of_a_checkpoint_is_made_good(whole: Path, tmp_
     assert_same(folder, whole)
 
 
-def test_a_training_killed_before_its_first_checkpoint_begins_anew(whole: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    interrupted(folder, "SIGKILL", step=-1)
+def test_a_training_interrupted_before_its_first_checkpoint_begins_again(whole: Path, tmp_path: Path) -> None:
+    folder = interrupt(tmp_path / "run", -1, asked())
     assert not list(folder.rglob("*.pt"))
     train(output_dir=folder, resume=True, **asked())
     assert_same(folder, whole)
@@ -99,7 +78,7 @@ def test_a_training_killed_before_its_first_checkpoint_begins_anew(whole: Path, 
 
 def test_a_resume_from_step_0_records_the_rows_of_a_fresh_start(tmp_path: Path) -> None:
     """An update has fewer steps than `log_steps`, and the first checkpoint is of step 0."""
-    steps = {"total_steps": 1024, "checkpoint_steps": 1024, "log_steps": 512, "num_envs": 8}
+    steps = {"total_steps": 512, "checkpoint_steps": 512, "log_steps": 256, "num_envs": 8}
     for agent in ("torch_ppo", "ppo"):
         hyperparameters = {"name": agent, "n_steps": 16, "batch_size": 64, "n_epochs": 1}
         whole = run(tmp_path / f"whole-{agent}", hyperparameters, **steps)
@@ -161,6 +140,7 @@ program()
 """
 
 
+@pytest.mark.slow
 def test_a_second_request_to_end_ends_the_command_at_once(tmp_path: Path) -> None:
     """It comes while the training is closed after the first one."""
     folder = tmp_path / "run"
@@ -194,15 +174,6 @@ def test_another_training_cannot_go_on_in_its_folder(whole: Path) -> None:
         train(output_dir=whole, resume=True, **asked(seed=2))
 
 
-def test_a_folder_in_use_cannot_be_taken(tmp_path: Path) -> None:
-    folder = TrainingFolder(tmp_path)
-    folder.open(resume=False)
-    with pytest.raises(bbrgym.ConfigError, match="is in use by bbrgym train, process"):
-        train(output_dir=tmp_path, resume=True, **asked())
-    folder.close()
-    train(output_dir=tmp_path, resume=True, **asked(total_steps=32))
-
-
 @pytest.fixture(scope="module")
 def brief(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Makes the run folder of a brief training of an agent, once."""
@@ -231,29 +202,7 @@ def test_a_checkpoint_that_holds_something_else_is_one_clear_error(
         assert "\n" not in str(caught.value)
 
 
-def test_what_is_no_run_folder_is_said(tmp_path: Path, whole: Path) -> None:
-    with pytest.raises(bbrgym.ConfigError, match="is no run folder of bbrgym train"):
-        resume_training(tmp_path)
-
-
 LOST = bytes(range(256))
-DAMAGES = {
-    "emptied": lambda path: path.write_bytes(b""),
-    "lost": lambda path: path.write_bytes(LOST),
-    "cut": lambda path: path.write_bytes(path.read_bytes()[:-100]),
-    "another program's": lambda path: path.write_bytes(pickle.dumps({"state": 1})),
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_checkpoint_is_one_clear_error(damage: str, whole: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(whole, tmp_path / "run")
-    DAMAGES[damage](folder / "checkpoints" / "last.pt")
-    for read in (resume_training, lambda folder: load_agent(folder, "last")):
-        with pytest.raises(bbrgym.ConfigError, match=r"cannot read checkpoint '.*last.pt': .") as caught:
-            read(folder)
-        assert "\n" not in str(caught.value)
-    load_agent(folder, "best")
 
 
 @pytest.mark.parametrize("name", ["metrics.parquet", "validation.parquet", "summary.json"])

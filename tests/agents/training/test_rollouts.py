@@ -17,11 +17,10 @@ pytest.importorskip("ray", reason="NO RAY: rollouts=ray is not tested here; pip 
 
 from ray.cluster_utils import Cluster
 from small_portfolio import files, small
-from tiny import SCENARIO, asked, interrupt, run, weights
+from tiny import SCENARIO, run, weights
 from waiting import wait_until
 
 from bbrgym.agents.ray_session import ray_session
-from bbrgym.agents.training.train_agent import resume_training
 from bbrgym.agents.training.vec_env import RayRollouts
 from bbrgym.envs.ray_vec_env import RayVecEnv
 from bbrgym.envs.tune_vec_env import TuneVecEnv
@@ -137,15 +136,14 @@ def test_a_cluster_that_is_too_small_is_a_clear_error(connected: Any) -> None:
         made(connected, cpus=3, start_timeout_s=2)
 
 
-def test_a_training_equals_a_local_one_also_resumed(cluster: str, connected: Any, tmp_path: Path) -> None:
-    draws = {"by_cost": True}
-    local = run(tmp_path / "local", draws=draws)
-    far = interrupt(tmp_path / "far", 230, asked(rollouts=ray_rollouts(cluster), draws=draws))
-    resume_training(far)
+def test_a_training_equals_a_local_one(cluster: str, connected: Any, tmp_path: Path) -> None:
+    local = run(tmp_path / "local", draws={"by_cost": True})
+    far = run(tmp_path / "far", draws={"by_cost": True}, rollouts=ray_rollouts(cluster))
     assert weights(far) == weights(local)
     assert connected.is_initialized()  # whoever connected disconnects
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("connected")
 def test_a_portfolio_equals_a_local_one(cluster: str, tmp_path: Path) -> None:
     """Its searches are tasks, not environments in actors."""

@@ -47,6 +47,8 @@ def test_a_search_leaves_the_best_setting_and_its_curve(tmp_path: Path) -> None:
     }
     assert scores["optuna"] == pytest.approx(summary["best_score"], abs=1e-9)
     assert scores["optuna"] >= scores["fixed"]
+    setting = json.loads((tmp_path / "run" / "checkpoints" / "best.json").read_text())["setting"]
+    assert setting.keys() == VARIANTS["bbq"].preset.keys()
 
 
 def test_a_grid_tries_all_its_settings_and_no_more(tmp_path: Path) -> None:
@@ -73,6 +75,7 @@ def test_an_interrupted_search_goes_on(tmp_path: Path) -> None:
         ({"trials": 0.5}, "total_steps: is 6, expected at least 12"),
         ({"trials": 5, "agent": {"draws": 0}}, "agent.draws: is 0, expected a number >= 1"),
         ({"trials": 5, "agent": {"trials": 9}}, "agent.trials: is not a field"),
+        ({"trials": 5, "agent": {"name": "grid", "levels": 1}}, "agent.levels: is 1, expected a number >= 2"),
         ({"trials": 5, "agent": {"name": "grid", "levels": 9}, "action": {}}, "9 levels of 8 tunables"),
         *(
             ({"trials": 5, "agent": {"name": name}, "action": action}, f"{says}.* with agent={name}: it sets whole")
@@ -108,9 +111,3 @@ def test_a_checkpoint_that_holds_something_else_is_one_clear_error(kept: str, sa
     (tmp_path / "run" / "checkpoints" / "best.json").write_text(kept)
     with pytest.raises(bbrgym.ConfigError, match=says):
         load_agent(tmp_path / "run")
-
-
-def test_the_best_setting_is_in_natural_units(tmp_path: Path) -> None:
-    search(tmp_path / "run", "optuna", 2)
-    setting = json.loads((tmp_path / "run" / "checkpoints" / "best.json").read_text())["setting"]
-    assert setting.keys() == VARIANTS["bbq"].preset.keys()

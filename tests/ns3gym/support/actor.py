@@ -110,10 +110,6 @@ def far(actor, state):
     state.obsData.CopyFrom(container([2e9, 0.0, 0.0]))
 
 
-def too_long(actor, state):
-    state.obsData.CopyFrom(container([0.0] * 4))
-
-
 def game_over(actor, state, reason=1):
     state.isGameOver, state.reason = True, reason
 
@@ -137,12 +133,10 @@ def fine(actor, state):
     pass
 
 
-DEEDS = {deed.__name__: deed for deed in (far, too_long, game_over, silent, die, leave)} | {
+DEEDS = {deed.__name__: deed for deed in (far, game_over, silent, die, leave)} | {
     "no_reason": lambda actor, state: game_over(actor, state, 7),
     "garbage": lambda actor, state: b"\xff\xfe garbage \x00",
-    "truncated": lambda actor, state: state.SerializeToString()[:-3],
     "oversized": lambda actor, state: bytes(17 * 2**20),
-    "out_of_order": lambda actor, state: actor.introduction(),
     "empty": lambda actor, state: pb.EnvStateMsg(),
     "text_info": lambda actor, state: setattr(state, "info", "[not an object]"),
     "deep_info": lambda actor, state: setattr(state, "info", "[" * 100_000),

@@ -7,12 +7,14 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import psutil
 import pytest
+from waiting import wait_until
 
 from bbrgym.cli.main import main
 
@@ -52,11 +54,20 @@ def multirun(*overrides: str, command: str = "train") -> subprocess.CompletedPro
     return subprocess.CompletedProcess(overrides, code, out.getvalue(), errors.getvalue())
 
 
-def start(*overrides: str) -> subprocess.Popen[bytes]:
-    """A multirun that will be interrupted."""
+@contextlib.contextmanager
+def started(*overrides: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A multirun that will be interrupted, in a process that has ended when the context is left."""
     command = [sys.executable, "-m", "bbrgym", "train", "-m", *overrides]
     null = subprocess.DEVNULL
-    return subprocess.Popen(command, stdin=null, stdout=null, stderr=subprocess.PIPE)
+    with subprocess.Popen(command, stdin=null, stdout=null, stderr=subprocess.PIPE) as begun:
+        try:
+            yield begun
+        finally:
+            begun.kill()
+
+
+def wait_for_a_checkpoint(out: Path, job: str, begun: subprocess.Popen[bytes]) -> None:
+    wait_until(lambda: step_of(out, job) > 0 or begun.poll() is not None)
 
 
 def needs_launcher(plugin: str) -> None:

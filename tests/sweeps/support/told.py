@@ -18,20 +18,12 @@ class Told(Callback):
         with self.path.open("a", encoding="utf-8") as file:
             file.write(" ".join(words) + "\n")
 
-    def on_run_start(self, config: Any, **rest: Any) -> None:
-        self.add("run_start")
-
-    def on_run_end(self, config: Any, **rest: Any) -> None:
-        self.add("run_end")
-
-    def on_multirun_start(self, config: Any, **rest: Any) -> None:
-        self.add("multirun_start")
-
-    def on_multirun_end(self, config: Any, **rest: Any) -> None:
-        self.add("multirun_end")
-
     def on_job_start(self, config: Any, **rest: Any) -> None:
         self.add("job_start", os.environ["OF_JOB"])
 
     def on_job_end(self, config: Any, job_return: Any, **rest: Any) -> None:
         self.add("job_end", job_return.status.name)
+
+
+for _name in ("run_start", "run_end", "multirun_start", "multirun_end"):
+    setattr(Told, f"on_{_name}", lambda self, config, name=_name, **rest: self.add(name))

@@ -21,11 +21,10 @@ def describe_network(scenario: Scenario) -> str:
         parts.append(f"a queue of {link.queue.size_packets} packets")
     loss = getattr(link.loss, "rate", None)
     parts.append("no random loss" if loss is None else f"{100 * loss:.2g} % random loss")
-    if link.changes:
-        changes = [change for change in link.changes if change.rate_mbps is not None]
+    changes = [change for change in link.changes if change.rate_mbps is not None]
+    if changes:
         steps = [f"{change.rate_mbps:.3g} at {change.at_s:.3g} s" for change in changes]
-        if steps:
-            parts.append(f"then Mbit/s {', '.join(steps)}")
+        parts.append(f"then Mbit/s {', '.join(steps)}")
     return f"{'; '.join(parts)}. {_flows(scenario)}"
 
 

@@ -21,11 +21,7 @@ from bbrgym.worlds.score import score_of_world
 
 
 def entrant_named(option: str, name: str) -> Entrant:
-    """Return an entrant: a variant, a trained agent, or a reference.
-
-    Args:
-        option: that names it, for the error.
-        name: a variant, a run folder, or a reference such as ``library-best:RUN``.
+    """Return the entrant that an option names: a variant, a run folder, or a reference such as ``library-best:RUN``.
 
     Raises:
         ConfigError: there is no such entrant.
@@ -55,7 +51,7 @@ def scores_on(
         with closing(make_vector_world(world, len(scenarios), scenarios, run_seeds, threads=threads)) as worlds:
             worlds.run_to_end()
             found = np.array([score_of_world(worlds, index, delta=delta) for index in range(len(scenarios))])
-    elif isinstance(entrant, Learned):
+    elif isinstance(entrant, Learned) and entrant.kind != "reference":
         options = entrant.options(world=world, scenario=scenarios, threads=threads)
         with closing(make_rollout(options, run_seeds)) as rollout:
             found = rollout.scores(entrant.controller.make_policy, delta=delta)

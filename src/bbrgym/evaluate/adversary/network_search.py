@@ -49,13 +49,7 @@ Scores = Callable[[Sequence[Scenario]], list[tuple[float, float]]]
 def search_networks(
     space: SearchSpace, settings: Adversary, scores: Scores, known: Sequence[tuple[float, float]] = ()
 ) -> Iterator[list[NetworkTrial]]:
-    """Yield the trials of each batch.
-
-    Args:
-        space: networks to search.
-        settings: of the search.
-        scores: runs both on some networks.
-        known: scores of the first networks, from an interrupted search; these are not run again.
+    """Yield the trials of each batch; ``known`` are scores of the first networks, which are not run again.
 
     Raises:
         MissingExtraError: Optuna is not installed.
@@ -69,8 +63,7 @@ def search_networks(
     first = max(1, round(settings.random_share * settings.budget))
     sampler = optuna.samplers.TPESampler(seed=settings.seed, n_startup_trials=first, constant_liar=True)
     study = optuna.create_study(direction="maximize", sampler=sampler)
-    done = 0
-    while done < settings.budget:
+    for done in range(0, settings.budget, settings.batch):
         size = min(settings.batch, settings.budget - done)
         asked = [study.ask() for _ in range(size)]
         networks = [space.network(f"found-{one.number}", _numbers_of(one)) for one in asked]
@@ -80,7 +73,6 @@ def search_networks(
         for one, network, (entrant, reference) in zip(asked, networks, found, strict=True):
             trials.append(NetworkTrial(one.number, dict(one.params), network, entrant, reference))
             study.tell(one, trials[-1].loss)
-        done += size
         yield trials
 
 

@@ -70,13 +70,7 @@ def search_adversary(
     folder: AdversaryFolder,
     on_progress: Callable[[SearchProgress], None] | None = None,
 ) -> list[FoundNetwork]:
-    """Search, and leave the files in the folder.
-
-    Args:
-        distribution: of networks.
-        settings: of the search.
-        folder: open; trials that it holds are not run again.
-        on_progress: called after each batch and each stage.
+    """Search, and leave the files in the folder, which is open; trials that it holds are not run again.
 
     Returns:
         The kept networks, worst first: those on which the entrant loses on seeds B too.
@@ -88,8 +82,7 @@ def search_adversary(
         OSError: a file cannot be written.
     """
     search = _AdversarySearch(distribution, settings, folder, on_progress)
-    trials = search.trials()
-    cases = search.checked(trials)
+    cases = search.checked(search.trials())
     search.write(cases)
     return cases
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The variants on real sockets: bbr-mix is all of them bit for bit, and BBR's model is the path's."""
+"""The variants on a network: bbr-mix is all of them bit for bit, and BBR's model is the path's."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import json
 
 import numpy as np
 import pytest
-from native_simulation import PACKET_BYTES
-from ns3_harness import flow, scenario
+from native_simulation import PACKET_BYTES, NativeSimulation
+from twin_harness import Simulation, flow, scenario
 
 import bbrgym
-from bbrgym import _cc
+from bbrgym import _cc, _twin
 
 SWITCHES = {
     "bbr": {},
@@ -44,9 +44,9 @@ def resolved(name: str, cc: str, tunables: dict[str, float]) -> dict:
     return mapping
 
 
-def life(simulate, mapping: dict) -> list[bytes]:
+def life(mapping: dict) -> list[bytes]:
     """Every interval's statistics and every ACK of every flow."""
-    simulation = simulate(mapping, seed=3)
+    simulation = NativeSimulation(_twin, mapping, 3)
     for index in range(simulation.flows):
         simulation.native.trace_acks(0, index, 200_000)
     rows = []
@@ -58,16 +58,15 @@ def life(simulate, mapping: dict) -> list[bytes]:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 @pytest.mark.parametrize("variant", SWITCHES)
-def test_mix_at_a_preset_is_the_variant_bit_for_bit(simulate, name: str, variant: str) -> None:
-    assert life(simulate, resolved(name, variant, {})) == life(simulate, resolved(name, "bbr-mix", SWITCHES[variant]))
+def test_mix_at_a_preset_is_the_variant_bit_for_bit(name: str, variant: str) -> None:
+    assert life(resolved(name, variant, {})) == life(resolved(name, "bbr-mix", SWITCHES[variant]))
 
 
 @pytest.mark.parametrize("variant", BBR_VARIANTS)
 @pytest.mark.parametrize(("rate_mbps", "rtt_ms"), [(10.0, 40.0), (2.0, 20.0), (50.0, 10.0)])
-def test_a_lone_flows_bandwidth_is_the_payload_capacity(
-    simulate, variant: str, rate_mbps: float, rtt_ms: float
-) -> None:
-    simulation = simulate(scenario(flow(cc=variant, rtt_ms=rtt_ms), rate_mbps=rate_mbps, duration_s=9.0), seed=1)
+def test_a_lone_flows_bandwidth_is_the_payload_capacity(variant: str, rate_mbps: float, rtt_ms: float) -> None:
+    path = {"rate_mbps": rate_mbps, "delay_ms": 1.0, "queue": {"size_bytes": 50_000}}
+    simulation = Simulation(scenario(flow(cc=variant, rtt_ms=rtt_ms), duration_s=9.0, **path))
     simulation.native.trace_acks(0, 0, 200_000)
     simulation.advance(9.0)
     trace = simulation.native.ack_trace(0, 0)

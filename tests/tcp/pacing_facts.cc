@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// Bursts and their pacing, alone and on a path of 50 ms; and the marks of an application that does not fill the window.
+#include "burst_pacing.hpp"
+#include "connection.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+using namespace bbrgym;
+
+namespace
+{
+
+constexpr uint32_t MSS_BYTES = 1000;
+constexpr uint64_t MEGABYTE_Bps = 1'000'000;
+
+BurstPacing
+Started(const SocketFacts& facts, bool is_loss_based = false)
+{
+    BurstPacing pacing;
+    pacing.Start(facts, MSS_BYTES, is_loss_based);
+    return pacing;
+}
+
+/** Returns the time until the next burst, of 10 segments of 1000 bytes at 1 MB/s. */
+double
+GapMs(BurstPacing pacing, int64_t now_ns, uint32_t overhead_bytes = 0, uint64_t sent_pkts = 100)
+{
+    pacing.BeginNew(10);
+    for (int i = 0; i < 10; ++i)
+    {
+        pacing.OnSent(MSS_BYTES);
+    }
+    pacing.End(MEGABYTE_Bps, overhead_bytes, sent_pkts, now_ns);
+    return double(pacing.WaitNs(now_ns)) / MS;
+}
+
+SocketFacts
+Paced(pacing_choice by)
+{
+    return {.pacing = by, .unpaced_segments = 10, .pacing_credit = true};
+}
+
+} // namespace
+
+TEST(a_burst_holds_a_millisecond_of_data_and_more_on_a_short_path)
+{
+    SocketFacts facts{.min_tso_segs = 1, .tso_by_rtt = false};
+    Equal(Started(facts).SizePkts(149'999, -1), 1, "BBR below 1.2 Mbit/s");
+    Equal(Started(facts).SizePkts(150'000, -1), 2);
+    Equal(Started(facts, true).SizePkts(150'000, -1), 1, "loss-based");
+    Equal(Started(facts).SizePkts(10 * 1024 * MSS_BYTES, -1), 10);
+    Equal(Started(facts).SizePkts(UINT64_MAX, -1), CC_GSO_MAX_BYTES / MSS_BYTES);
+    facts.tso_by_rtt = true;
+    Equal(Started(facts).SizePkts(MEGABYTE_Bps, 100'000), CC_GSO_MAX_BYTES / MSS_BYTES, "a short path");
+    Equal(Started(facts).SizePkts(MEGABYTE_Bps, 50 * MS), 2, "a long path");
+}
+
+TEST(pacing_waits_for_the_bytes_of_a_burst)
+{
+    const BurstPacing fq = Started(Paced(pacing_choice::fq));
+    Near(GapMs(fq, 0), 10.54, 1e-6, "Ethernet frames");
+    Equal(GapMs(fq, 0, 0, 9), 0, "the first segments");
+    const BurstPacing tcp = Started(Paced(pacing_choice::internal));
+    Near(GapMs(tcp, 0), 10, 1e-6);
+    Near(GapMs(tcp, 0, 40), 10.4, 1e-6, "with headers");
+    BurstPacing passing = tcp;
+    passing.Restart(7 * MS);
+    passing.PassPacing();
+    Near(GapMs(passing, 0), 7, 1e-6, "the gap that ran");
+    Equal(GapMs(Started(Paced(pacing_choice::none)), 0), 0);
+}
+
+TEST(a_late_burst_gets_credit_for_half_of_its_gap_at_most)
+{
+    const BurstPacing tcp = Started(Paced(pacing_choice::internal));
+    Near(GapMs(tcp, 2 * MS), 10 - 2, 1e-6);
+    Near(GapMs(tcp, 20 * MS), 10 / 2, 1e-6);
+}
+
+TEST(a_burst_of_retransmissions_goes_on_to_its_last_segment)
+{
+    BurstPacing pacing = Started({});
+    pacing.BeginRetransmit(30, 3);
+    for (const uint64_t serial : {30, 31, 32})
+    {
+        Equal(pacing.NextRetransmit(), serial);
+        Equal(pacing.OnSent(MSS_BYTES), serial == 32);
+    }
+    pacing.End(MEGABYTE_Bps, 0, 100, 0);
+    Require(pacing.OnSent(MSS_BYTES), "a probe is a burst of its own");
+    pacing.End(MEGABYTE_Bps, 0, 100, 0);
+    pacing.BeginNew(2);
+    Equal(pacing.NextRetransmit(), BurstPacing::NONE);
+}
+
+/** A millisecond a segment, a window that never limits, and some losses. */
+TEST(every_segment_after_the_first_ten_is_paced)
+{
+    Connection c({.initial_cwnd_pkts = 1000, .pacing_Bps = 1'250'000});
+    c.arrival = [](const Departure& d, int64_t arrives_ns) { return d.serial % 20 == 5 && d.nth == 1 ? NEVER_NS : arrives_ns; };
+    c.Write(500);
+    c.Run(300 * MS);
+    for (std::size_t i = 1; i < c.departures.size(); ++i)
+    {
+        Equal(c.departures[i].at_ns - c.departures[i - 1].at_ns, i < 10 ? 0 : MS, "the tenth makes the next one wait");
+    }
+    Require(c.sender.Totals().retransmitted_pkts > 10, "retransmissions too");
+}
+
+TEST(a_burst_leaves_at_once_and_the_next_one_when_its_bytes_are_paced)
+{
+    struct Case
+    {
+        int64_t gso_max_segs;
+        uint64_t pacing_Bps;
+        int64_t one_way_ns;
+        uint64_t segments;
+    };
+    for (const Case& expected : {
+             Case{65'535, 1'250'000, 25 * MS, 2}, // 1/1024 s is less than two segments: tcp_min_tso_segs
+             Case{65'535, 12'500'000, 25 * MS, 12'500'000 / 1024 / 1250},
+             Case{65'535, 125'000'000, 25 * MS, CC_GSO_MAX_BYTES / 1250},
+             Case{3, 12'500'000, 25 * MS, 3},
+             Case{65'535, 1'250'000, MS, (1'250'000 / 1024 + (CC_GSO_MAX_BYTES >> (2000 >> 9))) / 1250},
+         })
+    {
+        Connection c({.one_way_ns = expected.one_way_ns,
+                      .initial_cwnd_pkts = 10'000,
+                      .pacing_Bps = expected.pacing_Bps,
+                      .facts = {.gso_max_segs = expected.gso_max_segs}});
+        c.Write(5000);
+        c.Run(20 * MS);
+        std::vector<std::pair<int64_t, uint64_t>> bursts;
+        for (const Departure& d : c.departures)
+        {
+            if (bursts.empty() || bursts.back().first != d.at_ns)
+            {
+                bursts.emplace_back(d.at_ns, 0);
+            }
+            ++bursts.back().second;
+        }
+        const double gap_ns = double(expected.segments) * 1250 / double(expected.pacing_Bps) * 1e9;
+        for (std::size_t i = 1; i + 1 < bursts.size(); ++i) // the first are not paced, the last may be cut off
+        {
+            Equal(bursts[i].second, expected.segments);
+            Near(double(bursts[i + 1].first - bursts[i].first), gap_ns, 1);
+        }
+    }
+}
+
+/** Ten segments at once, later more: the pacer has waited for data. */
+TEST(a_pacer_that_waited_for_data_gives_half_a_gap_of_credit)
+{
+    for (const bool has_credit : {true, false})
+    {
+        Connection c({.initial_cwnd_pkts = 100, .pacing_Bps = 1'250'000, .facts = {.pacing_credit = has_credit}});
+        c.Write(10);
+        c.Run(SECOND);
+        const std::size_t before = c.departures.size();
+        c.Write(10);
+        c.Run(SECOND + 20 * MS);
+        const int64_t second_ns = c.departures[before + 2].at_ns;
+        Equal(second_ns - SECOND, has_credit ? MS : 2 * MS);
+        Equal(c.departures[before + 4].at_ns - second_ns, 2 * MS);
+    }
+}
+
+/** Segments 20 and 21 left together, 23 and 24 in two bursts, and all of them are lost. */
+TEST(segments_that_left_and_were_lost_together_leave_together_again)
+{
+    Connection c({.initial_cwnd_pkts = 1000, .pacing_Bps = 1'250'000, .facts = {.gso_max_segs = 2, .prr = prr_choice::none}});
+    c.arrival = [](const Departure& d, int64_t arrives_ns) {
+        const bool is_lost = d.serial == 20 || d.serial == 21 || d.serial == 23 || d.serial == 24;
+        return is_lost && d.nth == 1 ? NEVER_NS : arrives_ns;
+    };
+    c.Write(300);
+    c.Run(SECOND);
+    Equal(c.Transmission(21, 2).at_ns, c.Transmission(20, 2).at_ns);
+    Equal(c.Transmission(24, 2).at_ns - c.Transmission(23, 2).at_ns, MS);
+}
+
+/** A segment each 10 ms for a second, then as much as goes. */
+TEST(samples_of_a_slow_application_are_marked)
+{
+    Connection c({});
+    std::array<int, 2> samples{};
+    int64_t last_limited_ns = 0;
+    c.on_ack = [&](const cc_sample& sample) {
+        ++samples[sample.is_app_limited];
+        last_limited_ns = sample.is_app_limited ? static_cast<int64_t>(sample.now_us) * 1000 : last_limited_ns;
+    };
+    for (int64_t at_ns = 0; at_ns < SECOND; at_ns += 10 * MS)
+    {
+        c.Run(at_ns);
+        c.Write(1);
+    }
+    c.Run(SECOND);
+    Require(samples[0] == 0 && samples[1] > 50 && c.sender.Board().IsAppLimited(), "all of the trickle are");
+    c.Write(10'000);
+    c.Run(3 * SECOND);
+    // The mark goes when what was out at the last write is acknowledged; what left before then bears it a round more.
+    const int64_t after_ns = last_limited_ns - SECOND;
+    Require(50 * MS < after_ns && after_ns <= 2 * 50 * MS, "and those of the round after it");
+    Require(!c.sender.Board().IsAppLimited(), "not the bulk's");
+}
