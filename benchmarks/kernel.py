@@ -13,7 +13,8 @@ the first start, within the longest RTT.
 1. The kernel runs its own bbr, cubic and reno, the twin ours. A cell is a figure of a scenario: each flow's share of
    the goodput, utilisation, queueing delay and retransmissions. It is inside if the means differ by no more than the
    larger of 5 % and the range of the kernel's own runs.
-2. Two flows of each variant, by score, in both worlds.
+2. The same of our bbr3 and bbr2, in BPF in the kernel.
+3. Two flows of each variant, by score, in both worlds.
 
 With --learned, which names a run folder of `bbrgym train agent=portfolio`, it compares the order of variants, a best
 fixed setting and the portfolio on draws of wan_mix instead.
@@ -134,6 +135,11 @@ def late(delay_ms: float) -> tuple[tuple[str, Any], ...]:
     return (("jitter", {"share": 0.05, "delay_ms": delay_ms, "reorder": True}),)
 
 
+_SHARES = ((0.25, 10.0), (0.5, 30.0), (0.75, 20.0))
+STEPS = (("changes", [{"at_s": share, "rate_mbps": rate_mbps} for share, rate_mbps in _SHARES]),)
+"""A link whose rate halves, triples and comes back."""
+
+
 def setups() -> Iterator[Setup]:
     """Yield the scenarios in which the twin is held to the kernel."""
     for name in ("bbr", "cubic", "reno"):
@@ -155,9 +161,8 @@ def setups() -> Iterator[Setup]:
     for outage_s in (0.5, 1.0, 3.0, 5.0, 10.0):
         queue = (("queue", {"size_packets": 200}),)
         yield Setup(f"bbr-outage-{outage_s:g}", 12.0, (flow(bbr, 60.0),), link=queue, outage_s=outage_s)
-    steps = [{"at_s": share, "rate_mbps": rate} for share, rate in ((0.25, 10.0), (0.5, 30.0), (0.75, 20.0))]
-    yield Setup("bbr-steps", 20.0, (flow(bbr),), link=(("changes", steps),))
-    yield Setup("cubic-steps", 20.0, (flow(cubic),), link=(("changes", steps),))
+    yield Setup("bbr-steps", 20.0, (flow(bbr),), link=STEPS)
+    yield Setup("cubic-steps", 20.0, (flow(cubic),), link=STEPS)
     yield Setup("bbr-isolated", 20.0, (flow(bbr),), gso_max_segs=1)
     yield Setup("bbr-unequal-isolated", 20.0, (flow(bbr, 10.0), flow(bbr, 50.0)), queue_bdp=2.0, gso_max_segs=1)
     yield Setup("bbr-against-cubic", 20.0, (flow(bbr), flow(cubic)))
@@ -166,6 +171,21 @@ def setups() -> Iterator[Setup]:
     yield Setup("bbr-application", 20.0, (flow(bbr, app=slow), flow(bbr)))
     bursts = {"kind": "onoff", "rate_mbps": 8.0, "on_s": 0.5, "off_s": 0.5}
     yield Setup("cubic-tails", 10.0, (flow(cubic, app=bursts),), link=loss(0.02))
+
+
+def bbr3_setups() -> Iterator[Setup]:
+    """Yield the scenarios in which our BBRv3 and v2 in the kernel are held to the same in the twin."""
+    cubic = flow("kernel-cubic")
+    marking = (("queue", {"size_bdp": 1.0, "ecn_threshold_packets": 20}),)
+    for name in ("bbr3", "bbr2"):
+        ours = flow(name)
+        yield Setup(f"{name}-20", 20.0, (ours,))
+        yield Setup(f"{name}-unequal", 20.0, (flow(name, 10.0), flow(name, 50.0)), queue_bdp=2.0)
+        for queue_bdp in (0.5, 2.0, 8.0):
+            yield Setup(f"{name}-against-cubic-{queue_bdp:g}", 20.0, (ours, cubic), queue_bdp=queue_bdp)
+        yield Setup(f"{name}-loss", 10.0, (ours,), link=loss(0.01))
+        yield Setup(f"{name}-marks", 20.0, (flow(name, stack={"ecn": True}),), link=marking)
+        yield Setup(f"{name}-steps", 20.0, (ours,), link=STEPS)
 
 
 def entrants() -> Iterator[Setup]:
@@ -380,7 +400,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10, help="of the twin")
     parser.add_argument("--seconds", type=float, default=60.0, help="of each run")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="no run of the kernel begins later")
-    known = [setup.name for setup in (*setups(), *entrants())]
+    known = [setup.name for setup in (*setups(), *bbr3_setups(), *entrants())]
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=known, default=known, help="scenarios to run")
     parser.add_argument("--learned", type=Path, metavar="RUN", help="a trained portfolio, to compare on draws")
     parser.add_argument("--draws", type=int, default=12, help="for --learned")
@@ -396,15 +416,16 @@ def main() -> None:
         show(arguments, "kernel-learned", f"{head(arguments)}. {kernel_learned.section(plan)}")
         return
     runs = Runs(arguments.kept / f"{commit}-{arguments.seconds:g}s", commit, arguments.seconds)
-    parts = [[setup for setup in part if setup.name in arguments.only] for part in (setups(), entrants())]
+    parts = [
+        [setup for setup in part if setup.name in arguments.only] for part in (setups(), bbr3_setups(), entrants())
+    ]
     asked = [setup for part in parts for setup in part]
     run_kernel(runs, asked, arguments.runs, until_s)
     for setup in asked:
         for seed in range(1, arguments.seeds + 1):
             runs.make(setup, "twin", seed)
-    for name, part, section in zip(
-        ("kernel-cells", "kernel-order"), parts, (cells_section, order_section), strict=True
-    ):
+    names, sections = ("kernel-cells", "kernel-bbr3", "kernel-order"), (cells_section, cells_section, order_section)
+    for name, part, section in zip(names, parts, sections, strict=True):
         if part:
             show(arguments, name, section(runs, part, arguments))
 

@@ -5,7 +5,7 @@
  *   bw      = min(max_bw, bw_lo)
  *   min_rtt = min over 10 s of RTT
  *   pacing  = gain * bw * 0.99
- *   cwnd    = min(gain * bw * min_rtt + aggregated ACKs, inflight_hi, inflight_lo), at least 4
+ *   cwnd    = min(gain * bw * min_rtt + aggregated ACKs, inflight_hi, inflight_lo), at least bbr3_min_cwnd (4)
  *
  * BBR v1 lost a lot where queues are shallow, and took more than its share from loss-based flows. v3 probes seldom,
  * remembers how much was in flight when 2 % were lost, and leaves room below it. bbr3_model.h has the model,
@@ -75,7 +75,7 @@ static inline void bbr3_update_gains(struct bbr_state *bbr, const struct cc_para
         break;
     case BBR_DRAIN:
         bbr->pacing_gain_q16 = params->bbr3_drain_gain_q16;
-        bbr->cwnd_gain_q16 = params->bbr3_startup_cwnd_gain_q16;
+        bbr->cwnd_gain_q16 = params->bbr3_drain_cwnd_gain_q16;
         break;
     case BBR_PROBE_BW:
         bbr->pacing_gain_q16 = bbr3_phase_gain_q16(bbr, params);
@@ -84,7 +84,7 @@ static inline void bbr3_update_gains(struct bbr_state *bbr, const struct cc_para
             bbr->cwnd_gain_q16 += params->bbr3_up_cwnd_gain_q16;
         break;
     default:
-        bbr->pacing_gain_q16 = CC_Q16_ONE;
+        bbr->pacing_gain_q16 = params->bbr3_probe_rtt_pacing_gain_q16;
         bbr->cwnd_gain_q16 = CC_Q16_ONE;
         break;
     }
@@ -140,7 +140,7 @@ static inline void bbr3_set_cwnd(struct cc_state *state, const struct cc_params 
             cwnd = cc_clamp_to_u32(cc_min_u64(grown_pkts, target_pkts));
         else if (cwnd < target_pkts || bbr3_is_first_flight(state, rs))
             cwnd = cc_clamp_to_u32(grown_pkts);
-        cwnd = cc_max_u32(cwnd, BBR_CWND_FLOOR_PKTS);
+        cwnd = cc_max_u32(cwnd, state->bbr3.min_cwnd_pkts);
     }
     if (bbr->mode == BBR_PROBE_RTT)
         cwnd = cc_min_u32(cwnd, bbr3_probe_rtt_cwnd_pkts(state, params));
@@ -157,7 +157,7 @@ static inline void bbr3_bound_cwnd(struct cc_state *state, const struct cc_param
         cap = bbr3_headroom_level_pkts(bbr3, params);
     else if (mode == BBR_PROBE_BW)
         cap = bbr3->inflight_hi_pkts;
-    cap = cc_max_u32(cc_min_u32(cap, bbr3->inflight_lo_pkts), BBR_CWND_FLOOR_PKTS);
+    cap = cc_max_u32(cc_min_u32(cap, bbr3->inflight_lo_pkts), bbr3->min_cwnd_pkts);
     state->cwnd_pkts = cc_min_u32(state->cwnd_pkts, cap);
 }
 
@@ -189,6 +189,7 @@ static inline void bbr3_init(struct cc_state *state, const struct cc_params *par
     bbr3->ecn_ok = start->ecn_ok;
     bbr3->ecn_alpha_256th = BBR3_ECN_ONE;
     bbr3->init_cwnd_pkts = cc_min_u32(state->cwnd_pkts, BBR3_INIT_CWND_MAX_PKTS);
+    bbr3->min_cwnd_pkts = (uint32_t)params->bbr3_min_cwnd;
     bbr3->now_us = start->now_us;
     bbr3_update_gains(bbr, params);
     bbr3_init_pacing(state, params);
@@ -200,6 +201,7 @@ static inline void bbr3_note_sample(struct cc_state *state, const struct cc_para
 
     state->bbr3.now_us = rs->now_us;
     state->bbr3.sample_q24 = bbr3_sample_q24(rs);
+    state->bbr3.min_cwnd_pkts = (uint32_t)params->bbr3_min_cwnd;
     bbr->delivered_pkts = rs->delivered_pkts;
     bbr->delivered_time_us = rs->delivered_time_us;
     if (rs->srtt_us != 0)
@@ -285,6 +287,24 @@ static inline void bbr3_on_packet_lost(struct cc_state *state, const struct cc_p
         return;
     level_pkts = bbr3_level_of_loss_pkts(params, lost->tx_in_flight_pkts, lost_pkts, lost->size_pkts);
     bbr3_handle_too_high(state, params, level_pkts, lost->is_app_limited);
+}
+
+/*
+ * `count` packets that left with the same in flight were marked lost, `last` is the last: where a world sees no more than
+ * how many. The first with which the losses pass the threshold decides.
+ */
+static inline void bbr3_on_packets_lost(struct cc_state *state, const struct cc_params *params,
+                                        const struct cc_lost_packet *last, uint32_t count)
+{
+    struct cc_lost_packet deciding = *last;
+    uint64_t allowed_pkts = cc_scale(last->tx_in_flight_pkts, params->bbr3_loss_thresh_q16);
+    uint64_t first_pkts = cc_sub_sat(last->total_lost_pkts, count) + 1;
+    uint64_t passing_pkts = cc_max_u64(first_pkts, last->lost_at_send_pkts + allowed_pkts + 1);
+
+    deciding.total_lost_pkts = cc_min_u64(last->total_lost_pkts, passing_pkts);
+    bbr3_on_packet_lost(state, params, &deciding);
+    if (deciding.total_lost_pkts < last->total_lost_pkts)
+        bbr3_note_loss(state, last->delivered_pkts); /* the phase that then began sees losses too */
 }
 
 /* A tail loss probe repaired the loss of one packet: the last of the flight, of which nothing else is known. */

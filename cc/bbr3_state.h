@@ -101,6 +101,7 @@ struct bbr3_state {
     uint64_t alpha_ce_pkts;
 
     uint32_t init_cwnd_pkts;
+    uint32_t min_cwnd_pkts; /* the tunable bbr3_min_cwnd at the last ACK */
     uint64_t now_us; /* of the event being processed */
 };
 

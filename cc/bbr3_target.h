@@ -40,7 +40,7 @@ static inline uint64_t bbr3_quantize_pkts(const struct cc_state *state, uint64_t
     const struct bbr_state *bbr = &state->bbr;
 
     pkts = cc_max_u64(pkts, 3 * (uint64_t)bbr3_tso_goal_pkts(bbr, state->bbr3.is_v2, state->pacing_Bps));
-    pkts = cc_max_u64(pkts, BBR_CWND_FLOOR_PKTS);
+    pkts = cc_max_u64(pkts, state->bbr3.min_cwnd_pkts);
     return bbr3_is_in(bbr, BBR3_UP) ? cc_add_sat(pkts, BBR3_UP_ROOM_PKTS) : pkts;
 }
 
@@ -63,14 +63,14 @@ static inline uint32_t bbr3_headroom_level_pkts(const struct bbr3_state *bbr3, c
     if (hi_pkts == BBR3_UNSET_PKTS)
         return BBR3_UNSET_PKTS;
     headroom_pkts = cc_max_u32((uint32_t)cc_scale(hi_pkts, params->bbr3_headroom_q16), 1);
-    return cc_max_u32(hi_pkts > headroom_pkts ? hi_pkts - headroom_pkts : 0, BBR_CWND_FLOOR_PKTS);
+    return cc_max_u32(hi_pkts > headroom_pkts ? hi_pkts - headroom_pkts : 0, bbr3->min_cwnd_pkts);
 }
 
 static inline uint32_t bbr3_probe_rtt_cwnd_pkts(const struct cc_state *state, const struct cc_params *params)
 {
     uint64_t pkts = bbr3_bdp_pkts(state, bbr3_bw_q24(&state->bbr3), params->bbr3_probe_rtt_gain_q16);
 
-    return cc_max_u32(cc_clamp_to_u32(pkts), BBR_CWND_FLOOR_PKTS);
+    return cc_max_u32(cc_clamp_to_u32(pkts), state->bbr3.min_cwnd_pkts);
 }
 
 /* Packets in the network when the next one departs (as v1's bbr_in_net_pkts); stack.def: bbr3_in_flight. */

@@ -4,7 +4,8 @@
  * state->pacing_Bps). Freestanding C11, integers only; state and parameters are plain structs, copied by
  * assignment. A world calls, in the order of Linux's ACK processing: cc_on_loss_state for each change of
  * ca_state, then cc_on_ack, and between ACKs cc_on_rto, cc_on_idle, cc_on_cwnd_underused and cc_on_restart. Before these, and
- * once total_lost is raised, cc_on_packet_lost for each packet that was marked lost, those of a timeout included.
+ * once total_lost is raised, cc_on_packet_lost for each packet that was marked lost, those of a timeout included
+ * (cc_on_packets_lost where it sees only how many), and cc_on_probe_repair.
  */
 #ifndef BBRGYM_CC_H
 #define BBRGYM_CC_H
@@ -18,7 +19,20 @@
 #include "vegas.h"
 #include "westwood.h"
 
-/* Whether the algorithm is of BBRv3's headers. A host that cannot tell of flights, as a kernel without google/bbr's patch, defines CC_WITHOUT_BBR3 and has none. */
+/*
+ * Whether the algorithm is of BBR v1's headers, and whether of v3's. A program of the kernel has one of the two, so that
+ * its verifier goes through no more than what runs: it defines CC_WITHOUT_BBR1 or CC_WITHOUT_BBR3.
+ */
+static inline bool cc_is_bbr1(const struct cc_params *params)
+{
+#ifdef CC_WITHOUT_BBR1
+    (void)params;
+    return false;
+#else
+    return params->algorithm == CC_ALGORITHM_BBR;
+#endif
+}
+
 static inline bool cc_is_bbr3(const struct cc_params *params)
 {
 #ifdef CC_WITHOUT_BBR3
@@ -32,7 +46,16 @@ static inline bool cc_is_bbr3(const struct cc_params *params)
 /* Whether the algorithm is a BBR, which paces, and whose window the stack does not reduce. */
 static inline bool cc_is_bbr(const struct cc_params *params)
 {
-    return params->algorithm == CC_ALGORITHM_BBR || cc_is_bbr3(params);
+    return cc_is_bbr1(params) || cc_is_bbr3(params);
+}
+
+/*
+ * Whether a slow sender's packets leave one by one, below BBR_MIN_TSO_RATE_Bps: in v1 and v2 (bbr_min_tso_segs). v3's bursts
+ * have tcp_min_tso_segs packets at any rate (bbr_tso_segs_generic).
+ */
+static inline bool cc_may_send_singles(const struct cc_params *params)
+{
+    return cc_is_bbr(params) && params->algorithm != CC_ALGORITHM_BBR3;
 }
 
 /* Whether the algorithm has to be told of each packet lost (cc_on_packet_lost), and of what was in flight (cc_sample). */
@@ -49,7 +72,7 @@ static inline void cc_init(struct cc_state *state, const struct cc_params *param
     state->ssthresh_pkts = RENO_SSTHRESH_UNSET;
     state->pacing_Bps = UINT64_MAX;
     state->min_rtt_us = start->min_rtt_us;
-    if (params->algorithm == CC_ALGORITHM_BBR)
+    if (cc_is_bbr1(params))
         bbr_init(state, params, start);
     else if (cc_is_bbr3(params))
         bbr3_init(state, params, start);
@@ -76,9 +99,11 @@ static inline void cc_on_ack(struct cc_state *state, const struct cc_params *par
 {
     state->mark_app_limited = false;
     switch (params->algorithm) {
+#ifndef CC_WITHOUT_BBR1
     case CC_ALGORITHM_BBR:
         bbr_on_ack(state, params, sample);
         return;
+#endif
 #ifndef CC_WITHOUT_BBR3
     case CC_ALGORITHM_BBR3:
     case CC_ALGORITHM_BBR2:
@@ -145,7 +170,7 @@ static inline void cc_on_loss_state(struct cc_state *state, const struct cc_para
     else if (params->algorithm == CC_ALGORITHM_WESTWOOD)
         westwood_on_loss_state(state, old_state, new_state);
     state->ca_state = new_state;
-    if (params->algorithm == CC_ALGORITHM_BBR) {
+    if (cc_is_bbr1(params)) {
         bbr_on_loss_state(state, new_state);
     } else if (cc_is_bbr3(params)) {
         bbr3_on_loss_state(state, old_state, new_state);
@@ -161,6 +186,14 @@ static inline void cc_on_packet_lost(struct cc_state *state, const struct cc_par
 {
     if (cc_is_bbr3(params))
         bbr3_on_packet_lost(state, params, lost);
+}
+
+/* Packets that left with the same in flight were marked lost; for a world that cannot tell of each (bbr3_on_packets_lost). */
+static inline void cc_on_packets_lost(struct cc_state *state, const struct cc_params *params,
+                                      const struct cc_lost_packet *last, uint32_t count)
+{
+    if (cc_is_bbr3(params))
+        bbr3_on_packets_lost(state, params, last, count);
 }
 
 /* A tail loss probe repaired a loss that nothing else showed; `is_app_limited`: when the probed packet first left. */
@@ -182,7 +215,7 @@ CC_IN_LINE void cc_on_rto(struct cc_state *state, const struct cc_params *params
     bool by_episode = cc_stack_has(params, CC_STACK_timeout_saves);
     bool reduces = by_episode ? is_new_episode : state->ca_state < CC_CA_CWR;
 
-    if (params->algorithm == CC_ALGORITHM_BBR)
+    if (cc_is_bbr1(params))
         bbr_on_rto(state, params, is_new_episode || !by_episode, total_lost_pkts);
     else if (cc_is_bbr3(params))
         bbr3_on_timeout(state, is_new_episode);
@@ -250,7 +283,7 @@ static inline void cc_on_cwnd_underused(struct cc_state *state, const struct cc_
 static inline void cc_on_restart(struct cc_state *state, const struct cc_params *params, uint64_t now_us,
                                  bool app_limited)
 {
-    if (params->algorithm == CC_ALGORITHM_BBR)
+    if (cc_is_bbr1(params))
         bbr_on_restart(state, params, now_us, app_limited);
     else if (cc_is_bbr3(params))
         bbr3_on_restart(state, params, now_us, app_limited);
@@ -265,7 +298,7 @@ static inline void cc_on_restart(struct cc_state *state, const struct cc_params 
 /* The last recovery was spurious: all but BBR undo the reduction (RFC 9438, 4.9; Linux undo_cwnd). */
 static inline void cc_on_undo(struct cc_state *state, const struct cc_params *params)
 {
-    if (params->algorithm == CC_ALGORITHM_BBR) {
+    if (cc_is_bbr1(params)) {
         bbr_on_undo(state);
     } else if (cc_is_bbr3(params)) {
         bbr3_on_undo(state);

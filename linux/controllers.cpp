@@ -37,7 +37,7 @@ Controllers::Controllers(std::shared_ptr<const Scenario> scenario,
     : m_scenario(std::move(scenario)),
       m_network(network),
       m_settings(m_scenario->flows.size()),
-      m_is_ours(m_scenario->flows.size()),
+      m_programs(m_scenario->flows.size()),
       m_policy(policy),
       m_traces(m_scenario->flows.size())
 {
@@ -54,7 +54,7 @@ Controllers::Controllers(std::shared_ptr<const Scenario> scenario,
     }
     if (!m_policy.empty() && std::ranges::none_of(m_settings, &bpf_flow_settings::has_policy))
     {
-        const std::string variant = m_bpf ? m_bpf->PolicyVariant() : "a variant of BBR";
+        const std::string variant = m_policy_variant.value_or("a variant of BBR");
         throw std::invalid_argument("policy: sets tunables of " + (variant.empty() ? "no variant" : variant) +
                                     ", expected a flow with role tuned and that cc in scenario '" + m_scenario->name + "'");
     }
@@ -65,7 +65,6 @@ Controllers::Attach(std::size_t flow, int variant, uint64_t seed)
 {
     const Flow& spec = m_scenario->flows[flow];
     const std::string path = "flows[" + std::to_string(flow) + "]";
-    m_is_ours[flow] = true;
     bpf_flow_settings& settings = m_settings[flow];
     settings.params = ParamsOf(spec, variant, path);
     settings.rng_seed = cc_stream_seed(seed, ("flow." + spec.name).c_str());
@@ -74,12 +73,14 @@ Controllers::Attach(std::size_t flow, int variant, uint64_t seed)
     m_tunables.AddFlow(variant, settings.params);
     try
     {
-        if (!m_bpf)
+        if (!m_policy_variant)
         {
-            m_bpf = std::make_unique<CongestionControl>(settings, WAITING_RECORDS, IsSlow(*m_scenario), m_policy);
+            m_policy_variant = CongestionControl::PolicyVariantOf(m_policy);
         }
-        settings.has_policy = spec.role == Role::TUNED && spec.cc == m_bpf->PolicyVariant();
-        m_bpf->Attach(m_network.senders[flow].Get(), settings);
+        CongestionControl& program = ProgramFor(settings);
+        settings.has_policy = spec.role == Role::TUNED && spec.cc == program.PolicyVariant();
+        m_programs[flow] = &program;
+        program.Attach(m_network.senders[flow].Get(), settings);
     }
     catch (const CongestionControlError& error)
     {
@@ -89,6 +90,26 @@ Controllers::Attach(std::size_t flow, int variant, uint64_t seed)
     }
 }
 
+/** The program of the generation of these settings, with the policy if it is for that one. */
+CongestionControl&
+Controllers::ProgramFor(const bpf_flow_settings& settings)
+{
+    const auto generation_of = [](const cc_params& params) { return cc_is_bbr3(&params) ? 1U : 0U; };
+    const std::size_t generation = generation_of(settings.params);
+    if (!m_generations[generation])
+    {
+        cc_params of_policy = settings.params;
+        if (const auto variant = FindVariant(*m_policy_variant))
+        {
+            cc_params_init(&of_policy, static_cast<cc_variant>(*variant));
+        }
+        const std::string object = generation_of(of_policy) == generation ? m_policy : "";
+        m_generations[generation] =
+            std::make_unique<CongestionControl>(settings, WAITING_RECORDS, IsSlow(*m_scenario), object);
+    }
+    return *m_generations[generation];
+}
+
 void
 Controllers::WriteTo(std::span<double> table)
 {
@@ -96,7 +117,7 @@ Controllers::WriteTo(std::span<double> table)
     {
         if (m_settings[flow].has_policy)
         {
-            const cc_params params = m_bpf->Settings(m_network.senders[flow].Get()).params;
+            const cc_params params = m_programs[flow]->Settings(m_network.senders[flow].Get()).params;
             m_tunables.SetParams(flow, params);
             const std::lock_guard lock(m_mutex);
             m_settings[flow].params = params;
@@ -112,7 +133,7 @@ Controllers::TakeTunables(std::span<const double> table)
     for (const auto& [flow, params] : m_tunables.Changes(table, *m_scenario))
     {
         m_settings[flow].params = params;
-        m_bpf->SetSettings(m_network.senders[flow].Get(), m_settings[flow]);
+        m_programs[flow]->SetSettings(m_network.senders[flow].Get(), m_settings[flow]);
     }
 }
 
@@ -128,7 +149,7 @@ Controllers::Read(std::size_t flow) const
 {
     const int socket = m_network.senders[flow].Get();
     SenderState state = ReadKernelSender(socket);
-    const auto ours = m_is_ours[flow] ? m_bpf->Read(socket) : std::nullopt;
+    const auto ours = m_programs[flow] != nullptr ? m_programs[flow]->Read(socket) : std::nullopt;
     if (!ours)
     {
         return state;
@@ -149,7 +170,7 @@ Controllers::Read(std::size_t flow) const
 void
 Controllers::RequireOurs(std::size_t flow) const
 {
-    if (!m_is_ours[flow])
+    if (m_programs[flow] == nullptr)
     {
         throw std::invalid_argument("ack trace: flows[" + std::to_string(flow) + "].cc is '" + m_scenario->flows[flow].cc +
                                     "', of whose ACKs the kernel tells nothing, expected a variant of BBR");
@@ -164,7 +185,7 @@ Controllers::TraceAcks(std::size_t flow, std::size_t max_rows)
     m_is_tracing = true;
     const std::lock_guard lock(m_mutex);
     m_settings[flow].is_recorded = true;
-    m_bpf->SetSettings(m_network.senders[flow].Get(), m_settings[flow]);
+    m_programs[flow]->SetSettings(m_network.senders[flow].Get(), m_settings[flow]);
 }
 
 void
@@ -174,17 +195,26 @@ Controllers::TakeRecords(const RunClock& clock)
     {
         return;
     }
-    for (const bpf_record& record : m_bpf->TakeRecords())
+    for (const auto& program : m_generations)
     {
-        Trace& trace = m_traces[record.flow];
-        trace.lost += trace.next == 0 ? 0 : record.number - trace.next;
-        trace.next = record.number + 1;
-        if (record.event.kind == BPF_EVENT_ACK && trace.rows.size() < trace.max_rows)
+        for (const bpf_record& record : program ? program->TakeRecords() : std::vector<bpf_record>())
         {
-            cc_sample sample = record.event.sample;
-            sample.now_us = static_cast<uint64_t>(clock.RunAt(static_cast<int64_t>(sample.now_us) * 1000) / 1000);
-            trace.rows.push_back(MakeAckRecord(sample, record.after, record.params));
+            TakeRecord(record, clock);
         }
+    }
+}
+
+void
+Controllers::TakeRecord(const bpf_record& record, const RunClock& clock)
+{
+    Trace& trace = m_traces[record.flow];
+    trace.lost += trace.next == 0 ? 0 : record.number - trace.next;
+    trace.next = record.number + 1;
+    if (record.event.kind == BPF_EVENT_ACK && trace.rows.size() < trace.max_rows)
+    {
+        cc_sample sample = record.event.sample;
+        sample.now_us = static_cast<uint64_t>(clock.RunAt(static_cast<int64_t>(sample.now_us) * 1000) / 1000);
+        trace.rows.push_back(MakeAckRecord(sample, record.after, record.params));
     }
 }
 

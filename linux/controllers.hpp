@@ -12,10 +12,13 @@
 #include "real_time.hpp"
 #include "tunable_table.hpp"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace bbrgym
@@ -58,6 +61,8 @@ class Controllers
     static constexpr std::size_t WAITING_RECORDS = 4096; ///< half a second of 100 Mbit/s
 
     void Attach(std::size_t flow, int variant, uint64_t seed);
+    CongestionControl& ProgramFor(const bpf_flow_settings& settings);
+    void TakeRecord(const bpf_record& record, const RunClock& clock);
     bpf_flow_settings SettingsOf(std::size_t flow) const;
     void RequireOurs(std::size_t flow) const;
 
@@ -65,12 +70,13 @@ class Controllers
     const Network& m_network;
     TunableTable m_tunables;
     std::vector<bpf_flow_settings> m_settings; ///< of each flow; of the kernel's own not used
-    std::vector<bool> m_is_ours;
+    std::vector<CongestionControl*> m_programs; ///< of each flow; null: it runs a control of the kernel's own
     std::string m_policy; ///< file; empty: none
+    std::optional<std::string> m_policy_variant; ///< unset: no flow of ours asked yet
     std::vector<Trace> m_traces;
     bool m_is_tracing = false;
     mutable std::mutex m_mutex; ///< of the settings, which the emulator's thread reads while the caller's changes them
-    std::unique_ptr<CongestionControl> m_bpf; ///< null: no flow needs it
+    std::array<std::unique_ptr<CongestionControl>, 2> m_generations; ///< BBR v1, and v2 and v3; null: no flow needs it
 };
 
 } // namespace bbrgym

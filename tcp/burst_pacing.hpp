@@ -3,7 +3,7 @@
 // Bursts and their pacing. Linux hands data to segmentation offload (TSO, GSO) in bursts: their segments leave back to
 // back, and pacing waits after the last of them.
 //
-//   size   the data of 1/1024 s at the pacing rate, and more on a short path (tcp_tso_autosize)
+//   size   the data of 1/1024 s at the pacing rate, and more on a short path (tcp_tso_autosize), but not beyond its sk_buff
 //   gap    the burst's bytes at the pacing rate, less the time by which it left late, half of the gap at most
 //          (tcp_update_skb_after_send)
 #ifndef BBRGYM_TCP_BURST_PACING_HPP
@@ -33,15 +33,17 @@ class BurstPacing
     static constexpr int64_t RTT_LOG_US = 9;              ///< tcp_tso_rtt_log
     static constexpr uint64_t NONE = std::numeric_limits<uint64_t>::max();
 
-    void Start(const SocketFacts& facts, uint32_t mss_bytes, bool is_loss_based)
+    /** `may_send_singles`: the controller's bursts follow bbr_min_tso_segs instead of tcp_min_tso_segs. */
+    void Start(const SocketFacts& facts, uint32_t mss_bytes, bool may_send_singles)
     {
         m_is_paced = facts.pacing != pacing_choice::none;
         m_is_by_fq = facts.pacing == pacing_choice::fq;
         m_has_credit = facts.pacing_credit;
         m_is_sized_by_rtt = facts.tso_by_rtt;
-        m_may_be_one = !is_loss_based;
-        m_min_pkts = is_loss_based ? static_cast<uint32_t>(facts.min_tso_segs) : 2; // bbr_min_tso_segs
+        m_may_be_one = may_send_singles;
+        m_min_pkts = may_send_singles ? 2 : static_cast<uint32_t>(facts.min_tso_segs);
         m_max_pkts = static_cast<uint32_t>(facts.gso_max_segs);
+        m_skb_pkts = facts.bursts_end_with_skb ? std::clamp(CC_GSO_MAX_BYTES / mss_bytes, 1U, m_max_pkts) : 0;
         m_header_bytes = m_is_by_fq ? FRAME_HEADER_BYTES : 0;
         m_unpaced_pkts = static_cast<uint32_t>(facts.unpaced_segments);
         m_mss_bytes = mss_bytes;
@@ -70,6 +72,12 @@ class BurstPacing
             pkts = std::max<uint64_t>(std::min<uint64_t>(bytes, CC_GSO_MAX_BYTES) / m_mss_bytes, pkts);
         }
         return static_cast<uint32_t>(std::min<uint64_t>(pkts, m_max_pkts));
+    }
+
+    /** Segments from the new segment `next` on in its sk_buff; all ones: bursts take no notice of it. */
+    uint32_t LeftInSkbPkts(uint64_t next) const
+    {
+        return m_skb_pkts == 0 ? std::numeric_limits<uint32_t>::max() : m_skb_pkts - static_cast<uint32_t>(next % m_skb_pkts);
     }
 
     // ---- the burst that leaves now ----------------------------------------------------------------------
@@ -168,6 +176,7 @@ class BurstPacing
     uint32_t m_header_bytes = 0;    ///< of a packet, counted by pacing
     uint32_t m_unpaced_pkts = 0;    ///< the first ones leave without gaps
     uint32_t m_max_pkts = 1;
+    uint32_t m_skb_pkts = 0;        ///< full segments of an sk_buff of the write queue; 0: bursts take no notice of it
     uint32_t m_mss_bytes = 1;
     uint32_t m_min_pkts = 2;
     int64_t m_next_send_ns = 0;

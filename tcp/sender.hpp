@@ -9,7 +9,7 @@
 //
 // Controller is how the host reaches the algorithms of cc/; it has the functions of cc.h as members, without
 // state and params: State, Start, OnAck, OnPacketLost, OnProbeRepair, OnLossState, OnRto, OnIdle, OnCwndUnderused, OnRestart,
-// OnUndo, WantsTxStates.
+// OnUndo, WantsTxStates, and IsLossBased and MaySendSingles.
 //
 // What has a law of its own stands apart: the RTT estimate, the tail loss probe, F-RTO, undo, rate reduction, bursts and
 // their pacing, window validation.
@@ -239,7 +239,7 @@ TcpSender<Controller>::Start(uint32_t mss_bytes,
     m_board.SetFacts(facts);
     m_rtt.SetFacts(facts);
     m_probe.SetFacts(facts);
-    m_pacing.Start(facts, mss_bytes, m_controller.IsLossBased());
+    m_pacing.Start(facts, mss_bytes, m_controller.MaySendSingles());
     m_mss_bytes = mss_bytes;
     if (handshake_rtt_ns >= 0)
     {
@@ -968,7 +968,8 @@ TcpSender<Controller>::BeginNew(uint64_t new_pkts, uint32_t window_pkts, int64_t
         return {};
     }
     // Two bursts in the network at least (tcp_cwnd_test).
-    const uint32_t allowed_pkts = std::min({burst_pkts, room_pkts, std::max(window_pkts / 2, 1U)});
+    const uint32_t allowed_pkts =
+        std::min({burst_pkts, room_pkts, std::max(window_pkts / 2, 1U), m_pacing.LeftInSkbPkts(m_board.Next())});
     m_pacing.BeginNew(static_cast<uint32_t>(std::min<uint64_t>(allowed_pkts, new_pkts)));
     return {ToSend::Kind::NEW};
 }
@@ -988,7 +989,8 @@ bool
 TcpSender<Controller>::WaitsForAck(uint64_t new_pkts, uint32_t burst_pkts, uint32_t window_pkts, int64_t now_ns) const
 {
     const uint32_t room_pkts = window_pkts - m_board.InFlight();
-    const bool fills_enough = new_pkts <= room_pkts || room_pkts >= burst_pkts || 3 * uint64_t{room_pkts} >= window_pkts;
+    const uint64_t sendable_pkts = std::min<uint64_t>(new_pkts, m_pacing.LeftInSkbPkts(m_board.Next()));
+    const bool fills_enough = sendable_pkts <= room_pkts || room_pkts >= burst_pkts || 3 * uint64_t{room_pkts} >= window_pkts;
     const bool is_recent = now_ns - m_pacing.NextSendNs() <= DEFERRAL_NS;
     if (m_facts.tso_deferral == tso_deferral_choice::none || m_ca_state >= CC_CA_RECOVERY || fills_enough || !is_recent || m_board.Empty())
     {

@@ -47,6 +47,7 @@ class CcController
     void OnRestart(uint64_t now_us, bool app_limited) { cc_on_restart(&m_state, &m_params, now_us, app_limited); }
     void OnUndo() { cc_on_undo(&m_state, &m_params); }
     bool IsLossBased() const { return !cc_is_bbr(&m_params); }
+    bool MaySendSingles() const { return cc_may_send_singles(&m_params); }
     bool WantsTxStates() const { return cc_wants_tx_states(&m_params); }
 
   protected:

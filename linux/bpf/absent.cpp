@@ -29,6 +29,7 @@ CongestionControl::Compiler()
     return "";
 }
 
+std::string CongestionControl::PolicyVariantOf(const std::string&) { throw CongestionControlError(WHY_NOT); }
 CongestionControl::CongestionControl(const bpf_flow_settings&, std::size_t, bool, const std::string&) { throw CongestionControlError(WHY_NOT); }
 CongestionControl::~CongestionControl() = default;
 

@@ -7,10 +7,15 @@
  *   cong_control              -> ACK         cwnd_event          -> restart from idle
  *   undo_cwnd                 -> undo
  *
- * One program text for all variants: a flow's settings say which. With cong_control the kernel leaves the window to the
- * algorithm in recovery too, which is right for BBR; for the loss-based ones it would need the kernel's rate reduction.
+ * One program text for all variants of a generation: a flow's settings say which. v1 is one program, v2 and v3 are another
+ * (-DBBRGYM_BBR3), in which cong_control and set_state tell first of packets lost (flights.h). With cong_control the kernel
+ * leaves the window to the algorithm in recovery too, which is right for BBR; for the loss-based ones it would need the
+ * kernel's rate reduction.
  */
 #include "kernel.h"
+#ifdef BBRGYM_BBR3
+#include "flights.h"
+#endif
 #ifdef BBRGYM_POLICY
 #include "policy.h"
 #endif
@@ -116,12 +121,6 @@ static __always_inline void end_event(const struct place *at, const struct bpf_e
     __sync_fetch_and_add(&at->flow->changes, 1);
 }
 
-/* Linux tcp_packets_in_flight */
-static __always_inline uint32_t in_flight_pkts(const struct tcp_sock *tp)
-{
-    return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
-}
-
 /* Linux tcp_is_cwnd_limited */
 static __always_inline bool is_cwnd_limited(const struct tcp_sock *tp)
 {
@@ -156,6 +155,113 @@ static __always_inline void set_ssthresh(struct sock *sk, const struct cc_state 
 {
     ((struct tcp_sock *)sk)->snd_ssthresh = cc_min_u32(state->ssthresh_pkts, TCP_INFINITE_SSTHRESH);
 }
+
+/* ---- what BBRv3 asks beside ---- */
+
+#ifdef BBRGYM_BBR3
+
+EVENT_FUNCTION(tell_lost, BPF_EVENT_LOST)
+EVENT_FUNCTION(tell_probe_repair, BPF_EVENT_PROBE_REPAIR)
+
+struct {
+    __uint(type, BPF_MAP_TYPE_SK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct bpf_flights);
+} flights_of SEC(".maps");
+
+static __always_inline void start_flights(struct sock *sk)
+{
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
+    struct bpf_flights *flights;
+
+    bpf_sk_storage_delete(&flights_of, sk);
+    flights = bpf_sk_storage_get(&flights_of, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+    if (!flights)
+        return; /* no sample tells of a flight */
+    flights->told_lost_pkts = flights->newest.lost_pkts = tp->lost;
+    keep_flight(flights, tp);
+}
+
+static __always_inline void tell_losses(struct sock *sk)
+{
+    struct bpf_flights *flights = bpf_sk_storage_get(&flights_of, sk, 0, 0);
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
+    struct bpf_event event = {};
+    struct place at;
+
+    if (!flights || tp->lost == flights->told_lost_pkts || !begin_event(sk, &at))
+        return;
+    fill_lost(&event, flights, tp);
+    tell_lost(at.flow, at.settings, &event);
+    end_event(&at, &event);
+}
+
+static __always_inline void sample_flight(struct sock *sk, struct cc_sample *sample, uint32_t ack, int flag,
+                                          const struct rate_sample *rs)
+{
+    struct bpf_flights *flights = bpf_sk_storage_get(&flights_of, sk, 0, 0);
+
+    if (flights)
+        fill_flight(sample, flights, (struct tcp_sock *)sk, ack, flag, rs);
+}
+
+static __always_inline void end_ack(struct sock *sk)
+{
+    struct bpf_flights *flights = bpf_sk_storage_get(&flights_of, sk, 0, 0);
+
+    if (!flights)
+        return;
+    flights->is_reducing = false;
+    keep_flight(flights, (struct tcp_sock *)sk);
+}
+
+/* v3 restores the window when a timeout's episode ends or was spurious, v1 with the next ACK. */
+static __always_inline void end_loss_state(struct sock *sk, const struct cc_state *state)
+{
+    struct bpf_flights *flights = bpf_sk_storage_get(&flights_of, sk, 0, 0);
+
+    set_socket(sk, state);
+    if (flights)
+        keep_flight(flights, (struct tcp_sock *)sk);
+}
+
+static __always_inline void end_undo(struct sock *sk, const struct cc_state *state) { set_socket(sk, state); }
+
+/* The kernel reduces the window and is done with it in one ACK: a tail loss probe repaired a loss. */
+static __always_inline void tell_repair(struct sock *sk, uint8_t new_state)
+{
+    struct bpf_flights *flights = bpf_sk_storage_get(&flights_of, sk, 0, 0);
+    struct bpf_event event = {.kind = BPF_EVENT_PROBE_REPAIR};
+    struct tcp_sock *tp = (struct tcp_sock *)sk;
+    struct place at;
+    bool is_repair;
+
+    if (!flights)
+        return;
+    is_repair = flights->is_reducing && new_state < CC_CA_CWR;
+    flights->is_reducing = new_state == CC_CA_CWR;
+    if (!is_repair || !begin_event(sk, &at))
+        return;
+    event.probe_repair.now_us = tp->tcp_mstamp;
+    event.probe_repair.delivered_pkts = tp->delivered;
+    event.probe_repair.is_app_limited = flights->newest.is_app_limited;
+    tell_probe_repair(at.flow, at.settings, &event);
+    end_event(&at, &event);
+}
+
+#else
+
+static __always_inline void start_flights(struct sock *sk) {}
+static __always_inline void tell_losses(struct sock *sk) {}
+static __always_inline void sample_flight(struct sock *sk, struct cc_sample *sample, uint32_t ack, int flag,
+                                          const struct rate_sample *rs) {}
+static __always_inline void end_ack(struct sock *sk) {}
+static __always_inline void end_loss_state(struct sock *sk, const struct cc_state *state) {}
+static __always_inline void end_undo(struct sock *sk, const struct cc_state *state) {}
+static __always_inline void tell_repair(struct sock *sk, uint8_t new_state) {}
+
+#endif
 
 /* ---- the policy ---- */
 
@@ -258,6 +364,7 @@ void BPF_HOOK(init, struct sock *sk)
     event.start.mss_bytes = tp->mss_cache;
     event.start.initial_cwnd_pkts = tp->snd_cwnd;
     start_policy(sk, &at);
+    start_flights(sk);
     tell_start(at.flow, at.settings, &event);
     set_socket(sk, &at.flow->state);
     set_ssthresh(sk, &at.flow->state);
@@ -300,10 +407,12 @@ void BPF_HOOK(cong_control, struct sock *sk, uint32_t ack, int flag, const struc
     uint32_t ssthresh_pkts;
     struct place at;
 
+    tell_losses(sk);
     if (!begin_event(sk, &at))
         return;
     event.cwnd_pkts = tp->snd_cwnd;
     fill_sample(&event.sample, tp, rs);
+    sample_flight(sk, &event.sample, ack, flag, rs);
     ssthresh_pkts = at.flow->state.ssthresh_pkts;
     run_policy(sk, &at, rs);
     tell_ack(at.flow, at.settings, &event);
@@ -314,6 +423,7 @@ void BPF_HOOK(cong_control, struct sock *sk, uint32_t ack, int flag, const struc
         tp->app_limited = cc_max_u32(tp->delivered + in_flight_pkts(tp), 1);
     at.flow->acks++;
     at.flow->total_lost_pkts = tp->lost;
+    end_ack(sk);
     end_event(&at, &event);
 }
 
@@ -335,6 +445,7 @@ void BPF_HOOK(set_state, struct sock *sk, uint8_t new_state)
     struct bpf_event event = {};
     struct place at;
 
+    tell_losses(sk);
     if (!begin_event(sk, &at))
         return;
     if (new_state == CC_CA_LOSS) {
@@ -352,7 +463,9 @@ void BPF_HOOK(set_state, struct sock *sk, uint8_t new_state)
         tell_loss_state(at.flow, at.settings, &event);
     }
     at.flow->asked_ssthresh = false;
+    end_loss_state(sk, &at.flow->state);
     end_event(&at, &event);
+    tell_repair(sk, new_state);
 }
 
 SEC("struct_ops/cwnd_event")
@@ -379,6 +492,7 @@ uint32_t BPF_HOOK(undo_cwnd, struct sock *sk)
 
     if (begin_event(sk, &at)) {
         tell_undo(at.flow, at.settings, &event);
+        end_undo(sk, &at.flow->state);
         end_event(&at, &event);
     }
     return ((struct tcp_sock *)sk)->snd_cwnd;
@@ -388,7 +502,10 @@ uint32_t BPF_HOOK(undo_cwnd, struct sock *sk)
 SEC("struct_ops/min_tso_segs")
 uint32_t BPF_HOOK(min_tso_segs, struct sock *sk)
 {
-    return sk->sk_pacing_rate < BBR_MIN_TSO_RATE_Bps ? 1 : 2;
+    const struct bpf_flow_settings *settings = bpf_sk_storage_get(&settings_of, sk, 0, 0);
+    bool is_slow = sk->sk_pacing_rate < BBR_MIN_TSO_RATE_Bps;
+
+    return is_slow && settings && cc_may_send_singles(&settings->params) ? 1 : 2;
 }
 
 SEC("struct_ops/sndbuf_expand")

@@ -24,8 +24,10 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
-extern "C" const char bbrgym_bpf_object[];
-extern "C" const char bbrgym_bpf_object_end[];
+extern "C" const char bbrgym_bbr_object[];
+extern "C" const char bbrgym_bbr_object_end[];
+extern "C" const char bbrgym_bbr3_object[];
+extern "C" const char bbrgym_bbr3_object_end[];
 
 namespace bbrgym
 {
@@ -91,21 +93,26 @@ RandomName()
 void
 RequireBbr(const bpf_flow_settings& settings)
 {
-    if (settings.params.algorithm != CC_ALGORITHM_BBR)
+    if (!cc_is_bbr(&settings.params))
     {
         throw CongestionControlError("algorithm = " + std::to_string(settings.params.algorithm) +
-                                     ": in BPF there are the variants of BBR v1, because the kernel does not tell of the flights that others ask for; expected " + std::to_string(CC_ALGORITHM_BBR));
+                                     ": in BPF there are the variants of BBR, expected " + std::to_string(CC_ALGORITHM_BBR) + ", " +
+                                     std::to_string(CC_ALGORITHM_BBR2) + " or " + std::to_string(CC_ALGORITHM_BBR3));
     }
 }
 
-/** The bytes of an object file; of none, those of the program without a policy. */
+/** The bytes of the package's program for these settings. */
+std::string
+CarriedObject(const bpf_flow_settings& settings)
+{
+    return cc_is_bbr3(&settings.params) ? std::string(bbrgym_bbr3_object, bbrgym_bbr3_object_end)
+                                        : std::string(bbrgym_bbr_object, bbrgym_bbr_object_end);
+}
+
+/** The bytes of an object file. */
 std::string
 ObjectOf(const std::string& file)
 {
-    if (file.empty())
-    {
-        return {bbrgym_bpf_object, bbrgym_bpf_object_end};
-    }
     std::error_code error;
     std::ifstream stream;
     if (std::filesystem::is_regular_file(file, error)) // a FIFO would wait for a writer
@@ -141,6 +148,52 @@ struct CloseObject
     void operator()(bpf_object* object) const { Libbpf::Get().bpf_object__close(object); }
 };
 
+using OwnedObject = std::unique_ptr<bpf_object, CloseObject>;
+
+OwnedObject
+Opened(const std::string& bytes)
+{
+    g_warnings.clear();
+    Libbpf::Get().libbpf_set_print(KeepWarning);
+    const bpf_object_open_opts options{.sz = sizeof(options), .object_name = "bbrgym"};
+    OwnedObject object(Libbpf::Get().bpf_object__open_mem(bytes.data(), bytes.size(), &options));
+    if (!object)
+    {
+        Fail("opening the BPF object", errno);
+    }
+    return object;
+}
+
+bpf_map*
+FindMap(const OwnedObject& object, const char* name) // null: it has none
+{
+    return Libbpf::Get().bpf_object__find_map_by_name(object.get(), name);
+}
+
+bpf_map*
+Map(const OwnedObject& object, const char* name)
+{
+    bpf_map* map = FindMap(object, name);
+    if (map == nullptr)
+    {
+        throw CongestionControlError(std::string("the BPF object has no map ") + name);
+    }
+    return map;
+}
+
+/** The variant whose tunables the program's policy sets; empty: it has none. */
+std::string
+VariantOfPolicy(const OwnedObject& object)
+{
+    if (FindMap(object, "policy_of") == nullptr)
+    {
+        return "";
+    }
+    std::size_t bytes = 0;
+    const auto* variant = static_cast<const char*>(Libbpf::Get().bpf_map__initial_value(Map(object, ".rodata.policy"), &bytes));
+    return variant == nullptr ? "" : std::string(variant, strnlen(variant, bytes));
+}
+
 struct CloseRing
 {
     void operator()(ring_buffer* ring) const { Libbpf::Get().ring_buffer__free(ring); }
@@ -164,12 +217,12 @@ class CongestionControl::Loaded
   public:
     Loaded(const bpf_flow_settings& defaults, std::size_t records, bool is_slow, const std::string& object)
         : m_name(RandomName()),
-          m_map(is_slow ? "bbrgym_slow_ops" : "bbrgym_ops")
+          m_map(is_slow ? "bbrgym_slow_ops" : "bbrgym_ops"),
+          m_is_bbr3(cc_is_bbr3(&defaults.params))
     {
         RequireBbr(defaults);
-        g_warnings.clear();
-        Libbpf::Get().libbpf_set_print(KeepWarning);
-        Open(object);
+        m_object = Opened(ObjectNamed(object.empty() ? CarriedObject(defaults) : ObjectOf(object), m_name));
+        CheckObject(object);
         SetDefaults(defaults);
         SizeRecords(records);
         Require("loading the BPF object", Libbpf::Get().bpf_object__load(m_object.get()));
@@ -177,27 +230,28 @@ class CongestionControl::Loaded
     }
 
     const std::string& Name() const { return m_name; }
-    int Settings() const { return Libbpf::Get().bpf_map__fd(Map("settings_of")); }
-    int Flows() const { return Libbpf::Get().bpf_map__fd(Map("flow_of")); }
+    int Settings() const { return Libbpf::Get().bpf_map__fd(Map(m_object, "settings_of")); }
+    int Flows() const { return Libbpf::Get().bpf_map__fd(Map(m_object, "flow_of")); }
     const bpf_object* Object() const { return m_object.get(); }
     /** Null: the program has no policy. */
-    bpf_map* Policies() const { return Libbpf::Get().bpf_object__find_map_by_name(m_object.get(), "policy_of"); }
-    std::string PolicyVariant() const
+    bpf_map* Policies() const { return FindMap(m_object, "policy_of"); }
+    std::string PolicyVariant() const { return VariantOfPolicy(m_object); }
+
+    void RequireGeneration(const bpf_flow_settings& settings) const
     {
-        std::size_t bytes = 0;
-        if (Policies() == nullptr)
+        RequireBbr(settings);
+        if (cc_is_bbr3(&settings.params) != m_is_bbr3)
         {
-            return "";
+            throw CongestionControlError("algorithm = " + std::to_string(settings.params.algorithm) +
+                                         ": the program has the other generation of BBR");
         }
-        const auto* variant = static_cast<const char*>(Libbpf::Get().bpf_map__initial_value(Map(".rodata.policy"), &bytes));
-        return variant == nullptr ? "" : std::string(variant, strnlen(variant, bytes));
     }
 
     std::vector<bpf_record> TakeRecords()
     {
         if (!m_ring)
         {
-            m_ring.reset(Libbpf::Get().ring_buffer__new(Libbpf::Get().bpf_map__fd(Map("records")), TakeRecord, &m_taken, nullptr));
+            m_ring.reset(Libbpf::Get().ring_buffer__new(Libbpf::Get().bpf_map__fd(Map(m_object, "records")), TakeRecord, &m_taken, nullptr));
             if (!m_ring)
             {
                 Fail("reading the records", errno);
@@ -210,32 +264,30 @@ class CongestionControl::Loaded
     void MeasureCost() { m_statistics = Descriptor(Require("counting the cost", Libbpf::Get().bpf_enable_stats(BPF_STATS_RUN_TIME))); }
 
   private:
-    void Open(const std::string& object)
+    void CheckObject(const std::string& file)
     {
-        const std::string bytes = ObjectNamed(ObjectOf(object), m_name);
-        const bpf_object_open_opts options{.sz = sizeof(options), .object_name = "bbrgym"};
-        m_object.reset(Libbpf::Get().bpf_object__open_mem(bytes.data(), bytes.size(), &options));
-        if (!m_object)
-        {
-            Fail("opening the BPF object", errno);
-        }
         const bool has_whole_policy = Policies() == nullptr || Libbpf::Get().bpf_map__value_size(Policies()) > 2 * sizeof(uint64_t);
-        if (Libbpf::Get().bpf_map__value_size(Map("settings_of")) != sizeof(bpf_flow_settings) || !has_whole_policy)
+        if (Libbpf::Get().bpf_map__value_size(Map(m_object, "settings_of")) != sizeof(bpf_flow_settings) || !has_whole_policy)
         {
-            throw CongestionControlError("the BPF object '" + object + "' is of another version of bbrgym: compile it again");
+            throw CongestionControlError("the BPF object '" + file + "' is of another version of bbrgym: compile it again");
         }
-        Require("asking for a link", Libbpf::Get().bpf_map__set_map_flags(Map(m_map), F_LINK));
+        if ((FindMap(m_object, "flights_of") != nullptr) != m_is_bbr3)
+        {
+            throw CongestionControlError("the BPF object '" + file + "' has the other generation of BBR: compile it " +
+                                         (m_is_bbr3 ? "with" : "without") + " -DBBRGYM_BBR3");
+        }
+        Require("asking for a link", Libbpf::Get().bpf_map__set_map_flags(Map(m_object, m_map), F_LINK));
     }
 
     void SetDefaults(const bpf_flow_settings& defaults)
     {
-        Require("setting the defaults", Libbpf::Get().bpf_map__set_initial_value(Map(".rodata.settings"), &defaults, sizeof(defaults)));
+        Require("setting the defaults", Libbpf::Get().bpf_map__set_initial_value(Map(m_object, ".rodata.settings"), &defaults, sizeof(defaults)));
     }
 
     void SizeRecords(std::size_t records)
     {
         const std::size_t bytes = std::bit_ceil(std::max(records * (sizeof(bpf_record) + 8), PAGE_BYTES));
-        Require("sizing the records", Libbpf::Get().bpf_map__set_max_entries(Map("records"), static_cast<uint32_t>(bytes)));
+        Require("sizing the records", Libbpf::Get().bpf_map__set_max_entries(Map(m_object, "records"), static_cast<uint32_t>(bytes)));
     }
 
     /**
@@ -244,12 +296,12 @@ class CongestionControl::Loaded
      */
     void Register()
     {
-        bpf_link* prepared = Libbpf::Get().bpf_map__attach_struct_ops(Map(m_map));
+        bpf_link* prepared = Libbpf::Get().bpf_map__attach_struct_ops(Map(m_object, m_map));
         if (prepared == nullptr)
         {
             Fail("registering " + m_name, errno);
         }
-        const int map = Libbpf::Get().bpf_map__fd(Map(m_map));
+        const int map = Libbpf::Get().bpf_map__fd(Map(m_object, m_map));
         if (Libbpf::Get().libbpf_minor_version() >= 2)
         {
             m_link = Descriptor(fcntl(Libbpf::Get().bpf_link__fd(prepared), F_DUPFD_CLOEXEC, 0));
@@ -267,19 +319,10 @@ class CongestionControl::Loaded
                                     Libbpf::Get().bpf_link_create(map, 0, static_cast<bpf_attach_type>(ATTACH_STRUCT_OPS), nullptr)));
     }
 
-    bpf_map* Map(const char* name) const
-    {
-        bpf_map* map = Libbpf::Get().bpf_object__find_map_by_name(m_object.get(), name);
-        if (map == nullptr)
-        {
-            throw CongestionControlError(std::string("the BPF object has no map ") + name);
-        }
-        return map;
-    }
-
     std::string m_name;
     const char* m_map; ///< of the hooks that it registers
-    std::unique_ptr<bpf_object, CloseObject> m_object;
+    bool m_is_bbr3;    ///< the program's generation of BBR
+    OwnedObject m_object;
     Descriptor m_link;
     Descriptor m_statistics;
     std::vector<bpf_record> m_taken;
@@ -335,7 +378,7 @@ CongestionControl::Attach(int socket, const bpf_flow_settings& settings)
 void
 CongestionControl::SetSettings(int socket, const bpf_flow_settings& settings)
 {
-    RequireBbr(settings);
+    m_loaded->RequireGeneration(settings);
     Require("setting a flow's parameters", Libbpf::Get().bpf_map_update_elem(m_loaded->Settings(), &socket, &settings, BPF_ANY));
 }
 
@@ -345,6 +388,12 @@ CongestionControl::Settings(int socket) const
     bpf_flow_settings settings{};
     Require("reading a flow's parameters", Libbpf::Get().bpf_map_lookup_elem(m_loaded->Settings(), &socket, &settings));
     return settings;
+}
+
+std::string
+CongestionControl::PolicyVariantOf(const std::string& object)
+{
+    return object.empty() ? "" : VariantOfPolicy(Opened(ObjectOf(object)));
 }
 
 std::string

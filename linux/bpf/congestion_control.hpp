@@ -63,8 +63,12 @@ class CongestionControl
     /** The compiler of the program without a policy, which the package carries; empty: it was built without one. */
     static std::string Compiler();
 
+    /** The variant whose tunables the policy of an object file sets; empty: no file, or no policy in it. Throws. */
+    static std::string PolicyVariantOf(const std::string& object);
+
     /**
-     * Loads and registers it. `defaults` are the settings of a socket that is given none. `records`: how many records of
+     * Loads and registers it. `defaults` are the settings of a socket that is given none; their algorithm says whether the
+     * program has BBR v1, or v2 and v3. `records`: how many records of
      * events may wait to be taken, of the flows whose settings ask for them. `is_slow`: below BBR_MIN_TSO_RATE_Bps
      * segments leave one by one, as BBR wants it, otherwise by two at all rates. `object`: file of a program compiled
      * with a policy, see policy.h; empty: the one without. Throws CongestionControlError.
@@ -80,7 +84,10 @@ class CongestionControl
     /** Its name for TCP_CONGESTION, of this object alone: bbrgym_ and eight digits. */
     const std::string& Name() const;
 
-    /** Gives a socket these settings and this congestion control, before or after it connects. Throws. */
+    /**
+     * Gives a socket these settings, of the program's generation of BBR, and this congestion control, before or after it
+     * connects. Throws.
+     */
     void Attach(int socket, const bpf_flow_settings& settings);
 
     /** Changes a socket's settings as a whole, from its next event on. Throws. */

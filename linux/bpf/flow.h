@@ -6,7 +6,10 @@
 #ifndef BBRGYM_LINUX_BPF_FLOW_H
 #define BBRGYM_LINUX_BPF_FLOW_H
 
-#ifdef __bpf__
+/* A program has one generation: BBR v1 or, compiled with -DBBRGYM_BBR3, v2 and v3. */
+#if defined(__bpf__) && defined(BBRGYM_BBR3)
+#define CC_WITHOUT_BBR1
+#elif defined(__bpf__)
 #define CC_WITHOUT_BBR3
 #endif
 #include "cc.h"
@@ -37,7 +40,9 @@ enum bpf_event_kind {
     BPF_EVENT_LOSS_STATE,
     BPF_EVENT_TIMEOUT,
     BPF_EVENT_RESTART,
-    BPF_EVENT_UNDO
+    BPF_EVENT_UNDO,
+    BPF_EVENT_LOST,
+    BPF_EVENT_PROBE_REPAIR
 };
 
 /* One event: what the kernel reported. */
@@ -60,6 +65,15 @@ struct bpf_event {
             uint64_t now_us;
             bool is_app_limited;
         } restart;
+        struct {
+            struct cc_lost_packet last;
+            uint32_t count;
+        } lost;
+        struct {
+            uint64_t now_us;
+            uint64_t delivered_pkts;
+            bool is_app_limited;
+        } probe_repair;
     };
 };
 
@@ -94,6 +108,13 @@ static inline __attribute__((always_inline)) void bpf_event_apply(struct cc_stat
         break;
     case BPF_EVENT_RESTART:
         cc_on_restart(state, params, event->restart.now_us, event->restart.is_app_limited);
+        break;
+    case BPF_EVENT_LOST:
+        cc_on_packets_lost(state, params, &event->lost.last, event->lost.count);
+        break;
+    case BPF_EVENT_PROBE_REPAIR:
+        cc_on_probe_repair(state, params, event->probe_repair.now_us, event->probe_repair.delivered_pkts,
+                           event->probe_repair.is_app_limited);
         break;
     default:
         cc_on_undo(state, params);

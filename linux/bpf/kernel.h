@@ -44,6 +44,10 @@ struct tcp_sock {
     uint64_t bytes_acked;
     uint32_t delivered;
     uint32_t lost;
+    uint32_t delivered_ce;
+    uint32_t snd_una;
+    uint32_t snd_nxt;
+    uint32_t tlp_high_seq; /* 0: no tail loss probe is out */
     uint32_t app_limited;
     uint32_t data_segs_out;
     uint32_t total_retrans;
@@ -54,17 +58,21 @@ struct tcp_sock {
     uint64_t tcp_wstamp_ns;
     uint64_t tcp_clock_cache;
     uint8_t is_cwnd_limited : 1;
+    uint8_t tlp_retrans : 1; /* the probe is a retransmission */
 };
 
 struct rate_sample {
     uint32_t prior_delivered;
     int32_t delivered;
+    int32_t delivered_ce;
     long interval_us;
     long rtt_us;
     int losses;
     uint32_t acked_sacked;
     uint32_t prior_in_flight;
+    uint32_t last_end_seq;
     bool is_app_limited;
+    bool is_retrans;
     bool is_ack_delayed;
 };
 
@@ -83,5 +91,13 @@ struct tcp_congestion_ops {
 };
 
 #pragma clang attribute pop
+
+#define FLAG_ECE 0x40 /* of cong_control's flags: the ACK echoes a mark */
+
+/* Linux tcp_packets_in_flight */
+static __always_inline uint32_t in_flight_pkts(const struct tcp_sock *tp)
+{
+    return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
+}
 
 #endif

@@ -78,6 +78,7 @@ class SocketController
         m_controller->Publish(m_tcb);
     }
     bool IsLossBased() const { return m_controller->IsLossBased(); }
+    bool MaySendSingles() const { return m_controller->MaySendSingles(); }
     bool WantsTxStates() const { return m_controller->WantsTxStates(); }
 
   private:

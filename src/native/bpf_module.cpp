@@ -48,7 +48,7 @@ FlowState(const std::optional<bpf_flow>& flow)
         return py::none();
     }
     const cc_state& state = flow->state;
-    const cc_params bbr{.algorithm = CC_ALGORITHM_BBR};
+    const cc_params bbr{.algorithm = CC_ALGORITHM_BBR}; // v2 and v3 keep mode, rounds and min_rtt in the same place
     py::dict row;
     row["cwnd_pkts"] = state.cwnd_pkts;
     row["ssthresh_pkts"] = state.ssthresh_pkts;

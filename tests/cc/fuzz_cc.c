@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct cc_rng rng;
 
@@ -80,6 +81,27 @@ static void lose(struct cc_state *state, const struct cc_params *params, struct 
     cc_on_packet_lost(state, params, &lost);
 }
 
+/* Several of one flight, which must end as if each were told. Returns whether it does. */
+static bool lose_flight(struct cc_state *state, const struct cc_params *params, struct cc_sample *rs)
+{
+    struct cc_state each = *state;
+    struct cc_lost_packet lost = {0};
+    uint32_t count = 1 + (uint32_t)below(40), left;
+
+    lost.now_us = rs->now_us;
+    lost.delivered_pkts = rs->delivered_pkts;
+    lost.lost_at_send_pkts = cc_sub_sat(rs->total_lost_pkts, magnitude(6));
+    lost.tx_in_flight_pkts = (uint32_t)magnitude(12);
+    lost.size_pkts = 1;
+    lost.is_app_limited = below(4) == 0;
+    for (left = count; left > 0; left--) {
+        lost.total_lost_pkts = ++rs->total_lost_pkts;
+        cc_on_packet_lost(&each, params, &lost);
+    }
+    cc_on_packets_lost(state, params, &lost, count);
+    return memcmp(&each, state, sizeof(each)) == 0;
+}
+
 int main(int argc, char **argv)
 {
     struct cc_params params;
@@ -142,6 +164,7 @@ int main(int argc, char **argv)
             cc_on_probe_repair(&state, &params, rs.now_us, rs.delivered_pkts, below(2) == 0);
         } else if (event < 100) {
             lose(&state, &params, &rs);
+            require(lose_flight(&state, &params, &rs), "lost at once or one by one, the state is the same", seed, i);
         } else if (event < 115) {
             tune(&params);
         } else {

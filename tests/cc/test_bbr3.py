@@ -209,6 +209,27 @@ def test_two_rounds_of_marks_end_startup() -> None:
     assert state["inflight_hi_pkts"] < UNSET
 
 
+# ---- constants of other implementations, as tunables ----
+
+
+def test_the_least_window_is_a_tunable() -> None:
+    for least_pkts in (4, 12):
+        path = Ideal("bbr3", bw_Bps=62_500)  # a BDP of two packets
+        path.controller.set_tunable("bbr3_min_cwnd", least_pkts)
+        path.until_probe_bw()
+        assert path.until(PROBE_RTT)["cwnd_pkts"] == least_pkts
+
+
+def test_drain_and_probe_rtt_have_gains_of_their_own() -> None:
+    path = Ideal("bbr3")
+    path.controller.set_tunable("bbr3_drain_cwnd_gain", 1.5)
+    path.controller.set_tunable("bbr3_probe_rtt_pacing_gain", 0.75)
+    queue = {"in_flight_pkts": 1000, "prior_in_flight_pkts": 1000}
+    assert path.until(DRAIN, **queue)["cwnd_gain_q16"] == 1.5 * 65536
+    path.until_probe_bw()
+    assert path.until(PROBE_RTT)["pacing_gain_q16"] == 0.75 * 65536
+
+
 # ---- where the draft differs, a fact each ----
 
 

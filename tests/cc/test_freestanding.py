@@ -25,6 +25,7 @@ void use(struct cc_state *s, struct cc_params *p, const struct cc_start *start, 
     cc_init(s, p, start);
     cc_on_ack(s, p, rs);
     cc_on_packet_lost(s, p, lost);
+    cc_on_packets_lost(s, p, lost, 2);
     cc_on_probe_repair(s, p, 1, 1, true);
     cc_on_loss_state(s, p, CC_CA_RECOVERY, 1);
     cc_on_rto(s, p, true, 1, 0, 1);

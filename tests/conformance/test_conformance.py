@@ -131,7 +131,7 @@ def test_packets_are_held_back_behind_an_up_that_probe_rtt_leaves_whole() -> Non
     ("options", "says"),
     [
         (["case=up-plateau", "cc=bbr"], "BBR v1 has no such phase"),
-        (["world=linux", "case=startup-plateau"], "world linux has no bbr3"),
+        (["world=linux", "case=bandwidth-up"], "world linux does not repeat a run"),
     ],
 )
 def test_a_case_that_is_not_applicable_says_why(options: list[str], says: str, here: Here) -> None:

@@ -15,9 +15,12 @@ import threading
 import time
 
 from bbrgym import _bpf
+from bbrgym.tunables import VARIANTS
 
 RATE = "20mbit"
 QUEUE_BYTES = "45000"
+#: A tunable of a variant that changes while the flow runs.
+GAINS = {name: "bbr_cwnd_gain" if one.algorithm == "bbr" else "bbr3_cwnd_gain" for name, one in VARIANTS.items()}
 
 
 def run(*command: str) -> None:
@@ -40,7 +43,7 @@ def main() -> None:
     variant, seconds = sys.argv[1], float(sys.argv[2])
     make_path()
     objects = [argument for argument in sys.argv if argument.endswith(".o")]
-    control = _bpf.CongestionControl("bbr", records=1 << 15, slow="slow" in sys.argv, program="".join(objects))
+    control = _bpf.CongestionControl(variant, records=1 << 15, slow="slow" in sys.argv, program="".join(objects))
     control.measure_cost()
     received = [0]
     replay = _bpf.Replay()
@@ -57,7 +60,7 @@ def main() -> None:
             sender.send(b"x" * (1 << 15))
             control.replay(replay)
             if not retuned and elapsed > seconds / 2:
-                control.set_tunables(sender.fileno(), variant, {"bbr_cwnd_gain": 3.0}, recorded=True)
+                control.set_tunables(sender.fileno(), variant, {GAINS[variant]: 3.0}, recorded=True)
                 retuned = True
         state = control.read(sender.fileno())
         policy = control.policy(sender.fileno())

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -27,7 +28,8 @@ CLANGS = [c for c in ("clang", *(f"clang-{version}" for version in range(14, 23)
 #: As in linux/bpf/CMakeLists.txt.
 FLAGS = ["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-std=gnu11", "-ffreestanding", "-Wall", "-Wextra", "-Werror"]
 VARIANTS = ("bbr", "bbr-plus", "bbr-acd", "bbq", "bbr-pg", "bbr-mix")
-START, ACK, LOSS_STATE = "0", "1", "2"
+VARIANTS_OF_BBR3 = ("bbr3", "bbr2", "bbr3-mix")
+START, ACK, LOSS_STATE, LOST = "0", "1", "2", "6"
 SECONDS = 3.0
 
 
@@ -68,11 +70,12 @@ def transfer(variant: str, *more: str) -> dict[str, Any]:
 
 
 @needs("clang")
+@pytest.mark.parametrize("generation", [[], ["-DBBRGYM_BBR3"]], ids=["bbr", "bbr3"])
 @pytest.mark.parametrize("clang", CLANGS or ["clang"])
-def test_it_compiles_for_bpf_without_a_warning(clang: str, tmp_path: Path) -> None:
+def test_it_compiles_for_bpf_without_a_warning(clang: str, generation: list[str], tmp_path: Path) -> None:
     source = ROOT / "linux" / "bpf" / "bbrgym.bpf.c"
     includes = [f"-I{ROOT / 'cc'}", f"-I{source.parent}", "-Wno-unused-parameter"]
-    command = [clang, *FLAGS, *includes, "-c", str(source), "-o", str(tmp_path / "object.o")]
+    command = [clang, *FLAGS, *generation, *includes, "-c", str(source), "-o", str(tmp_path / "object.o")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -120,13 +123,25 @@ def test_a_loss_based_variant_is_refused(variant: str) -> None:
 
 
 @pytest.mark.usefixtures("machine")
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", [*VARIANTS, *VARIANTS_OF_BBR3])
 def test_each_event_of_a_transfer_ends_as_in_the_native_build(variant: str) -> None:
     replay = transfer(variant)["replay"]
     assert (replay["lost"], replay["different"]) == (0, 0)
     assert replay["events"][START] == 1
     assert replay["events"][ACK] > 100
     assert replay["events"][LOSS_STATE] > 0, "the path loses packets"
+    assert (LOST in replay["events"]) == (variant in VARIANTS_OF_BBR3)
+
+
+@pytest.mark.usefixtures("machine")
+@pytest.mark.parametrize(("program", "variant"), [("bbr", "bbr3"), ("bbr2", "bbq")])
+def test_a_program_has_one_generation(program: str, variant: str) -> None:
+    control = _bpf.CongestionControl(program)
+    with (
+        socket.socket() as sender,
+        pytest.raises(_bpf.CongestionControlError, match="the program has the other generation of BBR"),
+    ):
+        control.attach(sender.fileno(), variant)
 
 
 @pytest.mark.usefixtures("machine")
@@ -141,8 +156,9 @@ def test_a_flow_uses_it_and_tells_its_state() -> None:
 
 
 @pytest.mark.usefixtures("machine")
-def test_the_verifier_needs_far_less_than_its_limit() -> None:
-    verified = {row["name"]: row["verified"] for row in transfer("bbr")["costs"]}
+@pytest.mark.parametrize("variant", ["bbr", "bbr3"])
+def test_the_verifier_needs_far_less_than_its_limit(variant: str) -> None:
+    verified = {row["name"]: row["verified"] for row in transfer(variant)["costs"]}
     assert max(verified.values()) == verified["cong_control"]
     assert verified["cong_control"] < 100_000, "the kernel's limit is a million"
 

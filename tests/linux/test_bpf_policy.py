@@ -21,6 +21,7 @@ from policies import FLAT, options_of, random_policy, random_portfolio, write_he
 import bbrgym
 from bbrgym import _bpf
 from bbrgym.agents.deploy.integer_policy import Choice, IntegerPolicy
+from bbrgym.tunables import VARIANTS
 
 HERE = Path(__file__).resolve().parent
 BPF = HERE.parents[1] / "linux" / "bpf"
@@ -31,6 +32,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "bbq": {"variant": "bbq", "frame_stack": 3},
     "bbr-mix": {"variant": "bbr-mix", "frame_stack": 3},
     "levels": {"variant": "bbq", **FLAT},
+    "bbr3": {"variant": "bbr3", "frame_stack": 3},
     "memory": {"variant": "bbq", "features": "memory", "hold_intervals": 2},
 }
 
@@ -41,7 +43,15 @@ def compiled(policy: IntegerPolicy, folder: Path) -> Path:
     """The program with a policy in it."""
     header = write_header(policy, folder / "policy.h")
     includes = [f"-I{BPF.parents[1] / 'cc'}", f"-I{BPF}", "-Wno-unused-parameter"]
-    given = [f'-DBBRGYM_POLICY="{header}"', "-c", str(BPF / "bbrgym.bpf.c"), "-o", str(folder / "policy.bpf.o")]
+    generation = [] if VARIANTS[policy.variant].algorithm == "bbr" else ["-DBBRGYM_BBR3"]
+    given = [
+        *generation,
+        f'-DBBRGYM_POLICY="{header}"',
+        "-c",
+        str(BPF / "bbrgym.bpf.c"),
+        "-o",
+        str(folder / "policy.bpf.o"),
+    ]
     done = subprocess.run(
         ["clang", *FLAGS, *includes, *given], capture_output=True, text=True, timeout=300, check=False
     )
@@ -176,6 +186,13 @@ def test_the_verifier_needs_less_than_its_limit(transfer: tuple[IntegerPolicy, A
 def test_without_a_policy_there_is_none() -> None:
     with pytest.raises(_bpf.CongestionControlError, match="cannot read the BPF object 'nowhere'"):
         _bpf.CongestionControl("bbq", program="nowhere")
+
+
+@needs_clang
+@needs_bpf
+def test_a_policy_for_the_other_generation_is_refused(program: Program) -> None:
+    with pytest.raises(_bpf.CongestionControlError, match="compile it without -DBBRGYM_BBR3"):
+        _bpf.CongestionControl("bbq", program=str(program("bbr3")))
 
 
 # ---- the world ----------------------------------------------------------------------------------------

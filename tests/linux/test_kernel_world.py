@@ -45,7 +45,7 @@ def test_a_controller_of_the_kernels_uses_the_link(cc, unprivileged):
 
 
 @needs_bpf
-@pytest.mark.parametrize("cc", ["bbr", "bbq"])
+@pytest.mark.parametrize("cc", ["bbr", "bbq", "bbr3", "bbr2", "bbr3-mix"])
 def test_ours_run_in_the_kernel_and_show_their_state(cc):
     with bbrgym.make_world("linux", scenario({"cc": cc}), options=ANY_LATENESS) as world:
         world.advance(2.0)
@@ -68,7 +68,7 @@ def test_the_kernel_runs_its_own_for_a_model_of_it(cc):
         bbrgym.make_world("linux", scenario({"cc": cc, "stack": {"hystart": False}}))
 
 
-@pytest.mark.parametrize("cc", ["bbr3", "vegas", "cubic-rfc9438"])
+@pytest.mark.parametrize("cc", ["vegas", "cubic-rfc9438"])
 def test_of_ours_only_the_variants_of_bbr_run_in_the_kernel(cc):
     problem = rf"flows\[0\]\.cc: is '{cc}', which world 'linux' does not have; it needs world .*twin"
     with pytest.raises(ScenarioError, match=problem):
@@ -90,6 +90,28 @@ def test_the_acks_of_ours_are_traced():
         assert (trace["rtt_us"][trace["rtt_us"] >= 0] >= 40_000).all()
         with pytest.raises(ValueError, match=r"ack trace: flows\[1\]\.cc is 'kernel-bbr', of whose ACKs"):
             world.trace_acks(1, 100)
+
+
+@needs_bpf
+def test_what_was_in_flight_when_a_packet_left_is_known_of_each_ack():
+    lossy = scenario({"cc": "bbr3"}, duration_s=4.0, loss={"kind": "bernoulli", "rate": 0.01})
+    with bbrgym.make_world("linux", lossy, isolation="none", options=ANY_LATENESS) as world:
+        world.trace_acks(0, 100_000)
+        world.advance(4.0)
+        trace = world.ack_trace(0)
+    out, lost, arrived = (trace[name].astype(int) for name in ("tx_in_flight_pkts", "lost_since_pkts", "sample_pkts"))
+    known = arrived > 0
+    assert known.sum() > 500
+    assert lost.max() > 0
+    assert out[known].min() > 0
+    # What was in flight has arrived by now, and the packet itself, or was lost.
+    assert np.quantile(np.abs(out - lost - arrived)[known], 0.95) <= 2
+
+
+@needs_bpf
+def test_both_generations_run_beside_each_other():
+    flows, _ = summary_of(scenario({"cc": "bbr"}, {"cc": "bbr3"}, {"cc": "bbr3-mix"}))
+    assert min(flow["sent_pkts"] for flow in flows) > 50
 
 
 @needs_bpf
@@ -123,14 +145,18 @@ def test_an_evaluation_keeps_the_lateness_of_its_runs():
 
 
 @needs_bpf
-def test_tunables_are_set_while_the_flow_runs():
-    with bbrgym.make_world("linux", scenario({"cc": "bbr-mix"}, duration_s=4.0), options=ANY_LATENESS) as world:
+@pytest.mark.parametrize(
+    ("cc", "tunable", "first", "value"), [("bbr-mix", "bbr_cwnd_gain", 2.0, 1.0), ("bbr3", "bbr3_cwnd_gain", 3.0, 1.5)]
+)
+def test_tunables_are_set_while_the_flow_runs(cc, tunable, first, value):
+    lossless = scenario({"cc": cc, "tunables": {tunable: first}}, duration_s=4.0, queue={"size_bdp": 5.0})
+    with bbrgym.make_world("linux", lossless, options=ANY_LATENESS) as world:
         cwnd = world.flow_fields.index("cwnd_pkts")
         world.advance(2.0)
         before = world.flow_stats()[0, cwnd]
-        world.set_tunables(0, {"bbr_cwnd_gain": 1.0})
+        world.set_tunables(0, {tunable: value})
         world.advance(2.0)
-        assert world.tunables()[0, world.tunable_names.index("bbr_cwnd_gain")] == 1.0
+        assert world.tunables()[0, world.tunable_names.index(tunable)] == value
         assert world.flow_stats()[0, cwnd] < 0.8 * before
 
 

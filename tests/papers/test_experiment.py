@@ -184,3 +184,22 @@ def test_numbers_of_the_authors_complete_those_of_the_experiment(tmp_path: Path)
         reference_numbers(load(tmp_path, reference={**reference, "value": "speed"}), tmp_path)
     with pytest.raises(ConfigError, match="reference: "):
         reference_numbers(experiment, tmp_path / "nowhere")
+
+
+def test_a_paper_leaves_out_what_runs_by_name_only() -> None:
+    names = [one.name for one in select_experiments("nyu", [])]
+    assert names == ["nyu/10mbps-cubic"]
+    assert {one.name for one in select_experiments(None, [])} == set(experiment_names())
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"lowest": [8, 8]}, r"published\[0\].highest: is missing"),
+        ({"lowest": [8], "highest": [9, 9]}, r"published\[0\].lowest: has 1 values, expected one for each of 2"),
+    ],
+)
+def test_runs_of_a_testbed_have_a_lowest_and_a_highest_value(tmp_path: Path, fields: Any, problem: str) -> None:
+    published = {**FIELDS["published"][0], **fields}
+    with pytest.raises(ConfigError, match=problem):
+        load(tmp_path, published=[published])

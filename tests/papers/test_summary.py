@@ -7,7 +7,7 @@ import polars as pl
 
 from bbrgym.papers.experiment import Experiment
 from bbrgym.papers.numbers_table import SHARE_COLUMNS, numbers_table
-from bbrgym.papers.summary import unmeasured, verdict_headings, verdict_rows
+from bbrgym.papers.summary import TESTBEDS, rows_of_testbeds, unmeasured, verdict_headings, verdict_rows
 
 
 def experiment(name: str, **fields: Any) -> Experiment:
@@ -43,3 +43,30 @@ def test_each_world_has_a_row_of_its_own() -> None:
 def test_an_experiment_without_a_run_says_why() -> None:
     assert next(verdict_rows([experiment("a")], rows(1, name="mine/b"), {}))[2] == "not run"
     assert list(unmeasured([experiment("a")], rows(1))) == ["- `a`: a test"]
+
+
+def on_testbed(model: list[float] | None) -> Experiment:
+    share = {"metric": "share", "flow": "bbr", "unit": "ratio", "source": "file"}
+    values = {"at": [1, 2], "value": [0.5, 0.6], "lowest": [0.5, 0.5], "highest": [0.5, 0.7], "model": model}
+    return experiment(
+        "a",
+        scenario={"duration_s": 1},
+        variants={"bbr 1": {"cc": "bbr"}, "bbr 2": {"cc": "bbr"}},
+        sweep={"title": "buffer", "at": [1, 2], "set": {}},
+        published=[{"variant": "bbr 1", **share, **values}],
+    )
+
+
+def test_an_experiment_on_a_testbed_has_a_row_for_each_control_and_metric() -> None:
+    number = {"experiment": "mine/a", "world": "twin", "variant": "bbr 1", "metric": "share", "flow": "bbr"}
+    cells = [
+        {**number, "at": 1.0, "published": 0.5, "unit": "ratio", "measured": 0.52, "verdict": "inside"},
+        {**number, "at": 2.0, "published": 0.6, "unit": "ratio", "measured": 0.9, "verdict": "no"},
+    ]
+    numbers = pl.DataFrame(cells, schema=numbers_table([]).schema)
+    title = "Jain's index, 0.1 % loss"
+    row = ["`mine/a`", title, "bbr", "share", "2", "1", "0", "1", "16.0 points"]
+    assert list(rows_of_testbeds([on_testbed([0.4, 0.4])], numbers)) == [[*row, "15.0 points"]]
+    assert list(rows_of_testbeds([on_testbed(None)], numbers)) == [[*row, ""]]
+    ((_, _, verdict, *rest),) = rows_of_testbeds([on_testbed(None)], numbers.clear())
+    assert (verdict, len(rest)) == ("not run", len(TESTBEDS) - 3)

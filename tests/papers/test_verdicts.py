@@ -16,6 +16,7 @@ from bbrgym.papers.verdicts import (
     verdict_of_all,
     verdict_of_claim,
     verdict_of_readings,
+    verdict_on_testbed,
     verdicts_of,
 )
 
@@ -46,6 +47,30 @@ def number(value: float, variant: str = "bbr", at: float | None = None, flow: st
 )
 def test_a_number_agrees_within_its_spread_or_ten_percent(published: Number, measured: float, expected: bool) -> None:
     assert agrees(published, measured) is expected
+
+
+def of_testbed(metric: str, low: float, high: float) -> Number:
+    quantity = Quantity(variant="bbr", metric=metric)
+    value = (low + high) / 2
+    return Number(quantity=quantity, value=value, unit="ratio", source="", spread=(low, high), is_testbed=True)
+
+
+@pytest.mark.parametrize(
+    ("number", "measured", "expected"),
+    [
+        (of_testbed("share", 0.2, 0.3), 0.151, "inside"),
+        (of_testbed("share", 0.2, 0.3), 0.349, "inside"),
+        (of_testbed("share", 0.2, 0.3), 0.351, "near"),
+        (of_testbed("share", 0.2, 0.3), 0.101, "near"),
+        (of_testbed("share", 0.2, 0.3), 0.401, "no"),
+        (of_testbed("goodput_mbps", 10, 10), 10.9, "inside"),
+        (of_testbed("goodput_mbps", 10, 10), 12.4, "near"),
+        (of_testbed("goodput_mbps", 10, 10), 12.6, "no"),
+    ],
+)
+def test_a_number_of_a_testbed_is_inside_its_range_or_near_it(number: Number, measured: float, expected: str) -> None:
+    assert verdict_on_testbed(number, measured) == expected
+    assert verdicts_of([Compared(number, measured)]) == [expected]
 
 
 def verdicts(*pairs: tuple[Number, float]) -> list[Verdict]:
@@ -95,6 +120,8 @@ def test_a_shape_is_an_order_or_a_trend_within_a_factor_of_two(case: str) -> Non
         (["not run", "agrees"], "agrees"),
         (["not run"], "not run"),
         ([], "not run"),
+        (["inside"] * 4 + ["no"], "inside"),
+        (["inside"] * 3 + ["near"] + ["no"], "near"),
     ],
 )
 def test_an_experiment_has_the_verdict_of_four_fifths(all_of_them: list[Verdict], expected: Verdict) -> None:

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 
 using namespace bbrgym;
 
@@ -17,10 +18,10 @@ constexpr uint32_t MSS_BYTES = 1000;
 constexpr uint64_t MEGABYTE_Bps = 1'000'000;
 
 BurstPacing
-Started(const SocketFacts& facts, bool is_loss_based = false)
+Started(const SocketFacts& facts, bool may_send_singles = true)
 {
     BurstPacing pacing;
-    pacing.Start(facts, MSS_BYTES, is_loss_based);
+    pacing.Start(facts, MSS_BYTES, may_send_singles);
     return pacing;
 }
 
@@ -50,12 +51,27 @@ TEST(a_burst_holds_a_millisecond_of_data_and_more_on_a_short_path)
     SocketFacts facts{.min_tso_segs = 1, .tso_by_rtt = false};
     Equal(Started(facts).SizePkts(149'999, -1), 1, "BBR below 1.2 Mbit/s");
     Equal(Started(facts).SizePkts(150'000, -1), 2);
-    Equal(Started(facts, true).SizePkts(150'000, -1), 1, "loss-based");
+    Equal(Started(facts, false).SizePkts(150'000, -1), 1, "min_tso_segs");
     Equal(Started(facts).SizePkts(10 * 1024 * MSS_BYTES, -1), 10);
     Equal(Started(facts).SizePkts(UINT64_MAX, -1), CC_GSO_MAX_BYTES / MSS_BYTES);
     facts.tso_by_rtt = true;
     Equal(Started(facts).SizePkts(MEGABYTE_Bps, 100'000), CC_GSO_MAX_BYTES / MSS_BYTES, "a short path");
     Equal(Started(facts).SizePkts(MEGABYTE_Bps, 50 * MS), 2, "a long path");
+}
+
+/** bbr_min_tso_segs of v1 and v2; bbr_tso_segs of v3 and all others have tcp_min_tso_segs. */
+TEST(slow_bbr_and_bbr2_send_one_by_one_and_bbr3_does_not)
+{
+    const SocketFacts facts{.tso_by_rtt = false};
+    const auto least_pkts = [&](cc_variant variant) {
+        cc_params params;
+        cc_params_init(&params, variant);
+        return Started(facts, cc_may_send_singles(&params)).SizePkts(125'000, -1); // 1 Mbit/s
+    };
+    Equal(least_pkts(CC_VARIANT_BBR), 1);
+    Equal(least_pkts(CC_VARIANT_BBR2), 1);
+    Equal(least_pkts(CC_VARIANT_BBR3), 2);
+    Equal(least_pkts(CC_VARIANT_CUBIC), 2);
 }
 
 TEST(pacing_waits_for_the_bytes_of_a_burst)
@@ -148,6 +164,38 @@ TEST(a_burst_leaves_at_once_and_the_next_one_when_its_bytes_are_paced)
             Equal(bursts[i].second, expected.segments);
             Near(double(bursts[i + 1].first - bursts[i].first), gap_ns, 1);
         }
+    }
+}
+
+/** Bursts of 9 segments from sk_buffs of 52, each 1250 bytes of 64 KB. */
+TEST(a_burst_ends_with_its_sk_buff)
+{
+    constexpr uint64_t SKB_PKTS = 52;
+    constexpr uint64_t BURST_PKTS = 9;
+    for (const bool end_with_skb : {true, false})
+    {
+        Connection c({.initial_cwnd_pkts = 10'000, .facts = {.gso_max_segs = 65'535, .bursts_end_with_skb = end_with_skb}});
+        c.Write(5000);
+        c.Run(200 * MS);
+        std::map<int64_t, uint64_t> sizes_pkts; // by departure; the first ones leave at once, the last may be cut off
+        for (const Departure& d : c.departures)
+        {
+            ++sizes_pkts[d.at_ns];
+        }
+        uint64_t next = 0;
+        uint64_t short_ends = 0;
+        for (auto burst = sizes_pkts.begin(); burst != std::prev(sizes_pkts.end()); ++burst)
+        {
+            next += burst->second;
+            if (burst->second > BURST_PKTS)
+            {
+                continue;
+            }
+            const bool is_short = end_with_skb && next % SKB_PKTS == 0;
+            Equal(burst->second, is_short ? SKB_PKTS % BURST_PKTS : BURST_PKTS, "52 segments are five bursts of 9 and one of 7");
+            short_ends += is_short;
+        }
+        Require(end_with_skb == (short_ends > 10), "sk_buffs end");
     }
 }
 

@@ -101,7 +101,7 @@ holds `findings.csv`, with the moment, the statement and the reason of each find
 
 `bbr3` is google/bbr's code; `bbr3 (draft)` is `bbr3` with the draft's reading wherever the two differ
 ([variants.md](variants.md#the-draft)): the facts {facts}, and the constants {constants}. The world `linux` runs the
-cases of `bbr` on paths of 10 ms and more, up to 100 Mbit/s, that change nothing at a moment of the run.
+cases on paths of 10 ms and more, up to 100 Mbit/s, that change nothing at a moment of the run.
 """
 #: What the findings depend on.
 _INPUTS = "cc tcp twin world src/bbrgym/conformance"

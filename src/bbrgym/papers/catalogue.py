@@ -20,7 +20,7 @@ from bbrgym.scenario.files import is_scenario_file
 from bbrgym.schema import first_problem, shown
 from bbrgym.untrusted_files import read_text, read_yaml
 
-#: The papers by the name of their folder.
+#: The papers and the testbeds of others by the name of their folder.
 PAPERS: Mapping[str, str] = MappingProxyType(
     {
         "bbr-acd": "BBR-ACD (Mahmud et al., Electronics 2020)",
@@ -28,6 +28,10 @@ PAPERS: Mapping[str, str] = MappingProxyType(
         "bbq": "BBQ (Ma et al., arXiv 1706.09115, 2017)",
         "bbr-plus": "BBR+ (Utsumi et al. 2018)",
         "bbr-pg": "BBR-PG (Xu et al., Future Internet 2024)",
+        "nyu": "BBRv1, v2, v3 beside loss-based flows and each other (github.com/fatihsarpkaya/bbr-shared-bottleneck)",
+        "bbr3-rtt": "BBRv3 with two RTTs (github.com/gomezgaona/bbr3)",
+        "l4s": "BBRv2 beside others, FIFO and CoDel (github.com/fatihsarpkaya/L4S-PAM2025)",
+        "starlink": "random loss at 10 Mbit/s (github.com/abobker11/TCP-Starlink-Analysis)",
     }
 )
 
@@ -65,7 +69,7 @@ def load_experiment(source: str) -> Experiment:
 
 
 def select_experiments(paper: str | None, names: Sequence[str]) -> list[Experiment]:
-    """Return the experiments of a paper, those of these names, or all.
+    """Return the experiments of a paper but for those that run `by_name_only`, those of these names, or all.
 
     Raises:
         ConfigError: see `load_experiment`; both are given; or there is no such paper.
@@ -78,7 +82,8 @@ def select_experiments(paper: str | None, names: Sequence[str]) -> list[Experime
         return [load_experiment(name) for name in names]
     if paper is not None and paper not in PAPERS:
         raise ConfigError(f"paper: is {shown(paper)}; {nearest(paper, PAPERS)}")
-    return [load_experiment(name) for name in experiment_names() if paper in (None, name.split("/")[0])]
+    shipped = [load_experiment(name) for name in experiment_names() if paper in (None, name.split("/")[0])]
+    return [one for one in shipped if paper is None or not one.by_name_only]
 
 
 def _folder() -> Path:

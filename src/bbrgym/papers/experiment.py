@@ -108,10 +108,15 @@ class Number(Model):
     # how exactly the value is known: half a unit of its last digit, or the precision of reading it off
     precision: Float = 0.0
     is_read_off: bool = False  # whether it was read off a figure
+    is_testbed: bool = False  # whether runs on a testbed gave it, from ``spread[0]`` to ``spread[1]``
+    model: float | None = None  # another model's answer. Default: it has none
 
     @property
     def origin(self) -> str:
-        """The source, and of a number that was read off a figure how exactly."""
+        """The source; of a testbed's number with the range of its runs, of one read off a figure how exactly."""
+        if self.is_testbed and self.spread is not None:
+            model = "" if self.model is None else f", model {self.model:g}"
+            return f"{self.source}, {self.spread[0]:g} to {self.spread[1]:g}{model}"
         if not self.is_read_off:
             return self.source
         unit = "" if self.unit in ("ratio", "count") else f" {self.unit}"
@@ -134,29 +139,44 @@ class Published(SeedDistribution):
     # precision with which values were read off a figure. Default: they are printed
     read_off_figure: Positive | None = None
     rounding: NotNegative = 0.0  # half a unit of the last digit
+    # lowest and highest of the runs on a testbed that each value is the mean of. Default: the number is a paper's
+    lowest: Annotated[List[Float], BeforeValidator(_as_list)] | None = None
+    highest: Annotated[List[Float], BeforeValidator(_as_list)] | None = None
+    model: List[Float] | None = None  # another model's answer at each point. Default: it has none
     cause: Text | None = None  # why numbers are not reached. Default: the experiment's
 
     @model_validator(mode="after")
     def _check(self) -> Published:
         points = 1 if self.at is None else len(self.at)
-        if len(self.value) != points:
-            raise FieldProblem("value", f"has {len(self.value)} values, expected one for each of {points} points")
+        if (self.lowest is None) != (self.highest is None):
+            raise FieldProblem("highest" if self.highest is None else "lowest", "is missing, expected both or none")
+        for field in ("value", "lowest", "highest", "model"):
+            values = getattr(self, field)
+            if values is not None and len(values) != points:
+                raise FieldProblem(field, f"has {len(values)} values, expected one for each of {points} points")
         if self.spread is not None and (points > 1 or self.spread[0] > self.spread[1]):
             raise FieldProblem("spread", f"is {shown(list(self.spread))}, expected low and high of a single value")
         return self
 
     def numbers(self) -> Iterator[Number]:
         """Yield each number."""
-        for at, value in zip(self.at or (None,), self.value, strict=True):
+        for index, (at, value) in enumerate(zip(self.at or (None,), self.value, strict=True)):
             yield Number(
                 quantity=self.of(self.variant, at),
                 value=value,
                 unit=self.unit,
                 source=self.source,
-                spread=None if self.spread is None else (self.spread[0], self.spread[1]),
+                spread=self._spread(index),
                 precision=max(self.read_off_figure or 0.0, self.rounding),
                 is_read_off=self.read_off_figure is not None,
+                is_testbed=self.lowest is not None,
+                model=None if self.model is None else self.model[index],
             )
+
+    def _spread(self, index: int) -> tuple[float, float] | None:
+        if self.lowest is not None and self.highest is not None:
+            return self.lowest[index], self.highest[index]
+        return None if self.spread is None else (self.spread[0], self.spread[1])
 
 
 class Claim(Model):
@@ -249,6 +269,7 @@ class Experiment(Model):
         reference: numbers in the authors' own files. Default: none.
         cause: why numbers are not reached. Default: unknown.
         no_run: why there is no run. Default: there is one.
+        by_name_only: whether the option ``paper`` leaves it out, since it takes long.
     """
 
     paper: Text
@@ -272,6 +293,7 @@ class Experiment(Model):
     reference: CsvNumbers | None = None
     cause: Text | None = None
     no_run: Text | None = None
+    by_name_only: bool = False
 
     @model_validator(mode="after")
     def _check(self) -> Experiment:
@@ -342,6 +364,11 @@ class Experiment(Model):
     def numbers(self) -> list[Number]:
         """All published numbers that are written here."""
         return [number for published in self.published for number in published.numbers()]
+
+    @property
+    def is_testbed(self) -> bool:
+        """True if its numbers were measured on a testbed, so that they have the verdicts of `verdict_on_testbed`."""
+        return any(published.lowest is not None for published in self.published)
 
     @property
     def spread_quantities(self) -> list[Quantity]:

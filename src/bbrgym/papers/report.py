@@ -18,7 +18,7 @@ from bbrgym.papers.experiment import Experiment
 from bbrgym.papers.figures import experiment_figures
 from bbrgym.papers.numbers_table import numbers_table
 from bbrgym.papers.results import ReproducedExperiment
-from bbrgym.papers.summary import heading_of, unmeasured, verdict_headings, verdict_rows
+from bbrgym.papers.summary import TESTBEDS, heading_of, rows_of_testbeds, unmeasured, verdict_headings, verdict_rows
 from bbrgym.papers.tables import (
     CLAIMS,
     DISTRIBUTIONS,
@@ -55,10 +55,14 @@ def papers_tables(results: Sequence[ReproducedExperiment], stack: str) -> Iterat
 
 
 def _overview(results: Sequence[ReproducedExperiment], stack: str) -> Iterator[Table]:
-    numbers, groups = numbers_table(results), groups_of([result.experiment for result in results])
+    numbers, experiments = numbers_table(results), [result.experiment for result in results]
+    groups, testbeds = groups_of(experiments), [one for one in experiments if one.is_testbed]
     for world in numbers["world"].unique(maintain_order=True):
-        rows = overview_rows(numbers.filter(pl.col("world") == world), groups)
-        yield table_of(f"Published numbers and claims in world {world}{_with(stack)}", OVERVIEW, rows)
+        rows = list(overview_rows(numbers.filter(pl.col("world") == world), groups))
+        if rows:
+            yield table_of(f"Published numbers and claims in world {world}{_with(stack)}", OVERVIEW, iter(rows))
+    if testbeds:
+        yield table_of(f"Numbers of testbeds{_with(stack)}", TESTBEDS, rows_of_testbeds(testbeds, numbers))
 
 
 def _with(stack: str) -> str:
@@ -66,9 +70,12 @@ def _with(stack: str) -> str:
 
 
 def groups_of(experiments: Sequence[Experiment]) -> Mapping[str, Sequence[str]]:
-    """Return names of experiments by paper, and for each paper those whose numbers are in the authors' files."""
+    """Return names of experiments by paper, and for each paper those whose numbers are in the authors' files.
+
+    Experiments on testbeds have a table of their own.
+    """
     groups: dict[str, Sequence[str]] = {}
-    for paper, names in papers_of(experiments).items():
+    for paper, names in papers_of(one for one in experiments if not one.is_testbed).items():
         groups[paper] = names
         in_files = [one for one in experiments if one.paper == paper and one.reference is not None]
         if in_files:
@@ -133,6 +140,15 @@ _TERMS = {
     ),
     "shape": ("a number is within a factor of 2, and order and trend are as published; a claim without a bound holds."),
     "no": "neither.",
+    "inside": (
+        "a number of a testbed is within the range of its runs, widened by 5 points of a share or 10 % of the mean of "
+        "another quantity."
+    ),
+    "near": "the same with 10 points or 25 %.",
+    "mean difference": (
+        "from the testbed's means, in points of a ratio or percent of the mean; beside it that of another model, named "
+        "in the experiment's notes."
+    ),
     "verdict on an experiment": (
         "the best verdict that at least 80 % of its numbers and claims reach. Where its variants are readings of what "
         "the paper leaves open, it is that of the best reading, named in brackets."
@@ -161,10 +177,10 @@ def _text(experiment: Experiment) -> str:
 # ---- the documentation --------------------------------------------------------------------------------
 
 _INTRODUCTION = (
-    "Every experiment of the five papers is a file of `conf/experiment/`: its network, stack, flows and variants, the "
-    "published numbers with their sources, what the paper leaves open (`notes`) and why a number is not met (`cause`). "
-    "`bbrgym reproduce experiment=bbq/fig13` runs one; its report shows each published number beside the measured one, "
-    "redraws the figure and prints notes and causes. A published number is never used to tune."
+    "Every experiment of the five papers and of four testbeds is a file of `conf/experiment/`: its network, stack, "
+    "flows and variants, the published numbers with their sources, what they leave open (`notes`) and why a number is "
+    "not met (`cause`). `bbrgym reproduce experiment=bbq/fig13` runs one; its report shows each published number "
+    "beside the measured one, redraws the figure and prints notes and causes. A published number is never used to tune."
 )
 #: What the figures of the page depend on.
 _INPUTS = "cc tcp twin world conf/experiment"
@@ -301,7 +317,8 @@ def papers_page(folder: Path, experiments: Sequence[Experiment]) -> str:
     own_stacks = _read_numbers(folder / _csv_name(""))
     others = {one.stack: one.numbers for one in map(_read_numbers, sorted(folder.glob("papers-*.csv")))}
     numbers = own_stacks.numbers
-    shown = ("agrees", "shape", "no", "verdict on an experiment", "within 1.25, 1.6", "one seed within 1.25, 1.6")
+    shown = ["agrees", "shape", "no", "verdict on an experiment", "within 1.25, 1.6", "one seed within 1.25, 1.6"]
+    shown += ["inside", "near", "mean difference"] if any(one.is_testbed for one in experiments) else []
     terms = [f"- **{term}**: {_TERMS[term]}" for term in shown]
     terms += [f"- **`stack={stack}`**: the verdict with that stack for every sender." for stack in others]
     parts = [
@@ -312,8 +329,13 @@ def papers_page(folder: Path, experiments: Sequence[Experiment]) -> str:
     for world in numbers["world"].unique(maintain_order=True):
         rows = overview_rows(numbers.filter(pl.col("world") == world), groups_of(experiments))
         parts.append(f"World `{world}`:\n\n{markdown_table(OVERVIEW, rows)}")
-    for paper, names in papers_of(experiments).items():
+    testbeds = [one for one in experiments if one.is_testbed]
+    for paper, names in papers_of(one for one in experiments if not one.is_testbed).items():
         own = [one for one in experiments if one.name in names]
         table = markdown_table(verdict_headings(list(others)), verdict_rows(own, numbers, others))
         parts += [f"## {PAPERS.get(paper, paper)}", table, "\n".join(unmeasured(own, numbers))]
+    if testbeds:
+        sources = "\n".join(f"- `{paper}`: {PAPERS.get(paper, paper)}" for paper in papers_of(testbeds))
+        table = markdown_table(TESTBEDS, rows_of_testbeds(testbeds, numbers))
+        parts += ["## Testbeds", sources, table, "\n".join(unmeasured(testbeds, numbers))]
     return "\n\n".join(part for part in parts if part) + "\n"

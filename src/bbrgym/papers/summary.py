@@ -4,11 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
+from typing import Any
 
 import polars as pl
 
 from bbrgym.papers.experiment import Experiment
 from bbrgym.papers.tables import compared, factor_shares, reasons_text, verdict_counts, verdict_of_rows
+from bbrgym.papers.verdicts import TESTBED_VERDICTS
+
+TESTBEDS = ("experiment", "shows", "flows", "quantity", "cells", *TESTBED_VERDICTS, "mean difference", "model's")
+_QUANTITY = ("variant", "metric", "flow", "at")  # what names a testbed's number within its experiment
 
 
 def heading_of(experiment: Experiment) -> str:
@@ -46,6 +52,48 @@ def verdict_rows(
                 ", ".join(f"{100 * share:.0f} %" for share in factor_shares(rows)),
                 *(_verdict(_of(other, experiment, world)) for other in others.values()),
             ]
+
+
+def rows_of_testbeds(experiments: Sequence[Experiment], numbers: pl.DataFrame) -> Iterator[list[str]]:
+    """Yield the cells of `TESTBEDS` for each experiment, world, congestion control under test and metric.
+
+    The mean difference from the testbed's means is in points where the metric is a ratio, and else in percent of each
+    mean. That of another model is told where it has an answer in all of the cells.
+
+    Args:
+        experiments: on testbeds.
+        numbers: rows of numbers.parquet, of the experiments' own stacks.
+    """
+    for experiment in experiments:
+        own = numbers.filter(pl.col("experiment") == experiment.name)
+        if not len(own):
+            yield [f"`{experiment.name}`", experiment.title, "not run", *[""] * (len(TESTBEDS) - 3)]
+        controls = {name: variant.cc or name for name, variant in experiment.variants.items()}
+        models = {tuple(getattr(one.quantity, key) for key in _QUANTITY): one.model for one in experiment.numbers}
+        controlled = own.with_columns(cc=pl.col("variant").replace_strict(controls, return_dtype=pl.String))
+        for (world, control, metric), rows in controlled.group_by("world", "cc", "metric", maintain_order=True):
+            cells = [row for row in rows.iter_rows(named=True) if row["verdict"] != "not run"]
+            answers = [models[tuple(row[key] for key in _QUANTITY)] for row in cells]
+            known = [answer for answer in answers if answer is not None]
+            yield [
+                f"`{experiment.name}`" + (f" in `{world}`" if own["world"].n_unique() > 1 else ""),
+                experiment.title,
+                str(control),
+                str(metric),
+                str(len(cells)),
+                *(str(sum(row["verdict"] == verdict for row in cells)) for verdict in TESTBED_VERDICTS),
+                _mean_difference(cells, [row["measured"] for row in cells]),
+                _mean_difference(cells, known) if len(known) == len(cells) else "",
+            ]
+
+
+def _mean_difference(cells: Sequence[Mapping[str, Any]], values: Sequence[float]) -> str:
+    if not cells:
+        return ""
+    pairs = [(cell, abs(value - cell["published"])) for cell, value in zip(cells, values, strict=True)]
+    if cells[0]["unit"] == "ratio":
+        return f"{100 * fmean(difference for _, difference in pairs):.1f} points"
+    return f"{100 * fmean(difference / abs(cell['published']) for cell, difference in pairs):.1f} %"
 
 
 def unmeasured(experiments: Sequence[Experiment], numbers: pl.DataFrame) -> Iterator[str]:

@@ -7,6 +7,11 @@
     no        neither
     not run   nothing was measured
 
+Numbers of a testbed, which say how far its runs differ, have other verdicts:
+
+    inside    within the range of the testbed's runs, widened by 5 points of a share or 10 % of another quantity
+    near      within the range widened by 10 points or 25 %
+
 A claim that holds has the shape of what was published; if one side of it is a published bound, it agrees.
 """
 
@@ -19,11 +24,14 @@ from typing import Literal, TypeAlias
 
 from bbrgym.papers.experiment import Claim, Number, Quantity
 
-Verdict: TypeAlias = Literal["agrees", "shape", "no", "not run"]
+Verdict: TypeAlias = Literal["agrees", "shape", "no", "not run", "inside", "near"]
 VERDICTS: tuple[Verdict, ...] = ("agrees", "shape", "no", "not run")
+TESTBED_VERDICTS: tuple[Verdict, ...] = ("inside", "near", "no")
 
 TOLERANCE = 0.1  # of the published value
 FACTOR = 2.0  # between a published value and a measured one of the same shape
+INSIDE_POINTS, NEAR_POINTS = 0.05, 0.1  # of a share, beyond the range of a testbed's runs
+INSIDE_PART, NEAR_PART = 0.1, 0.25  # of another quantity's mean, beyond that range
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,8 @@ def verdicts_of(compared: Sequence[Compared]) -> list[Verdict]:
 def _verdict(one: Compared, all_of_them: Sequence[Compared]) -> Verdict:
     if math.isnan(one.measured):
         return "not run"
+    if one.number.is_testbed:
+        return verdict_on_testbed(one.number, one.measured)
     if agrees(one.number, one.measured):
         return "agrees"
     is_near = 1 / FACTOR <= one.measured / one.number.value <= FACTOR if one.number.value else False
@@ -54,6 +64,16 @@ def agrees(number: Number, measured: float) -> bool:
     slack = max(number.precision, 0.0 if number.spread else TOLERANCE * abs(number.value))
     rounding = 1e-9 * max(abs(low), abs(high))  # of the sums here
     return low - slack - rounding <= measured <= high + slack + rounding
+
+
+def verdict_on_testbed(number: Number, measured: float) -> Verdict:
+    """Return the verdict on a measured value beside the range of a testbed's runs."""
+    low, high = number.spread or (number.value, number.value)
+    beyond = max(low - measured, measured - high, 0.0)
+    inside, near = INSIDE_PART * abs(number.value), NEAR_PART * abs(number.value)
+    if number.quantity.metric == "share":
+        inside, near = INSIDE_POINTS, NEAR_POINTS
+    return "inside" if beyond <= inside else "near" if beyond <= near else "no"
 
 
 def has_shape(one: Compared, all_of_them: Sequence[Compared]) -> bool:
@@ -123,9 +143,12 @@ def verdict_of_all(verdicts: Sequence[Verdict]) -> Verdict:
     run = [one for one in verdicts if one != "not run"]
     if not run:
         return "not run"
-    if sum(one == "agrees" for one in run) >= ENOUGH * len(run):
-        return "agrees"
-    return "shape" if sum(one != "no" for one in run) >= ENOUGH * len(run) else "no"
+    is_testbed = any(one in ("inside", "near") for one in run)
+    if sum(one in ("agrees", "inside") for one in run) >= ENOUGH * len(run):
+        return "inside" if is_testbed else "agrees"
+    if sum(one != "no" for one in run) >= ENOUGH * len(run):
+        return "near" if is_testbed else "shape"
+    return "no"
 
 
 def verdict_of_readings(verdicts: Sequence[Verdict], readings: Sequence[str | None]) -> tuple[Verdict, str | None]:

@@ -204,7 +204,7 @@ register_world(
     "this machine's kernel: its TCP sockets, in real time, with an emulator of the bottleneck between them",
     isolation="process",
     is_real_time=True,
-    our_algorithms=("bbr",),
+    our_algorithms=("bbr", "bbr2", "bbr3"),
     stand_ins=KERNEL_STAND_INS,
     stock_controls=("linux",),
     options=("timestamps", "user_namespace", "max_late_share", "policy"),

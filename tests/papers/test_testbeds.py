@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Agreement with a testbed, kept alive on three of its cells."""
+
+import pytest
+
+from bbrgym.evaluate.runner import run_each
+from bbrgym.papers.catalogue import load_experiment
+from bbrgym.papers.metrics import MeasuredRun, measure
+from bbrgym.papers.reproduction import prepare_reproduction
+from bbrgym.papers.request import parse_reproduction
+from bbrgym.papers.verdicts import verdict_on_testbed
+
+EXPERIMENT = "nyu/10mbps-cubic"
+
+
+@pytest.mark.parametrize(("variant", "at"), [("bbr 4", 8.0), ("bbr2 8", 4.0), ("bbr3 4", 8.0)])
+def test_a_share_is_inside_the_range_of_the_testbed(variant: str, at: float) -> None:
+    (prepared,) = prepare_reproduction(parse_reproduction({"experiment": EXPERIMENT, "seeds": 1})).experiments
+    (case,) = (case for case in prepared.cases if (case.variant, case.at) == (variant, at))
+    (number,) = (one for one in prepared.numbers if (one.quantity.variant, one.quantity.at) == (variant, at))
+    (record,) = run_each([case.job], 1)
+    assert not isinstance(record, Exception), record
+    run = MeasuredRun(record.summary, record.timeseries, case.job.scenario.mss_bytes)
+    share = measure(run, number.quantity.metric, number.quantity.flow)
+    assert verdict_on_testbed(number, share) == "inside", f"{share} beside {number.spread}"
+
+
+def test_a_number_of_the_testbed_has_the_range_of_its_runs_and_the_models_answer() -> None:
+    number = load_experiment(EXPERIMENT).numbers[0]
+    assert (number.value, number.spread, number.model) == (0.865, (0.862, 0.867), 0.782)
+    assert number.origin == "figure2a-1, -2, -3.csv, 0.862 to 0.867, model 0.782"
