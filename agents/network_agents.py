@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from bbrgym.agents.base import Policy
-from bbrgym.agents.networks import Network, SamplingNetwork, torch_threads
+from bbrgym.agents.networks import SamplingNetwork, torch_threads
 from bbrgym.worlds import Flags
 
 
@@ -50,7 +50,7 @@ def policy_of(network: nn.Module, seeds: Sequence[int]) -> Policy:
 class LikeliestPolicy:
     """Takes the likeliest action."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: nn.Module) -> None:
         self._network = network
 
     def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:  # noqa: ARG002 - it remembers nothing
@@ -80,7 +80,7 @@ class SamplingPolicy:
 class RecurrentPolicy:
     """Takes the likeliest action, and remembers."""
 
-    def __init__(self, network: nn.Module, count: int) -> None:
+    def __init__(self, network: Any, count: int) -> None:
         self._network = network
         _, _, *memory = network.first_inputs(1, 1)
         self._memories = [[part.numpy() for part in memory]] * count

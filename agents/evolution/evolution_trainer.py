@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import islice
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
@@ -182,14 +183,12 @@ class _Search:
 
     def _samples(self, network: ModesNetwork, end: int) -> tuple[NDArray[np.float32], Table, Table]:
         """Return features of flows that hold the first mode, the other modes' gains there, and weights."""
-        parameters, parts = network.holding(range(len(network.anchors))), []
+        parameters = network.holding(range(len(network.anchors)))
+        parts: list[Tensor] = []
         while not parts or self._step < end:
             draws = self._drawn(f"gate {len(parts)}", self._asked.draws)
-            parts.append(
-                self._result(
-                    len(network.anchors), draws, lambda draws=draws: self._observed(network, parameters, draws)
-                )
-            )
+            observe = partial(self._observed, network, parameters, draws)
+            parts.append(self._result(len(network.anchors), draws, observe))
         table = torch.cat(parts).double().numpy()
         others = len(network.anchors) - 1
         return table[:, 1 + others :].astype(np.float32), table[:, 1 : 1 + others], table[:, 0]

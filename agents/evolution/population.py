@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -12,9 +13,10 @@ from torch import Tensor, nn
 
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.draws import TrainingDraw
+from bbrgym.envs.features import Observation
 from bbrgym.envs.flow_batch import FlowBatch
 from bbrgym.envs.options import Options
-from bbrgym.worlds import Flags, Table
+from bbrgym.worlds import Flags, Table, VectorWorld
 from bbrgym.worlds.score import score_of_world
 
 Parameters = Mapping[str, Tensor]
@@ -64,10 +66,11 @@ class Population:
         worlds = range(policies * len(draws))
         self._batch.set_options({"scenario": [draw.scenario for draw in draws] * policies}, worlds)
         seeds = [draw.run_seed(number) for draw in draws] * policies
-        observations = self._batch.reset(worlds, seeds)
+        observations = cast(Observation, self._batch.reset(worlds, seeds))
         acting = _Acting(network, parameters, self._rows, observations.shape[-1])
         starts = np.ones(self._rows, np.bool_)
         scores = np.full(len(worlds), np.nan)
+        running = cast(VectorWorld, self._batch.worlds)
         while True:
             rows = observations.reshape(policies, -1, observations.shape[-1])
             if on_observed is not None:
@@ -77,13 +80,13 @@ class Population:
             starts = self._joined()
             ended = self._batch.has_ended
             for index in np.flatnonzero(ended & np.isnan(scores)).tolist():
-                scores[index] = score_of_world(self._batch.worlds, index, delta=self._delta)
+                scores[index] = score_of_world(running, index, delta=self._delta)
             if not np.isnan(scores).any():
                 return scores.reshape(self._shape)
             if ended.any():  # these run once more, ignored, so that all can advance together
                 again = np.flatnonzero(ended).tolist()
                 self._batch.reset(again, [seeds[index] for index in again])
-            observations = self._batch.observe()
+            observations = cast(Observation, self._batch.observe())
 
     def close(self) -> None:
         """End the worlds."""
@@ -106,7 +109,7 @@ class Population:
 class _Acting:
     """Acts by all policies of a population at once: rows of observations [P, rows, numbers] -> [P, rows, tunables]."""
 
-    def __init__(self, network: nn.Module, parameters: Parameters, rows: int, width: int) -> None:
+    def __init__(self, network: Any, parameters: Parameters, rows: int, width: int) -> None:
         policies = len(next(iter(parameters.values())))
         _, _, *memory = network.first_inputs(rows // policies, width)
         self._memory = [part.expand(policies, *part.shape) for part in memory]
