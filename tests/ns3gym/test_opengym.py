@@ -181,7 +181,7 @@ def test_a_wrong_action_ends_it_with_one_line(opengym, path, change, says):
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [(None, "cannot read"), ("{", "scenario: is not JSON"), ("{}", "scenario: duration_s: is missing")],
+    [(None, "cannot read"), ("{", "scenario: is not JSON"), ("{}", "scenario: name: is missing")],
     ids=["none", "no JSON", "no scenario"],
 )
 def test_a_wrong_scenario_is_one_line(opengym, tmp_path, text, says):
