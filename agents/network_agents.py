@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from bbrgym.agents.base import Policy
-from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork, torch_threads
+from bbrgym.agents.networks import SamplingNetwork, torch_threads
 from bbrgym.worlds import Flags
 
 
@@ -26,9 +26,7 @@ class NetworkAgent:
         is_per_flow: see `Agent`.
     """
 
-    def __init__(
-        self, name: str, network: Network | SamplingNetwork | RecurrentNetwork, *, is_per_flow: bool = False
-    ) -> None:
+    def __init__(self, name: str, network: nn.Module, *, is_per_flow: bool = False) -> None:
         self.name = name
         self.is_per_flow = is_per_flow
         self._network = network
@@ -36,22 +34,23 @@ class NetworkAgent:
     def make_policy(self, seeds: Sequence[int]) -> Policy:
         return policy_of(self._network, seeds)
 
-    def network(self) -> Network | SamplingNetwork | RecurrentNetwork:
+    def network(self) -> nn.Module:
         """Return the network that acts and is exported."""
         return self._network
 
 
-def policy_of(network: Network | SamplingNetwork | RecurrentNetwork, seeds: Sequence[int]) -> Policy:
+def policy_of(network: nn.Module, seeds: Sequence[int]) -> Policy:
     """Return a policy that acts by a network, in one environment per seed."""
     if isinstance(network, SamplingNetwork):
         return SamplingPolicy(network, seeds)
-    return RecurrentPolicy(network, len(seeds)) if isinstance(network, RecurrentNetwork) else LikeliestPolicy(network)
+    has_memory = "episode_starts" in getattr(network, "inputs", ())
+    return RecurrentPolicy(network, len(seeds)) if has_memory else LikeliestPolicy(network)
 
 
 class LikeliestPolicy:
     """Takes the likeliest action."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: nn.Module) -> None:
         self._network = network
 
     def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:  # noqa: ARG002 - it remembers nothing
@@ -81,7 +80,7 @@ class SamplingPolicy:
 class RecurrentPolicy:
     """Takes the likeliest action, and remembers."""
 
-    def __init__(self, network: RecurrentNetwork, count: int) -> None:
+    def __init__(self, network: Any, count: int) -> None:
         self._network = network
         _, _, *memory = network.first_inputs(1, 1)
         self._memories = [[part.numpy() for part in memory]] * count

@@ -3,12 +3,16 @@
 
     max, min   running extreme of a field
     mean       mean of a field
-    ewma       exponentially weighted mean of a field: an interval t seconds ago has the weight exp(-t / 5 s)
+    ewma       exponentially weighted mean of a field: an interval t seconds ago has the weight exp(-t / T)
     total      sum of a field
     seconds    time during which a field was above 0
+    low        smallest value of the last T, or of as little as half of it
+    high       largest value, which falls towards the field: after t seconds exp(-t / T) of a difference is left
+
+T is `over_s`; of `ewma` 5 s, unless it is given.
 
 Each may be of the difference of two fields, which counts as 0 where it is below. An interval counts if the flow is
-active in it. For extremes and means the flow must also have had an RTT sample, now or before, and what is subtracted
+active in it. For all but sums the flow must also have had an RTT sample, now or before, and what is subtracted
 must be above 0: earlier there is nothing measured. Before the first interval that counts a number is 0.
 """
 
@@ -22,9 +26,10 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from bbrgym.worlds import Table
+from bbrgym.worlds import Flags, Table
 
-Kind: TypeAlias = Literal["max", "min", "mean", "ewma", "total", "seconds"]
+Kind: TypeAlias = Literal["max", "min", "mean", "ewma", "total", "seconds", "low", "high"]
+_RECENT = ("low", "high")  # kinds that need `over_s`
 
 EWMA_S = 5.0
 """Time constant of `ewma`: some round trips of the slowest networks, and half of BBR's default memory of RTT."""
@@ -42,15 +47,23 @@ class Remembered:
         kind: computation, see above.
         field: field of the world's measurements.
         minus: field that is subtracted from it; None without one.
+        over_s: time that `ewma`, `low` and `high` look back, in seconds; None for others.
     """
 
     kind: Kind
     field: str
     minus: str | None = None
+    over_s: float | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
             raise ValueError(f"kind: {self.kind!r}, expected one of {', '.join(get_args(Kind))}")
+        if self.over_s is None and self.kind in _RECENT:
+            raise ValueError(f"over_s: None, expected a time for {self.kind}")
+        if self.over_s is not None and (self.kind not in ("ewma", *_RECENT) or not self.over_s > 0.0):
+            raise ValueError(
+                f"over_s: {self.over_s!r}, expected a time above 0 for ewma, low and high, None for others"
+            )
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -58,7 +71,8 @@ class Remembered:
         return (self.field,) if self.minus is None else (self.field, self.minus)
 
     def __str__(self) -> str:
-        return f"{self.kind}({' - '.join(self.fields)})"
+        over = "" if self.over_s is None else f", {self.over_s:g} s"
+        return f"{self.kind}({' - '.join(self.fields)}{over})"
 
 
 class FlowMemory:
@@ -88,9 +102,15 @@ class FlowMemory:
         self._max, self._min = slice(0, ends[0]), slice(ends[0], ends[1])
         self._means, self._sums = slice(ends[1], ends[3]), slice(ends[3], ends[5])
         self._seconds = slice(ends[4], ends[5])
+        self._low, self._high = slice(ends[5], ends[6]), slice(ends[6], ends[7])
         self._interval_s = interval_s
-        keep = [math.exp(-interval_s / EWMA_S) if each.kind == "ewma" else 1.0 for each in by_kind]
+        keep = [math.exp(-interval_s / (each.over_s or EWMA_S)) if each.kind == "ewma" else 1.0 for each in by_kind]
         self._keep = np.array(keep[self._means]).reshape(-1, 1, 1)
+        over_s = np.array([each.over_s or 0.0 for each in by_kind]).reshape(-1, 1, 1)
+        self._half = np.maximum(np.rint(over_s[self._low] / 2.0 / interval_s), 1.0)  # of `low`, in intervals
+        self._falls = np.exp(-interval_s / over_s[self._high])
+        self._halves = np.zeros((2, ends[6] - ends[5], *shape))  # smallest values of this half and of the former one
+        self._age = np.zeros(self._halves.shape[1:])  # of this half, in intervals that count
         self._values = np.zeros((len(by_kind), *shape))  # extremes, or sums
         self._weights = np.zeros((ends[3] - ends[1], *shape))  # of the means' sums
         self.reset(range(shape[1]))
@@ -100,6 +120,8 @@ class FlowMemory:
         self._values[:, :, indices] = 0.0
         self._values[self._min, :, indices] = np.inf
         self._weights[:, :, indices] = 0.0
+        self._halves[..., indices] = np.inf
+        self._age[..., indices] = 0.0
 
     def add(self, stats: Table, starting: Sequence[int] = ()) -> None:
         """Add an interval.
@@ -128,7 +150,19 @@ class FlowMemory:
         self._weights += is_known[self._means]
         added = slice(self._means.start, self._sums.stop)
         np.add(values[added], x[added], out=values[added], where=is_known[added])
+        if self._low != self._high:
+            self._add_recent(x, is_known)
         self.reset(starting)
+
+    def _add_recent(self, x: Table, is_known: Flags) -> None:
+        x_low, x_high, high = x[self._low], x[self._high], self._values[self._high]
+        this, former = self._halves
+        np.minimum(this, x_low, out=this, where=is_known[self._low])
+        self._values[self._low] = np.minimum(this, former)
+        self._age += is_known[self._low]
+        is_over = self._age >= self._half
+        former[is_over], this[is_over], self._age[is_over] = this[is_over], np.inf, 0.0
+        np.maximum(x_high, x_high + (high - x_high) * self._falls, out=high, where=is_known[self._high])
 
     def extend(self, stats: Table, indices: Sequence[int] | None = None) -> Table:
         """Return measurements with the numbers behind them: [`self.fields`, L * environments].
@@ -148,4 +182,4 @@ class FlowMemory:
 
     def arrays(self) -> list[NDArray[Any]]:
         """Return the memory itself, the environments first: [N, ...] each."""
-        return [np.moveaxis(array, -1, 0) for array in (self._values, self._weights)]
+        return [np.moveaxis(array, -1, 0) for array in (self._values, self._weights, self._halves, self._age)]

@@ -5,7 +5,8 @@ Some are of the last interval alone, some have a memory of the episode so far (`
 may be given by its name:
 
     instant   the features of the last interval
-    memory    these, and those with a memory
+    memory    these, and those with a memory of the episode
+    path      what tells a shared queue, its competitors and its losses, whatever the scale of rates and times
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from bbrgym.errors import ConfigError, nearest
 from bbrgym.schema import shown
 from bbrgym.worlds import Table
 
-FeatureList: TypeAlias = Literal["instant", "memory"]
+FeatureList: TypeAlias = Literal["instant", "memory", "path"]
 
 _SEE = "help(bbrgym.envs.tune_env.TuneEnv)"
 _DELIVERY, _BW, _SRTT, _MIN_RTT = "delivery_rate_mbps", "bw_mbps", "srtt_ms", "min_rtt_ms"
@@ -37,6 +38,9 @@ _MAX_QUEUE, _MIN_QUEUE, _MEAN_QUEUE = (Remembered(kind, _SRTT, _MIN_RTT) for kin
 _SENT, _LOST, _RESENT, _RTOS = (
     Remembered("total", name) for name in ("sent_pkts", "lost_pkts", "retransmitted_pkts", "rto_count")
 )
+_STANDING, _PEAK = Remembered("low", _SRTT, _MIN_RTT, over_s=4.0), Remembered("high", _SRTT, _MIN_RTT, over_s=10.0)
+_PEAK_DELIVERY = Remembered("high", _DELIVERY, over_s=10.0)
+_RECENTLY_LOST, _RECENTLY_SENT = (Remembered("ewma", name, over_s=4.0) for name in ("lost_pkts", "sent_pkts"))
 _AGE, _LIMITED = Remembered("seconds", "active"), Remembered("seconds", "app_limited")
 
 # Rates and windows have the ranges of the networks that the controllers are made for, not of one scenario: an
@@ -84,13 +88,23 @@ FEATURES = (
     Feature("slow_delivery_trend", _EWMA, "ratio", "log", 1 / 4, 4, _MEAN, "recent / mean delivery rate"),
     Feature("bw_trend", _BW, "ratio", "log", 1 / 4, 4, _EWMA_BW, "bandwidth estimate / its recent mean"),
     Feature("srtt_trend", _SRTT, "ratio", "log", 1 / 4, 4, _EWMA_SRTT, "smoothed RTT / its recent mean"),
+    Feature("standing_queue", _STANDING, "ratio", "log", 0.01, 64, _LEAST_RTT, "least recent queueing delay / RTT"),
+    Feature("peak_queue", _PEAK, "ratio", "log", 0.01, 64, _LEAST_RTT, "recent peak of the queueing delay / RTT"),
+    Feature("standing_of_peak", _STANDING, "ratio", "linear", 0, 1, _PEAK, "least / peak recent queueing delay"),
+    Feature("delivery_of_peak", _DELIVERY, "ratio", "linear", 0, 1, _PEAK_DELIVERY, "delivery rate / recent peak"),
+    Feature("recently_lost", _RECENTLY_LOST, "ratio", "log", 1e-4, 1, _RECENTLY_SENT, "recent packets lost / sent"),
 )
 """All features, in the order of the observation. The queueing delay is the sender's estimate, srtt - min RTT."""
 
 FEATURE_LISTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "instant": tuple(feature.name for feature in FEATURES if not feature.remembered),
-        "memory": tuple(feature.name for feature in FEATURES),
+        "memory": tuple(feature.name for feature in FEATURES if not any(each.over_s for each in feature.remembered)),
+        "path": (
+            *("delivery_of_bw", "in_flight_of_cwnd", "rtt_p95", "rtt_min", "srtt", "mean_of_max", "bw_of_max"),
+            *("bw_of_delivery", "min_rtt_of_least", "max_queue", "min_queue", "mean_queue", "total_lost", "srtt_trend"),
+            *("standing_queue", "peak_queue", "standing_of_peak", "delivery_of_peak", "recently_lost"),
+        ),
     }
 )
 """Lists of features by name."""
@@ -128,12 +142,14 @@ def feature_names(features: Any) -> tuple[str, ...]:
     """
     if isinstance(features, str):
         if features not in FEATURE_LISTS:
-            names = f"a list of names{f': write [{features!r}]' if features in FEATURE_LISTS['memory'] else ''}"
+            names = (
+                f"a list of names{f': write [{features!r}]' if features in {each.name for each in FEATURES} else ''}"
+            )
             raise ConfigError(f"features: {features!r}: {nearest(features, FEATURE_LISTS)}, or {names}")
         return FEATURE_LISTS[features]
     if not isinstance(features, Sequence):
-        raise ConfigError(f"features: {shown(features)}, allowed are {' and '.join(FEATURE_LISTS)}, or a list of names")
-    known = FEATURE_LISTS["memory"]
+        raise ConfigError(f"features: {shown(features)}, allowed are {', '.join(FEATURE_LISTS)}, or a list of names")
+    known = [feature.name for feature in FEATURES]
     for name in features:
         if name not in known:
             raise ConfigError(f"features: {name!r}: {nearest(str(name), known, _SEE)}")
@@ -156,8 +172,7 @@ class SenderObservation:
     Args:
         flows: largest number of tuned flows.
         tunables: number of controlled tunables.
-        features: names from `FEATURES`, in the order of the observation; or the name of a list of them, `instant` or
-            `memory`.
+        features: names from `FEATURES`, in the order of the observation; or the name of a list of them.
         frame_stack: number of intervals.
         view: `each` or `pooled`, see `FlowFeatures`; or, of one flow, `host`, see `HostFeatures`.
 

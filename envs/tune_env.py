@@ -103,6 +103,11 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     | 39 | slow_delivery_trend | recent / mean delivery rate | ratio | log | 0.25 | 4 |
     | 40 | bw_trend | bandwidth estimate / its recent mean | ratio | log | 0.25 | 4 |
     | 41 | srtt_trend | smoothed RTT / its recent mean | ratio | log | 0.25 | 4 |
+    | 42 | standing_queue | least recent queueing delay / RTT | ratio | log | 0.01 | 64 |
+    | 43 | peak_queue | recent peak of the queueing delay / RTT | ratio | log | 0.01 | 64 |
+    | 44 | standing_of_peak | least / peak recent queueing delay | ratio | linear | 0 | 1 |
+    | 45 | delivery_of_peak | delivery rate / recent peak | ratio | linear | 0 | 1 |
+    | 46 | recently_lost | recent packets lost / sent | ratio | log | 0.0001 | 1 |
 
     ## Rewards
     The weighted sum of the terms of `bbrgym.envs.terms.TERMS`: `reward` names a preset or gives the weights. The

@@ -141,6 +141,8 @@ class ObservationPlan:
         )
 
     def _remembered(self, one: Remembered) -> IntegerMemory:
+        if one.over_s is not None:
+            raise ConfigError(f"features: one is computed from {one}, which format c cannot compute yet")
         field, minus = (-1 if name is None else self._names.index(name) for name in (one.field, one.minus))
         keep = math.exp(-self._interval_us / 1e6 / EWMA_S) if one.kind == "ewma" else 0.0
         return IntegerMemory(one.kind, field, minus, min(round(keep * (1 << 32)), (1 << 32) - 1))

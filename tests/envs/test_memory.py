@@ -13,11 +13,11 @@ from vectors import Crowds, assert_same, coming_and_going, scenario
 import bbrgym
 from bbrgym.envs.flow_batch import FlowBatch, FlowOptions
 from bbrgym.envs.memory import EWMA_S, FlowMemory, Remembered
-from bbrgym.envs.observation import FEATURE_LISTS, SenderObservation
+from bbrgym.envs.observation import FEATURE_LISTS, FEATURES, SenderObservation
 from bbrgym.worlds import VectorWorld
 
 FIELDS = VectorWorld.flow_fields
-MEMORY = SenderObservation(1, 0, "memory").remembered
+MEMORY = SenderObservation(1, 0, [feature.name for feature in FEATURES]).remembered
 DELIVERY = "delivery_rate_mbps"
 QUEUE = ("srtt_ms", "min_rtt_ms")
 
@@ -52,6 +52,16 @@ def test_each_number_of_three_intervals():
     keep = np.exp(-0.5 / EWMA_S)
     expected = (4.0 * keep**2 + 2.0) / (keep**2 + keep + 1.0)
     assert after(Remembered("ewma", DELIVERY), *rates) == pytest.approx(expected, rel=1e-12)
+
+
+def test_low_is_the_least_of_a_window_and_high_falls():
+    rates = [known(**{DELIVERY: rate}) for rate in (1.0, 5.0, 4.0, 6.0, 3.0, 7.0, 8.0, 9.0)]
+    low, high = Remembered("low", DELIVERY, over_s=2.0), Remembered("high", DELIVERY, over_s=2.0)
+    lows = [after(low, *rates[: count + 1]) for count in range(len(rates))]
+    assert lows == [1.0, 1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0], "of the last three or four intervals of half a second"
+    assert after(high, *rates[:2]) == 5.0
+    assert after(high, *rates[:3]) == pytest.approx(4.0 + np.exp(-0.25), rel=1e-12)
+    assert after(high, *rates[:4]) == 6.0
 
 
 def test_a_difference():
@@ -132,6 +142,9 @@ def test_a_reset_forgets_an_environment_and_no_other():
 def test_an_unknown_kind_is_refused():
     with pytest.raises(ValueError, match="kind: 'median', expected one of max, min, mean, ewma, total, seconds"):
         Remembered("median", "srtt_ms")  # type: ignore[arg-type]
+    for kind, over_s in (("low", None), ("max", 1.0), ("high", 0.0)):
+        with pytest.raises(ValueError, match=r"over_s: .*, expected"):
+            Remembered(kind, "srtt_ms", over_s=over_s)
 
 
 # ---- in environments -----------------------------------------------------------------------------------

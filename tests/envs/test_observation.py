@@ -54,11 +54,11 @@ def test_features_are_declared_soundly():
 
 def test_the_lists_are_of_the_last_interval_and_of_all():
     instant, memory = FEATURE_LISTS["instant"], FEATURE_LISTS["memory"]
-    assert memory == tuple(feature.name for feature in FEATURES)
+    assert memory == tuple(one.name for one in FEATURES if not any(each.over_s for each in one.remembered))
     assert memory[: len(instant)] == instant, "an agent's first numbers mean the same with a memory"
     assert {"delivery_of_max", "bw_of_delivery", "max_queue", "min_queue", "total_retransmitted"} <= set(memory)
     assert not SenderObservation(1, 0).remembered
-    assert SenderObservation(2, 3, "memory").width == 2 * len(FEATURES) + 3
+    assert SenderObservation(2, 3, "memory").width == 2 * len(memory) + 3
 
 
 def test_values():
@@ -160,7 +160,7 @@ def test_the_newest_interval_is_last():
     [
         ({"features": ["cwmd"]}, "features: 'cwmd': did you mean cwnd"),
         ({"features": "memry"}, "features: 'memry': did you mean memory.*, or a list of names"),
-        ({"features": 3}, "features: 3, allowed are instant and memory, or a list of names"),
+        ({"features": 3}, "features: 3, allowed are instant, memory, path, or a list of names"),
         ({"features": ["queue_delay_mean_ms"]}, "features: 'queue_delay_mean_ms'"),
         ({"features": ["cwnd", "cwnd"]}, "without repetition"),
         ({"frame_stack": 0}, "frame_stack: 0, allowed is a whole number of intervals from 1"),

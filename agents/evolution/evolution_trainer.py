@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Trainer `evolution`: CMA-ES over the parameters of a policy, scored by whole episodes.
+
+    anchors     for each group of draws, and for all, the best fixed setting that CMA-ES finds
+    gate        the first rule: on which features each anchor gains over the first one, by ridge regression
+    evolution   CMA-ES over the rule's parameters; a generation meets fresh draws, all its policies the same ones
+
+A policy's fitness is its mean gain over the best fixed setting on these draws, see `guarded_mean`. The agent is the
+mean of the distribution, averaged over the last generations. Hansen, The CMA evolution strategy: a tutorial, 2016.
+
+Its steps are the control intervals of all simulations. An interrupted training repeats its generations from their kept
+scores, so its state is the same to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from itertools import islice
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+
+from bbrgym.agents.base import Agent, Constant
+from bbrgym.agents.evolution.gate import fit_gate
+from bbrgym.agents.evolution.groups import BESIDE_OTHERS, group_of, guarded_mean
+from bbrgym.agents.evolution.modes_network import HeldNetwork, ModesNetwork
+from bbrgym.agents.evolution.population import Parameters, Population
+from bbrgym.agents.evolution.search import Evolution
+from bbrgym.agents.network_agents import NetworkAgent
+from bbrgym.agents.oracle import presets
+from bbrgym.agents.training.checkpoints import has_state, restore_state, save_state
+from bbrgym.agents.training.draws import TrainingDraw, training_draws
+from bbrgym.agents.training.folder import TrainingFolder
+from bbrgym.agents.training.loop import TrainingRun
+from bbrgym.agents.training.settings import TrainingSettings
+from bbrgym.agents.training.trainer import Trainer
+from bbrgym.envs.scaling import TunableScaling
+from bbrgym.errors import ConfigError, nearest
+from bbrgym.schema import Float, List, NotNegative, Whole
+from bbrgym.worlds import Flags, Table
+
+_AVERAGED = 10  # generations whose means make the agent
+_ANCHOR_STEP = 0.3  # standard deviation of a setting in the first generation; tunables range from -1 to 1
+_RULE_STEP = 0.05  # of a rule's parameters; features are standardised
+_HYSTERESIS = 0.1  # of the first rule, in units of the score
+_EVERY = 3  # control intervals between two samples of features of a flow
+
+
+class EvolutionTrainer(Trainer):
+    """Trains and loads policies found by evolution.
+
+    Attributes:
+        policy: `modes` (a rule that chooses between settings, `ModesNetwork`) or `fixed` (the best fixed setting).
+        corrected: tunables that a rule corrects by features beside its choice.
+        anchor_share: share of the steps for each search of an anchor.
+        gate_share: share of the steps for the first gate.
+        policies: of a generation.
+        draws: of a generation.
+        guard: price of what is lost in a group of draws, see `guarded_mean`.
+        by_cost: whether draws are sampled by cost, see `bbrgym.agents.training.draws`.
+    """
+
+    is_shared: ClassVar[bool] = True
+    is_continuable: ClassVar[bool] = False
+
+    policy: Literal["modes", "fixed"] = "modes"
+    corrected: List[str] = ()
+    anchor_share: Annotated[Float, Field(gt=0, lt=0.3)] = 0.13
+    gate_share: Annotated[Float, Field(gt=0, lt=0.3)] = 0.04
+    policies: Annotated[Whole, Field(ge=4, le=1000)] = 16
+    draws: Annotated[Whole, Field(ge=1, le=10_000)] = 96
+    guard: NotNegative = 1.0
+    by_cost: bool = True
+
+    def adapted(self, settings: TrainingSettings) -> TrainingSettings:
+        """Return the settings with one interval in an observation: a rule has no use for more; see `Trainer`."""
+        return settings.model_copy(update={"env": {**settings.env, "frame_stack": 1}})
+
+    def train(self, run: TrainingRun) -> None:
+        """Search; see `Trainer`."""
+        run.settings.refuse_all_but_whole_settings()
+        with ExitStack() as worlds:
+            _Search(self, run, worlds).run()
+
+    def load(self, folder: TrainingFolder, settings: TrainingSettings, checkpoint: str) -> Agent:
+        """Return the agent of a checkpoint; see `Trainer`."""
+        made: list[Agent] = []
+        restore_state(folder, checkpoint, lambda state: made.append(_agent_of(state["policy"], settings)))
+        return made[0]
+
+
+_Wanted: TypeAlias = Callable[[TrainingDraw], bool]
+
+
+class _Search:
+    """A training under way.
+
+    Args:
+        asked: hyperparameters.
+        run: the training.
+        worlds: ends the worlds.
+
+    Raises:
+        ConfigError: there is no such tunable to correct.
+    """
+
+    def __init__(self, asked: EvolutionTrainer, run: TrainingRun, worlds: ExitStack) -> None:
+        self._asked = asked
+        self._run = run
+        self._worlds = worlds
+        self._options = run.settings.options(run.settings.world_name)
+        self._scaling = TunableScaling(run.settings.variant, run.settings.action.get("tunables"))
+        for name in asked.corrected:
+            if name not in self._scaling.names:
+                raise ConfigError(f"agent.corrected: {name!r}: {nearest(name, self._scaling.names)}")
+        self._populations: dict[int, Population] = {}
+        self._kept: list[Tensor] = []  # results of a former process, in order
+        self._results: list[Tensor] = []
+        self._policy: dict[str, Tensor] = {}
+        self._step = 0
+        if has_state(run.folder, "last"):
+            run.resume(restore_state(run.folder, "last", lambda state: self._kept.extend(state["results"])))
+            run.next_segment(run.state.step)
+
+    def run(self) -> None:
+        """Run the stages; what a former process has finished is not simulated again."""
+        asked, total = self._asked, self._run.settings.total_steps
+        if asked.policy == "fixed":
+            self._anchor("all", _is_any, total)
+        else:
+            network = self._first_rule(self._anchors(int(asked.anchor_share * total)), int(asked.gate_share * total))
+            self._evolve(network, total)
+        self._checkpoint()
+
+    # ---- stages ------------------------------------------------------------------------------------------------
+
+    def _anchors(self, steps: int) -> Tensor:
+        """Return the settings of the modes, the best one for all draws last: [modes, tunables]."""
+        wanted = {"without others": _is_without_others, "beside others": _is_beside_others}
+        has_both = all(any(map(one, self._drawn("groups", self._asked.draws))) for one in wanted.values())
+        stages = {**wanted, "all": _is_any} if has_both else {"all": _is_any}
+        return torch.stack([self._anchor(name, one, self._step + steps) for name, one in stages.items()])
+
+    def _anchor(self, group: str, is_wanted: _Wanted, end: int) -> Tensor:
+        """Return the setting with the best mean score over the draws of a group that a search finds until a step."""
+        self._run.stage = f"anchor {group}"
+        first = torch.from_numpy(np.stack(presets(self._scaling)))
+        draws = self._drawn(f"{group} presets", self._asked.draws, is_wanted)
+        scores = self._scores(HeldNetwork(first[0]), {"setting": first}, draws)
+        network = HeldNetwork(first[int(_mean(scores, draws).argmax())])
+
+        def fitness(parameters: Parameters, draws: Sequence[TrainingDraw]) -> Table:
+            return _mean(self._scores(network, parameters, draws), draws)
+
+        def keep(parameters: Parameters) -> None:
+            self._policy = {"setting": parameters["setting"][0].clamp(-1.0, 1.0)}
+
+        self._generations(
+            Evolution(network, *self._strategy(_ANCHOR_STEP, group)), group, is_wanted, end, fitness, keep
+        )
+        return self._policy["setting"]
+
+    def _first_rule(self, anchors: Tensor, steps: int) -> ModesNetwork:
+        """Return the rule whose gate is fitted, and which corrects nothing yet."""
+        self._run.stage = "gate"
+        places = torch.eye(anchors.shape[1])[[self._scaling.names.index(name) for name in self._asked.corrected]]
+        numbers = self._population(len(anchors)).features
+        network = ModesNetwork(anchors, places, torch.zeros(numbers), torch.ones(numbers))
+        features, gains, weights = self._samples(network, self._step + steps)
+        gate = fit_gate(features, gains, weights)
+        fitted = ModesNetwork(anchors, places, *(torch.from_numpy(one).float() for one in (gate.mean, gate.deviation)))
+        with torch.no_grad():
+            fitted.merit.copy_(torch.from_numpy(gate.weights))
+            fitted.merit_bias.copy_(torch.from_numpy(gate.bias))
+            fitted.hysteresis.fill_(_HYSTERESIS)
+        return fitted
+
+    def _samples(self, network: ModesNetwork, end: int) -> tuple[NDArray[np.float32], Table, Table]:
+        """Return features of flows that hold the first mode, the other modes' gains there, and weights."""
+        parameters = network.holding(range(len(network.anchors)))
+        parts: list[Tensor] = []
+        while not parts or self._step < end:
+            draws = self._drawn(f"gate {len(parts)}", self._asked.draws)
+            observe = partial(self._observed, network, parameters, draws)
+            parts.append(self._result(len(network.anchors), draws, observe))
+        table = torch.cat(parts).double().numpy()
+        others = len(network.anchors) - 1
+        return table[:, 1 + others :].astype(np.float32), table[:, 1 : 1 + others], table[:, 0]
+
+    def _observed(self, network: ModesNetwork, parameters: Parameters, draws: Sequence[TrainingDraw]) -> Tensor:
+        """Return samples: weight, gains of the other modes, features; [samples, numbers]."""
+        seen: list[tuple[NDArray[np.float32], Flags]] = []
+        population = self._population(len(network.anchors))
+        scores = population.scores(
+            network, parameters, draws, on_observed=lambda rows, acts: seen.append((rows[0].copy(), acts[0].copy()))
+        )
+        gains = (scores[1:] - scores[0]).T
+        samples = []
+        for rows, acts in seen[_EVERY::_EVERY]:
+            flows = len(rows) // len(draws)
+            of_draw = np.arange(len(rows)) // flows
+            acting = acts.reshape(len(draws), flows).sum(axis=1)
+            weights = np.array([draw.weight for draw in draws]) / np.maximum(acting, 1)
+            columns = [weights[of_draw, None], gains[of_draw], rows[:, : population.features]]
+            samples.append(np.concatenate(columns, axis=1)[acts])
+        return torch.from_numpy(np.concatenate(samples)).float()
+
+    def _evolve(self, network: ModesNetwork, end: int) -> None:
+        """Move the rule's parameters to where whole episodes gain most over the best fixed setting."""
+        self._run.stage = "evolution"
+        best = HeldNetwork(network.anchors[-1])
+        reference = {name: one.detach()[None] for name, one in best.named_parameters()}
+        buffers = dict(network.named_buffers())
+
+        def fitness(parameters: Parameters, draws: Sequence[TrainingDraw]) -> Table:
+            gains = self._scores(network, parameters, draws) - self._scores(best, reference, draws)
+            weights = np.array([draw.weight for draw in draws])
+            return guarded_mean(gains, weights, [group_of(draw) for draw in draws], self._asked.guard)
+
+        def keep(parameters: Parameters) -> None:
+            self._policy = {**buffers, **{name: one[0] for name, one in parameters.items()}}
+
+        self._generations(Evolution(network, *self._strategy(_RULE_STEP, "rule")), "rule", _is_any, end, fitness, keep)
+
+    # ---- generations and their results -------------------------------------------------------------------------
+
+    def _generations(
+        self,
+        evolution: Evolution,
+        stage: str,
+        is_wanted: _Wanted,
+        end: int,
+        fitness: Callable[[Parameters, Sequence[TrainingDraw]], Table],
+        keep: Callable[[Parameters], None],
+    ) -> None:
+        number = 0
+        keep(evolution.named(evolution.mean(_AVERAGED)[None]))
+        while number == 0 or self._step < end:
+            asked, draws = evolution.ask(), self._drawn(f"{stage} {number}", self._asked.draws, is_wanted)
+            evolution.tell(asked, fitness(evolution.named(asked), draws))
+            keep(evolution.named(evolution.mean(_AVERAGED)[None]))
+            number += 1
+
+    def _strategy(self, step: float, stage: str) -> tuple[int, float, int]:
+        return self._asked.policies, step, self._run.settings.stream(f"evolution {stage}", 0)
+
+    def _scores(
+        self, network: HeldNetwork | ModesNetwork, parameters: Parameters, draws: Sequence[TrainingDraw]
+    ) -> Table:
+        """Return the scores of policies on draws, [policies, draws]."""
+        policies = len(next(iter(parameters.values())))
+        population = self._population(policies)
+        scores: Table = self._result(
+            policies, draws, lambda: torch.from_numpy(population.scores(network, parameters, draws))
+        ).numpy()
+        return scores
+
+    def _result(self, policies: int, draws: Sequence[TrainingDraw], simulate: Callable[[], Tensor]) -> Tensor:
+        """Return the next result: one that is kept, or what is simulated now."""
+        self._step += policies * sum(self._intervals(draw) for draw in draws)
+        if len(self._results) < len(self._kept):
+            self._results.append(self._kept[len(self._results)])
+            return self._results[-1]
+        self._results.append(simulate())
+        self._run.stepped(self._step, self._results[-1].numpy(), self._results[-1].numpy().ravel(), np.zeros(0))
+        if self._run.row_is_due(self._step):
+            self._run.record(self._step, {"search/score": float(self._results[-1].mean())})
+        if self._policy and self._run.segment_is_over(self._step):
+            self._checkpoint()
+            self._run.next_segment(self._step)
+        return self._results[-1]
+
+    def _population(self, policies: int) -> Population:
+        if policies not in self._populations:
+            made = Population(policies, self._asked.draws, self._options, self._run.settings.validation.score_delta)
+            self._worlds.callback(made.close)
+            self._populations[policies] = made
+        return self._populations[policies]
+
+    def _drawn(self, stream: str, count: int, is_wanted: _Wanted = lambda _: True) -> list[TrainingDraw]:
+        settings = self._run.settings
+        draws = training_draws(settings.source, settings.stream(f"draws {stream}", 0), by_cost=self._asked.by_cost)
+        return list(islice(filter(is_wanted, draws), count))
+
+    def _intervals(self, draw: TrainingDraw) -> int:
+        return max(1, round(draw.scenario.duration_s / self._options.control_interval_s))
+
+    def _checkpoint(self) -> None:
+        settings = self._run.settings
+        state = {"policy": self._policy, "results": self._results}
+
+        def save(name: str, about: Mapping[str, Any]) -> None:
+            save_state(self._run.folder, name, about, state)
+
+        self._run.checkpoint(self._step, _agent_of(self._policy, settings), save)
+
+
+def _agent_of(policy: Mapping[str, Tensor], settings: TrainingSettings) -> Agent:
+    """Return the agent of a policy's parameters and constants."""
+    if "setting" in policy:
+        return Constant(settings.agent_name, policy["setting"].numpy(), is_per_flow=settings.is_per_flow)
+    network = ModesNetwork(policy["anchors"], policy["places"], policy["mean"], policy["deviation"])
+    network.load_state_dict(dict(policy))
+    return NetworkAgent(settings.agent_name, network.eval(), is_per_flow=settings.is_per_flow)
+
+
+def _mean(scores: Table, draws: Sequence[TrainingDraw]) -> Table:
+    mean: Table = scores @ np.array([draw.weight for draw in draws]) / sum(draw.weight for draw in draws)
+    return mean
+
+
+def _is_any(draw: TrainingDraw) -> bool:  # noqa: ARG001 - whatever it is
+    return True
+
+
+def _is_beside_others(draw: TrainingDraw) -> bool:
+    return group_of(draw) == BESIDE_OTHERS
+
+
+def _is_without_others(draw: TrainingDraw) -> bool:
+    return not _is_beside_others(draw)

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""CMA-ES over the parameters of a network, as one vector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from bbrgym.agents.evolution.population import Parameters
+from bbrgym.errors import MissingExtraError
+from bbrgym.worlds import Table
+
+
+class Evolution:
+    """Distribution of parameters, which moves towards the better ones of each generation.
+
+    Args:
+        network: whose parameters are searched; its own are the first mean.
+        policies: of a generation.
+        step: standard deviation of each parameter in the first generation.
+        seed: of the generations.
+
+    Raises:
+        MissingExtraError: the package cmaes is not installed.
+    """
+
+    def __init__(self, network: nn.Module, policies: int, step: float, seed: int) -> None:
+        try:
+            import cmaes
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("agent=evolution", "train", error) from error
+        self._shapes = {name: parameter.shape for name, parameter in network.named_parameters()}
+        start = torch.cat([parameter.detach().ravel() for _, parameter in network.named_parameters()])
+        self._strategy = cmaes.CMA(start.double().numpy(), step, seed=seed % 2**32, population_size=policies)
+        self._policies = policies
+        self._means: list[Table] = []
+
+    def ask(self) -> Table:
+        """Return the parameters of the next generation, [policies, numbers]."""
+        return np.stack([self._strategy.ask() for _ in range(self._policies)])
+
+    def tell(self, asked: Table, fitness: Table) -> None:
+        """Move towards the policies of the highest fitness, [policies]."""
+        self._strategy.tell([(one, -value) for one, value in zip(asked, fitness.tolist(), strict=True)])
+        self._means.append(self._strategy.mean.copy())
+
+    def mean(self, generations: int) -> Table:
+        """Return the mean of the distribution, averaged over the last generations, [numbers]."""
+        average: Table = np.mean(self._means[-generations:] or [self._strategy.mean], axis=0)
+        return average
+
+    def named(self, numbers: Table) -> Parameters:
+        """Return parameters by name, [policies, ...] each, of [policies, numbers]."""
+        return dict(self._parts(torch.from_numpy(numbers).float()))
+
+    def _parts(self, numbers: Tensor) -> Iterator[tuple[str, Tensor]]:
+        place = 0
+        for name, shape in self._shapes.items():
+            yield name, numbers[:, place : place + shape.numel()].reshape(-1, *shape)
+            place += shape.numel()

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The rule, its first gate, the fitness, and a training by evolution from its start, or from where it was killed."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny import SCENARIO, asked, curve, interrupt, weights
+
+from bbrgym.agents.evolution.gate import fit_gate
+from bbrgym.agents.evolution.groups import guarded_mean
+from bbrgym.agents.evolution.modes_network import ModesNetwork
+from bbrgym.agents.loading import load_agent
+from bbrgym.agents.network_agents import NetworkAgent
+from bbrgym.agents.training.train_agent import resume_training, train
+from bbrgym.errors import ConfigError
+
+ANCHORS = torch.tensor([[0.0, 0.5], [1.0, -0.5], [-1.0, 0.0]])
+
+
+def rule(**parameters: float) -> ModesNetwork:
+    """A rule of one feature, which corrects the second tunable."""
+    network = ModesNetwork(ANCHORS, torch.eye(2)[1:], torch.zeros(1), torch.ones(1))
+    with torch.no_grad():
+        for name, value in parameters.items():
+            getattr(network, name).copy_(torch.as_tensor(value).expand_as(getattr(network, name)))
+    return network
+
+
+def actions_of(network: ModesNetwork, features: list[float]) -> list[list[float]]:
+    """The actions of one flow, from its start on."""
+    policy = NetworkAgent("rule", network).make_policy([1])
+    return [
+        policy.act(np.array([[value]], np.float32), np.array([number == 0]))[0].tolist()
+        for number, value in enumerate(features)
+    ]
+
+
+def test_a_rule_starts_in_the_first_mode_and_switches_with_hysteresis() -> None:
+    network = rule(merit=torch.tensor([[1.0], [0.0]]), merit_bias=torch.tensor([0.0, -9.0]), hysteresis=0.5)
+    first, second = ANCHORS[0].tolist(), ANCHORS[1].tolist()
+    assert actions_of(network, [9.0, 0.4, 0.6, -0.4, -0.6]) == [first, first, second, second, first]
+
+
+def test_a_correction_is_linear_and_stays_in_the_range() -> None:
+    network = rule(correction=0.25, correction_bias=0.125)
+    assert [action[1] for action in actions_of(network, [1.0, 1.0, -1.0, 8.0])] == [0.625, 0.875, 0.375, 1.0]
+
+
+@pytest.mark.parametrize("mode", range(3))
+def test_a_held_mode_is_held_whatever_is_measured(mode: int) -> None:
+    held = {name: one[0] for name, one in rule().holding([mode]).items()}
+    assert actions_of(rule(**held), [0.0, 1e3, -1e3])[1:] == [ANCHORS[mode].tolist()] * 2
+
+
+def test_a_gate_finds_the_feature_on_which_a_gain_depends() -> None:
+    features = np.random.default_rng(1).normal(3.0, 2.0, (4000, 3)).astype(np.float32)
+    gains = 0.1 * (features[:, 1:2] - 3.0) - 0.2
+    gate = fit_gate(features, gains, np.ones(4000))
+    assert gate.weights[0] == pytest.approx([0.0, 0.2, 0.0], abs=0.01)
+    assert gate.bias == pytest.approx([-0.2], abs=0.01)
+
+
+@given(st.lists(st.floats(-2, 2), min_size=4, max_size=4), st.floats(0, 3))
+def test_a_guard_charges_what_a_group_loses_and_nothing_else(gains: list[float], guard: float) -> None:
+    groups, weights = ["a", "a", "b", "b"], np.array([1.0, 3.0, 2.0, 2.0])
+    loss = sum(min(np.dot(gains[part], weights[part]) / 8, 0.0) for part in (slice(0, 2), slice(2, 4)))
+    expected = np.dot(gains, weights) / 8 + guard * loss
+    assert guarded_mean(np.array([gains]), weights, groups, guard)[0] == pytest.approx(expected, abs=1e-12)
+
+
+RIVAL = {"name": "cubic", "number": {"choice": [0, 1]}, "cc": "cubic", "rtt_ms": 20.0}
+SHORT = asked(
+    {"name": "evolution", "policies": 4, "draws": 3, "corrected": ["bbr_cwnd_gain"]},
+    scenario={**SCENARIO, "flows": [*SCENARIO["flows"], RIVAL]},
+    env={"name": "multi", "control_interval_s": 0.25},
+    observation="path",
+    total_steps=3000,
+    checkpoint_steps=600,
+)
+
+
+def test_a_killed_evolution_goes_on_to_the_same_rule(tmp_path) -> None:
+    train(output_dir=tmp_path / "whole", **SHORT)
+    interrupt(tmp_path / "broken", 2500, SHORT)
+    assert curve(tmp_path / "broken")["step"].max() < 2500
+    resume_training(tmp_path / "broken")
+    assert curve(tmp_path / "broken").equals(curve(tmp_path / "whole"))
+    assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
+    agent, _ = load_agent(tmp_path / "whole", "last")
+    assert agent.is_per_flow
+
+
+def test_an_unknown_tunable_to_correct_is_refused(tmp_path) -> None:
+    agent = {**SHORT["agent"], "corrected": ["bbr_gain"]}
+    with pytest.raises(ConfigError, match=r"agent\.corrected: 'bbr_gain'"):
+        train(output_dir=tmp_path / "run", **{**SHORT, "agent": agent})
