@@ -989,8 +989,8 @@ bool
 TcpSender<Controller>::WaitsForAck(uint64_t new_pkts, uint32_t burst_pkts, uint32_t window_pkts, int64_t now_ns) const
 {
     const uint32_t room_pkts = window_pkts - m_board.InFlight();
-    const uint64_t sendable_pkts = std::min<uint64_t>(new_pkts, m_pacing.LeftInSkbPkts(m_board.Next()));
-    const bool fills_enough = sendable_pkts <= room_pkts || room_pkts >= burst_pkts || 3 * uint64_t{room_pkts} >= window_pkts;
+    const bool fills_enough = new_pkts <= room_pkts || room_pkts >= burst_pkts || 3 * uint64_t{room_pkts} >= window_pkts ||
+                              m_pacing.LeftInSkbPkts(m_board.Next()) <= room_pkts;
     const bool is_recent = now_ns - m_pacing.NextSendNs() <= DEFERRAL_NS;
     if (m_facts.tso_deferral == tso_deferral_choice::none || m_ca_state >= CC_CA_RECOVERY || fills_enough || !is_recent || m_board.Empty())
     {
