@@ -86,7 +86,7 @@ def test_types_of_others_count_as_pythons(make, types):
     [
         ("tunables", "bbq_beta", r"is a list of names: write \['bbq_beta'\]"),
         ("tunables", [1], "is a list of names"),
-        ("features", "bw", r"are instant, memory, or a list of names: write \['bw'\]"),
+        ("features", "bw", r"are instant, memory, path, or a list of names: write \['bw'\]"),
         ("control_interval_s", True, "is a number"),
         ("control_interval_s", float("nan"), "is a finite number above 0"),
         ("control_interval_s", "0.1", "is a number"),
