@@ -108,7 +108,8 @@ def test_what_is_loaded_scores_what_was_validated_here_and_in_an_evaluation(trai
 
 @pytest.mark.parametrize("name", ["recurrent_ppo", "torch_ppo", "grid", "optuna", "portfolio"])
 def test_agents_that_cannot_share_a_policy_are_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(bbrgym.ConfigError, match=rf"agent\.name: is '{name}', expected one of dqn, evolution, ppo, sac, tqc with"):
+    able = "dqn, evolution, ppo, sac, tqc"
+    with pytest.raises(bbrgym.ConfigError, match=rf"agent\.name: is '{name}', expected one of {able} with"):
         train(output_dir=tmp_path / "run", **asked_for_flows({"name": name}))
 
 
