@@ -15,6 +15,7 @@ from random_scenarios import VARIANTS, random_scenario_on_a_beat
 from twin_harness import Mapping, flow, scenario
 
 import bbrgym
+from bbrgym.conformance.setup import DRAFT_FACTS
 from bbrgym.scenario.stack import STACK_FACTS, STACK_PRESETS
 
 ACKS = 6_000
@@ -110,16 +111,6 @@ OUTAGES = [
     {"at_s": 6.3, "rate_mbps": 20.0},
 ]
 
-BBR3_DRAFT = {
-    "bbr3_drain_rounds": True,
-    "bbr3_plateau": "round_start",
-    "bbr3_in_flight": "now",
-    "bbr3_excess": "loss",
-    "bbr3_undo": "state",
-    "bbr3_restore": "after_recovery",
-    "bbr3_burst": "rate",
-    "bbr3_first_growth": "delivered",
-}
 LADDER = {
     "two flows": like_ns3(*two()),
     "cubic against bbr": like_ns3(flow("a", cc="cubic"), flow("b")),
@@ -150,7 +141,7 @@ LADDER = {
     "marks of a threshold of time": marking({"size_bdp": 4.0, "ecn_threshold_ms": 10.0}, cc="reno"),
     "marks and drops": marking({"size_packets": 25, "ecn_threshold_packets": 10}, cc="cubic"),
     "marks that bbr ignores": marking({"size_bdp": 4.0, "ecn_threshold_packets": 20}, cc="bbr"),
-    "bbr3, draft": like_ns3(flow(cc="bbr3", stack=BBR3_DRAFT), queue={"size_packets": 12}),
+    "bbr3, draft": like_ns3(flow(cc="bbr3", stack=DRAFT_FACTS), queue={"size_packets": 12}),
     "bbr3 with mechanisms": like_ns3(
         flow(cc="bbr3-mix", tunables={"use_probe_cap": 1, "use_cwnd_cap": 1, "use_random_probe_rtt": 1}),
         queue={"size_packets": 12},
