@@ -131,7 +131,8 @@ class Bottleneck
     double m_rate_bps = 0;          ///< 0: an outage, or a trace
     int64_t m_full_units = 0;       ///< duration of a full packet's transmission; 0: as m_rate_bps
     int64_t m_ahead_units = 0;      ///< by which the transmission ends before NextServiceNs, below a nanosecond
-    double m_held_bits = 0;         ///< left of the packet in transmission during an outage
+    double m_held_bits = 0;         ///< left of the packet in transmission when the rate changed
+    int64_t m_held_until_ns = -1;   ///< NextServiceNs of that packet
     uint32_t m_packet_bytes = 0;
     std::optional<Opportunities> m_trace;
     Packet m_in_service{};
@@ -256,18 +257,17 @@ Bottleneck<Packet>::SetRate(double rate_bps, int64_t now_ns, Measurement& measur
         return false; // it is over
     }
     const int64_t before_ns = std::exchange(m_next_service_ns, NEVER_NS);
-    if (m_is_serving && rate_bps > 0)
+    if (!m_is_serving)
+    {
+        StartIdle(now_ns, measurement);
+        return m_next_service_ns != before_ns;
+    }
+    if (rate_bps > 0)
     {
         DepartAfter(UnitsOf(bits_left, rate_bps), now_ns);
     }
-    else if (m_is_serving)
-    {
-        m_held_bits = bits_left;
-    }
-    else
-    {
-        StartIdle(now_ns, measurement);
-    }
+    m_held_bits = bits_left;
+    m_held_until_ns = m_next_service_ns;
     return m_next_service_ns != before_ns;
 }
 
@@ -297,7 +297,9 @@ Bottleneck<Packet>::InTransmission(int64_t now_ns) const
     {
         return {m_in_service.Flow(), static_cast<double>(bytes - m_bytes_left)};
     }
-    const double bits_left = BitsLeft(now_ns);
+    // The time of a transmission is rounded up, but no more is left than when it began, or its rate.
+    const double most_bits = m_next_service_ns == m_held_until_ns ? m_held_bits : bytes * 8.0;
+    const double bits_left = std::min(BitsLeft(now_ns), most_bits);
     return {m_in_service.Flow(), bytes - (m_queue.Size() > 0 ? bits_left : std::max(bits_left, 0.0)) / 8};
 }
 

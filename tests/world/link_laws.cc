@@ -353,13 +353,17 @@ class Server
 
     void Change(double rate_bps, int64_t now_ns)
     {
+        const double before_bytes = m_bottleneck.InTransmission(now_ns).bytes;
         m_bottleneck.Change({.rate_bps = rate_bps}, now_ns, m_measurement);
+        Require(m_bottleneck.InTransmission(now_ns).bytes >= before_bytes, "a change of the rate takes nothing back");
         Show(now_ns);
     }
 
     void Show(int64_t now_ns)
     {
-        const double carried_bytes = static_cast<double>(m_delivered_bytes) + m_bottleneck.InTransmission(now_ns).bytes;
+        const double partly_sent_bytes = m_bottleneck.InTransmission(now_ns).bytes;
+        Require(partly_sent_bytes >= 0, "no less than nothing of a packet has left");
+        const double carried_bytes = static_cast<double>(m_delivered_bytes) + partly_sent_bytes;
         shown.push_back({now_ns, carried_bytes, m_bottleneck.CapacityBytes(now_ns)});
     }
 
