@@ -49,7 +49,7 @@ TcpReceiver::OnSegment(uint64_t serial, int64_t now_ns, EcnBits ecn)
 {
     const bool is_duplicate = serial < m_next || (serial > m_next && Has(serial));
     bool reports_now = false;
-    if (m_echo.IsOn()) [[unlikely]]
+    if (m_echo.IsOn() && !IsOutOfRange(serial)) [[unlikely]]
     {
         const EcnEcho::Answer answer = m_echo.OnSegment(serial, ecn, !is_duplicate);
         reports_now = answer.at_once;
@@ -122,7 +122,7 @@ TcpReceiver::TakeDuplicate(uint64_t serial, int64_t now_ns)
         m_quick_acks = std::max(m_quick_acks, QuickAcks());
         m_ato_ns = m_delayed_ack_ns;
     }
-    m_hides_echo = !m_has_d_sack && is_old;
+    m_hides_echo = IsOutOfRange(serial);
     if (m_has_d_sack)
     {
         const bool is_set = m_duplicate.begin < m_duplicate.end;

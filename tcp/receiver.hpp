@@ -87,9 +87,11 @@ class TcpReceiver
   private:
     bool EchoOnce()
     {
-        const bool hides = std::exchange(m_hides_echo, false);
-        return m_echo.Acknowledge() && !hides;
+        return !std::exchange(m_hides_echo, false) && m_echo.Acknowledge();
     }
+
+    /** ns-3, without D-SACK, answers all old data but the newest before it looks at marks (TcpSocketBase::IsValidTcpSegment). */
+    bool IsOutOfRange(uint64_t serial) const { return !m_has_d_sack && serial + 1 < m_next; }
 
     Arrival TakeDuplicate(uint64_t serial, int64_t now_ns);
     bool Has(uint64_t serial) const;
@@ -142,7 +144,7 @@ class TcpReceiver
 
     ReceiveWindow m_window;
     EcnEcho m_echo;
-    bool m_hides_echo = false; ///< the next ACK is of old data, which ns-3, without D-SACK, answers without the echo
+    bool m_hides_echo = false; ///< the next ACK is of what is out of range, which is answered without the echo
 };
 
 } // namespace bbrgym

@@ -317,6 +317,17 @@ TEST(ns3_echoes_with_its_next_ack_and_takes_marks_in_order_of_sequence)
     Equal(talk.Take(28, MARKED), "!", "older");
 }
 
+TEST(ns3_looks_at_no_marks_of_old_data_but_the_newest)
+{
+    Talk talk = WithEcn(false);
+    talk.Take(0, 21, PLAIN);
+    talk.Take(21, MARKED);
+    Equal(talk.Take(5, REDUCED) + talk.Take(6, REDUCED), "!!", "late originals, answered without the echo");
+    Equal(talk.Take(22, 24, PLAIN), ".E");
+    Equal(talk.Take(23, PLAIN), "E");
+    Equal(talk.Take(23, REDUCED), "!");
+}
+
 TEST(without_ecn_nothing_is_echoed)
 {
     Talk talk(SocketFacts{.window_growth_acks = false});
