@@ -146,10 +146,7 @@ LADDER = {
         flow(cc="bbr3-mix", tunables={"use_probe_cap": 1, "use_cwnd_cap": 1, "use_random_probe_rtt": 1}),
         queue={"size_packets": 12},
     ),
-    "marks of each packet": {
-        **marking({"size_packets": 100, "ecn_threshold_packets": 8}, cc="bbr3", precise=True),
-        "stack": "linux-6",  # the preset ns3 has ns-3's own receiver there, which echoes no single packet
-    },
+    "marks of each packet": marking({"size_packets": 100, "ecn_threshold_packets": 8}, cc="bbr3", precise=True),
     "ten flows": like_ns3(*[flow(f"f{i}", cc, 20.0 + 10 * i) for i, cc in enumerate(MIXED_CC)], rate_mbps=40.0),
 }
 
@@ -200,7 +197,7 @@ def test_several_flows(name: str) -> None:
 
 
 @pytest.mark.parametrize("stack", ["linux-6", "linux-4.9"])
-@pytest.mark.parametrize("name", ["marks of CoDel", "marks of a threshold", "marks and drops"])
+@pytest.mark.parametrize("name", ["marks of CoDel", "marks of a threshold", "marks and drops", "marks of each packet"])
 def test_marks_and_linux_receivers(name: str, stack: str) -> None:
     assert_equal({**LADDER[name], "stack": stack})
 
