@@ -162,6 +162,7 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     std::swap(fresh.return_path, state.return_path);
     std::swap(fresh.return_path_blocks, state.return_path_blocks);
     std::swap(fresh.return_path_windows, state.return_path_windows);
+    std::swap(fresh.return_path_echoes, state.return_path_echoes);
     std::swap(fresh.trace, state.trace);
     state = std::move(fresh);
     state.sender.Reset(ReservedPkts(*m_scenario));
@@ -173,6 +174,7 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     state.return_path.clear();
     state.return_path_blocks.clear();
     state.return_path_windows.clear();
+    state.return_path_echoes.clear();
     state.trace.clear();
     state.write_times.emplace(spec, m_scenario->mss_bytes, seed);
 
@@ -422,12 +424,11 @@ inline void
 Engine::Emit(FlowState& flow, uint64_t serial, EcnBits ecn)
 {
     const PacketName name(serial, flow.index, ecn);
-    const uint16_t timestamp = flow.has_timestamps ? PackTimestamp(TimestampMs(m_now_ns)) : uint16_t{0};
     if (Log().IsOn()) [[unlikely]]
     {
         LogAt(PacketEvent::sent, name);
     }
-    flow.access.push_back({{m_now_ns + flow.access_ns, timestamp}, Order(SENDERS, SourceOf(flow.index, ACCESS)), name});
+    flow.access.push_back({m_now_ns + flow.access_ns, Order(SENDERS, SourceOf(flow.index, ACCESS)), name});
     if (flow.access.size() == 1)
     {
         m_arrivals.SetEarlier(flow.index, {flow.access.front().arrives_ns, flow.access.front().order});
@@ -469,34 +470,34 @@ Engine::PutOnLink(const QueuedPacket& packet, LinkDelay::Arrival arrival)
 {
     if (arrival.is_overtaken) [[unlikely]]
     {
-        m_late.push_back({packet.queued_ns.At(arrival.at_ns), Order(BOTTLENECK, LATE), packet.name});
+        m_late.push_back({arrival.at_ns, Order(BOTTLENECK, LATE), packet});
         SchedulePipe(m_late, m_receivers, LATE_LEAF);
         return;
     }
-    m_link.push_back({packet.queued_ns.At(arrival.at_ns), Order(BOTTLENECK, LINK), packet.name});
+    m_link.push_back({arrival.at_ns, Order(BOTTLENECK, LINK), packet});
 }
 
 void
 Engine::DeliverFromLink()
 {
-    const PacketName packet = m_link.front().name;
-    const uint16_t timestamp = m_link.front().arrives_ns.Timestamp();
+    const QueuedPacket packet = m_link.front().packet;
     m_link.pop_front();
-    ReachReceiver(packet, timestamp);
+    ReachReceiver(packet);
 }
 
 void
 Engine::DeliverLate()
 {
-    const PacketInPipe packet = m_late.front();
+    const QueuedPacket packet = m_late.front().packet;
     m_late.pop_front();
     SchedulePipe(m_late, m_receivers, LATE_LEAF);
-    ReachReceiver(packet.name, packet.arrives_ns.Timestamp());
+    ReachReceiver(packet);
 }
 
 void
-Engine::ReachReceiver(PacketName packet, uint16_t timestamp)
+Engine::ReachReceiver(const QueuedPacket& queued)
 {
+    const PacketName packet = queued.name;
     FlowState& flow = m_flows[packet.Flow()];
     if (Log().IsOn()) [[unlikely]]
     {
@@ -515,7 +516,7 @@ Engine::ReachReceiver(PacketName packet, uint16_t timestamp)
         }
     }
     ++flow.arrived_pkts;
-    if (flow.has_timestamps && flow.receiver.RefusesOld(packet.Serial(), UnpackTimestampMs(timestamp, m_now_ns), m_now_ns)) [[unlikely]]
+    if (flow.has_timestamps && flow.receiver.RefusesOld(packet.Serial(), TimestampMs(queued.queued_ns - flow.access_ns), m_now_ns)) [[unlikely]]
     {
         SendAck(flow);
         return;
@@ -576,7 +577,7 @@ Engine::SendSynAck(FlowState& flow)
     {
         LogAck(PacketEvent::ack_sent, flow.index, 0, {}, FirstWindowPkts(flow), packet_flag::syn);
     }
-    SendBack(flow, {flow.index, AckName(0, 0, false, AckName::SYN_ACK_BLOCKS)});
+    SendBack(flow, {flow.index, AckName(0, false, AckName::SYN_ACK_BLOCKS)});
 }
 
 /** An event that is already scheduled and does not come later is then moved to the new deadline. */
@@ -627,13 +628,17 @@ Engine::SendAck(FlowState& flow)
         window_pkts = window_end - flow.receiver.Next();
         flow.return_path_windows.push_back(window_end);
     }
+    if (flow.has_timestamps) [[unlikely]]
+    {
+        flow.return_path_echoes.push_back(flow.receiver.RecentMs());
+    }
     const bool ece = flow.receiver.Echo();
     if (Log().IsOn()) [[unlikely]]
     {
         const uint16_t flags = ece ? packet_flag::ece : 0;
         LogAck(PacketEvent::ack_sent, flow.index, flow.receiver.Next(), std::span(blocks.data(), count), window_pkts, flags);
     }
-    SendBack(flow, {flow.index, AckName(flow.receiver.Next(), PackTimestamp(flow.receiver.RecentMs()), ece, count)});
+    SendBack(flow, {flow.index, AckName(flow.receiver.Next(), ece, count)});
 }
 
 /** A packet leaves the receiver, unless the gate holds it. */
@@ -763,7 +768,8 @@ Engine::OnAckArrived(FlowState& flow, AckName ack, std::span<const SerialRange> 
     flow.window_pkts = window_pkts;
     if (flow.has_timestamps) [[unlikely]]
     {
-        flow.sender.OnTimestampEcho(UnpackTimestampMs(ack.Timestamp(), m_now_ns));
+        flow.sender.OnTimestampEcho(flow.return_path_echoes.front());
+        flow.return_path_echoes.pop_front();
     }
     const cc_sample& sample = flow.sender.OnAck(ack.Una(), blocks, m_now_ns, ack.Ece());
     if (sample.rtt_us >= 0)
@@ -1148,11 +1154,11 @@ Engine::CountPackets(std::size_t flow) const
     counts.queued_pkts += m_bottleneck.InService() != nullptr && is_data_of(*m_bottleneck.InService());
     for (std::size_t i = 0; i < m_link.size(); ++i)
     {
-        counts.on_link_pkts += is_data_of(m_link[i]);
+        counts.on_link_pkts += is_data_of(m_link[i].packet);
     }
     for (std::size_t i = 0; i < m_late.size(); ++i)
     {
-        counts.on_link_pkts += is_data_of(m_late[i]);
+        counts.on_link_pkts += is_data_of(m_late[i].packet);
     }
     return counts;
 }
@@ -1172,6 +1178,7 @@ Engine::OutlookOf(std::size_t flow) const
             .window_pkts = state.window_pkts,
             .syn_ns = state.syn_event_ns,
             .send_ns = state.send_event_ns,
+            .paced_ns = state.sender.PacingDeadlineNs(),
             .timer_ns = state.timer_event_ns,
             .rto_ns = state.sender.RtoDeadlineNs()};
 }

@@ -69,7 +69,8 @@ struct Outlook
     uint64_t out_pkts = 0;    ///< not cumulatively acknowledged
     uint64_t window_pkts = 0; ///< the receiver's
     int64_t syn_ns = NEVER_NS;
-    int64_t send_ns = NEVER_NS;
+    int64_t send_ns = NEVER_NS;  ///< the event, which may come before pacing's deadline
+    int64_t paced_ns = NEVER_NS; ///< that deadline; NEVER_NS: pacing holds nothing back
     int64_t timer_ns = NEVER_NS; ///< the event, which may come before the deadline
     int64_t rto_ns = NEVER_NS;
 };
@@ -225,7 +226,7 @@ class Engine : public MeasuredWorld
     [[gnu::always_inline]] void PutOnLink(const QueuedPacket& packet, LinkDelay::Arrival arrival);
     void DeliverFromLink();
     void DeliverLate();
-    void ReachReceiver(PacketName packet, uint16_t timestamp);
+    void ReachReceiver(const QueuedPacket& queued);
     [[gnu::noinline]] void OpenConnection(FlowState& flow, PacketName packet);
     [[gnu::noinline]] void SendSynAck(FlowState& flow);
     void SendAck(FlowState& flow);
@@ -287,8 +288,8 @@ class Engine : public MeasuredWorld
     uint64_t m_server_order = 0; ///< of the bottleneck's next service
 
     Bottleneck<QueuedPacket> m_bottleneck;
-    Ring<PacketInPipe> m_link;
-    Ring<PacketInPipe> m_late;
+    Ring<PacketOnLink> m_link;
+    Ring<PacketOnLink> m_late;
     AckGate<HeldAck> m_ack_gate;
     std::vector<FlowState> m_flows;
 

@@ -49,6 +49,7 @@ struct FlowState
     Ring<AckInPipe> return_path;
     Ring<SerialRange> return_path_blocks;
     Ring<uint64_t> return_path_windows; ///< ends of the windows announced, where the receive buffer is not ample
+    Ring<int64_t> return_path_echoes;   ///< of timestamps in ms, where the stack has them
 
     int64_t send_event_ns = NEVER_NS; ///< when the SEND event is due; NEVER_NS: there is none
     // The times of this flow's timers in the event queue; NEVER_NS: none. An event at another time is stale.

@@ -52,34 +52,10 @@ inline PacketName::PacketName(uint64_t serial, uint64_t flow, EcnBits ecn)
 {
 }
 
-/**
- * A time in 48 bits and a packet's timestamp (tcp/timestamp.hpp) in 16: one word, because it is copied as often as a name.
- * A shift alone extracts the time. Not bit-fields, which compilers write one by one.
- */
-class StampedTime
-{
-  public:
-    StampedTime() = default;
-    StampedTime(int64_t time_ns, uint16_t timestamp)
-        : m_bits(static_cast<uint64_t>(time_ns) << TIMESTAMP_BITS | timestamp)
-    {
-    }
-
-    operator int64_t() const { return static_cast<int64_t>(m_bits) >> TIMESTAMP_BITS; }
-    uint16_t Timestamp() const { return static_cast<uint16_t>(m_bits); }
-    /** Another time with the same timestamp. */
-    StampedTime At(int64_t time_ns) const { return {time_ns, Timestamp()}; }
-
-  private:
-    static constexpr int TIMESTAMP_BITS = 16;
-
-    uint64_t m_bits = 0;
-};
-
-/** In a pipe; `order` is that of its arrival's event. */
+/** On its way to the bottleneck; `order` is that of its arrival's event. */
 struct PacketInPipe
 {
-    StampedTime arrives_ns;
+    int64_t arrives_ns;
     uint64_t order;
     PacketName name;
 };
@@ -87,7 +63,7 @@ struct PacketInPipe
 /** At the bottleneck. */
 struct QueuedPacket
 {
-    StampedTime queued_ns;
+    int64_t queued_ns;
     PacketName name;
 
     std::size_t Flow() const { return name.Flow(); }
@@ -123,28 +99,34 @@ QueuedPacket::Describe(PacketRecord& record, uint32_t full) const
     record.flags = FlagsOf(name);
 }
 
-/** What an ACK says beside its SACK blocks, in one word, as StampedTime. */
+/** On its way to the receiver. */
+struct PacketOnLink
+{
+    int64_t arrives_ns;
+    uint64_t order;
+    QueuedPacket packet;
+};
+
+/** What an ACK says beside its SACK blocks, in one word. Not bit-fields, which compilers write one by one. */
 class AckName
 {
   public:
     static constexpr uint64_t SYN_ACK_BLOCKS = 15;
 
     AckName() = default;
-    /** `timestamp`: that it echoes; `ece`: it echoes a mark; `block_count`: at most SYN_ACK_BLOCKS, which make it a SYN-ACK. */
-    AckName(uint64_t una, uint16_t timestamp, bool ece, std::size_t block_count)
-        : m_bits(una << UNA_SHIFT | uint64_t{timestamp} << TIMESTAMP_SHIFT | uint64_t{ece} << BLOCK_BITS | block_count)
+    /** `ece`: it echoes a mark; `block_count`: at most SYN_ACK_BLOCKS, which make it a SYN-ACK. */
+    AckName(uint64_t una, bool ece, std::size_t block_count)
+        : m_bits(una << UNA_SHIFT | uint64_t{ece} << BLOCK_BITS | block_count)
     {
     }
 
     uint64_t Una() const { return m_bits >> UNA_SHIFT; }
-    uint16_t Timestamp() const { return static_cast<uint16_t>(m_bits >> TIMESTAMP_SHIFT); }
     bool Ece() const { return (m_bits >> BLOCK_BITS & 1) != 0; }
     std::size_t BlockCount() const { return m_bits & SYN_ACK_BLOCKS; }
 
   private:
     static constexpr int BLOCK_BITS = 4;
-    static constexpr int TIMESTAMP_SHIFT = BLOCK_BITS + 1;
-    static constexpr int UNA_SHIFT = TIMESTAMP_SHIFT + 16; // the rest holds a serial number but for its highest bit
+    static constexpr int UNA_SHIFT = BLOCK_BITS + 1;
 
     uint64_t m_bits = 0;
 };

@@ -3,8 +3,6 @@
 
 #include "timestamp.hpp"
 
-#include "ns3/simulator.h"
-
 namespace ns3
 {
 
@@ -20,7 +18,7 @@ void
 TimestampTag::Put(Ptr<Packet> packet, int64_t ms)
 {
     TimestampTag tag;
-    tag.m_field = bbrgym::PackTimestamp(ms);
+    tag.m_ms = static_cast<uint32_t>(ms);
     packet->ReplacePacketTag(tag);
 }
 
@@ -29,7 +27,7 @@ TimestampTag::Of(Ptr<const Packet> packet)
 {
     TimestampTag tag;
     const bool has_tag = packet->PeekPacketTag(tag);
-    return has_tag ? bbrgym::UnpackTimestampMs(tag.m_field, Simulator::Now().GetNanoSeconds()) : bbrgym::NO_TIMESTAMP;
+    return has_tag ? int64_t{tag.m_ms} : bbrgym::NO_TIMESTAMP;
 }
 
 TypeId
@@ -41,25 +39,25 @@ TimestampTag::GetInstanceTypeId() const
 uint32_t
 TimestampTag::GetSerializedSize() const
 {
-    return sizeof(m_field);
+    return sizeof(m_ms);
 }
 
 void
 TimestampTag::Serialize(TagBuffer buffer) const
 {
-    buffer.WriteU16(m_field);
+    buffer.WriteU32(m_ms);
 }
 
 void
 TimestampTag::Deserialize(TagBuffer buffer)
 {
-    m_field = buffer.ReadU16();
+    m_ms = buffer.ReadU32();
 }
 
 void
 TimestampTag::Print(std::ostream& out) const
 {
-    out << "timestamp=" << m_field;
+    out << "timestamp=" << m_ms;
 }
 
 } // namespace ns3

@@ -29,7 +29,7 @@ class TimestampTag : public Tag
     void Print(std::ostream& out) const override;
 
   private:
-    uint16_t m_field = 0;
+    uint32_t m_ms = 0;
 };
 
 } // namespace ns3
