@@ -366,7 +366,7 @@ class Laws
         if (outlook.out_pkts == 0 && outlook.unsent_pkts > 0)
         {
             Require(outlook.window_pkts > 0, "a window is open when all has arrived", flow, real(outlook.unsent_pkts), 0);
-            const bool is_due = outlook.send_ns > m_now_ns && outlook.send_ns < NEVER_NS;
+            const bool is_due = outlook.send_ns > m_now_ns && outlook.send_ns < NEVER_NS && outlook.send_ns <= outlook.paced_ns;
             Require(is_due, "with nothing out, pacing alone holds back", flow, real(outlook.unsent_pkts), Seconds(outlook.send_ns));
         }
         if (outlook.is_writing && outlook.unsent_pkts == 0 && !outlook.is_writer_due)
@@ -386,7 +386,8 @@ class Laws
         if (!has_work || stats.sent_pkts > 0 || stats.delivered_pkts > 0 || total.acts_at_ns == NEVER_NS)
         {
             total.silent_since_ns = m_now_ns;
-            total.acts_at_ns = !has_work ? NEVER_NS : outlook.out_pkts > 0 ? outlook.rto_ns : outlook.send_ns;
+            const int64_t sends_ns = outlook.paced_ns != NEVER_NS ? outlook.paced_ns : outlook.send_ns;
+            total.acts_at_ns = !has_work ? NEVER_NS : outlook.out_pkts > 0 ? outlook.rto_ns : sends_ns;
             return;
         }
         const int64_t silence_ns = m_now_ns - total.silent_since_ns;
