@@ -3,6 +3,8 @@
 
 import differential
 import pytest
+from equal_worlds import compared
+from random_scenarios import random_scenario_of_laws
 
 SCENARIOS = 500
 BLOCK = 50
@@ -19,3 +21,12 @@ def test_the_twin_equals_ns3(first_seed: int) -> None:
 def test_a_late_original_does_not_end_an_echo_of_ns3s_receiver() -> None:
     """It reports the sender's reduction, below what the receiver has."""
     assert differential.packets_and_difference(9911)[1] is None
+
+
+def test_timestamps_measure_round_trips_of_minutes() -> None:
+    mapping = random_scenario_of_laws(2180)
+    columns, difference = compared(mapping, 2180, mapping["duration_s"] / 7)
+    assert difference is None
+    rtt_us = columns["flow 0, ACKs' rtt_us"]
+    assert rtt_us.max() > 65_536_000
+    assert rtt_us[rtt_us >= 0].min() > 1e3 * (mapping["flows"][0]["rtt_ms"] - 1)
