@@ -9,7 +9,8 @@
  *
  * BBR v1 lost a lot where queues are shallow, and took more than its share from loss-based flows. v3 probes seldom,
  * remembers how much was in flight when 2 % were lost, and leaves room below it. bbr3_model.h has the model,
- * bbr3_phases.h the states, bbr3_target.h what they mean in packets.
+ * bbr3_phases.h the states, bbr3_resume.h a start from an earlier connection's window, bbr3_target.h what they mean in
+ * packets.
  *
  * The kernel skips parts of an ACK where the application limits the sender (its fast path). It is left out: it changes
  * no bound of the model.
@@ -17,7 +18,7 @@
 #ifndef BBRGYM_CC_BBR3_H
 #define BBRGYM_CC_BBR3_H
 
-#include "bbr3_phases.h"
+#include "bbr3_resume.h"
 #include "mech_cwnd_cap.h"
 
 /* ---- pacing ---- */
@@ -54,20 +55,22 @@ static inline void bbr3_set_pacing(struct cc_state *state, const struct cc_param
         state->pacing_Bps = rate_Bps;
 }
 
-static inline int64_t bbr3_phase_gain_q16(const struct bbr_state *bbr, const struct cc_params *params)
+static inline int64_t bbr3_phase_gain_q16(const struct cc_state *state, const struct cc_params *params)
 {
-    switch (bbr->cycle_index) {
+    switch (state->bbr.cycle_index) {
     case BBR3_UP:
         return params->bbr3_up_gain_q16;
     case BBR3_DOWN:
-        return params->bbr3_down_gain_q16;
+        return state->bbr3.is_first_down ? params->bbr3_drain_gain_q16 : params->bbr3_down_gain_q16;
     default:
         return CC_Q16_ONE;
     }
 }
 
-static inline void bbr3_update_gains(struct bbr_state *bbr, const struct cc_params *params)
+static inline void bbr3_update_gains(struct cc_state *state, const struct cc_params *params)
 {
+    struct bbr_state *bbr = &state->bbr;
+
     switch (bbr->mode) {
     case BBR_STARTUP:
         bbr->pacing_gain_q16 = params->bbr3_startup_gain_q16;
@@ -78,7 +81,7 @@ static inline void bbr3_update_gains(struct bbr_state *bbr, const struct cc_para
         bbr->cwnd_gain_q16 = params->bbr3_drain_cwnd_gain_q16;
         break;
     case BBR_PROBE_BW:
-        bbr->pacing_gain_q16 = bbr3_phase_gain_q16(bbr, params);
+        bbr->pacing_gain_q16 = bbr3_phase_gain_q16(state, params);
         bbr->cwnd_gain_q16 = params->bbr3_cwnd_gain_q16;
         if (bbr->cycle_index == BBR3_UP)
             bbr->cwnd_gain_q16 += params->bbr3_up_cwnd_gain_q16;
@@ -191,7 +194,7 @@ static inline void bbr3_init(struct cc_state *state, const struct cc_params *par
     bbr3->init_cwnd_pkts = cc_min_u32(state->cwnd_pkts, BBR3_INIT_CWND_MAX_PKTS);
     bbr3->min_cwnd_pkts = (uint32_t)params->bbr3_min_cwnd;
     bbr3->now_us = start->now_us;
-    bbr3_update_gains(bbr, params);
+    bbr3_update_gains(state, params);
     bbr3_init_pacing(state, params);
 }
 
@@ -226,14 +229,16 @@ static inline void bbr3_on_ack(struct cc_state *state, const struct cc_params *p
     bbr3_update_aggregation(state, rs);
     bbr3_check_startup_loss(state, params, rs);
     bbr3_check_full_bw(state, rs);
+    bbr3_check_startup_queue(state, params, rs);
     bbr3_check_drain(state, params, rs);
     bbr3_update_phase(state, params, rs);
     bbr3_update_min_rtt(state, params, rs);
 
-    bbr3_update_gains(bbr, params);
+    bbr3_update_gains(state, params);
     bbr3_set_pacing(state, params, bbr->pacing_gain_q16);
     bbr3_set_cwnd(state, params, rs);
     bbr3_bound_cwnd(state, params);
+    bbr3_resume(state, params, rs);
 
     bbr3_advance_latest(bbr3, rs);
     bbr->prev_ca_state = rs->ca_state;
@@ -348,7 +353,8 @@ static inline void bbr3_bound_after_timeout(struct cc_state *state)
 {
     struct bbr3_state *bbr3 = &state->bbr3;
 
-    if (!bbr3_is_probing(&state->bbr) && bbr3->inflight_lo_pkts == BBR3_UNSET_PKTS)
+    if (!bbr3_is_probing(&state->bbr) && bbr3->inflight_lo_pkts == BBR3_UNSET_PKTS &&
+        !bbr_has(&state->bbr, CC_STACK_bbr3_inflight_lo))
         bbr3->inflight_lo_pkts = cc_max_u32(bbr3->is_v2 ? 0 : state->cwnd_pkts, state->bbr.prior_cwnd_pkts);
 }
 

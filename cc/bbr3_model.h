@@ -130,6 +130,8 @@ static inline void bbr3_adapt_lower_bounds(struct cc_state *state, const struct 
             cc_max_u32(bbr3->inflight_latest_pkts, (uint32_t)cc_scale(bbr3->inflight_lo_pkts, left_q16));
     }
     bbr3->inflight_lo_pkts = cc_min_u32(bbr3->inflight_lo_pkts, marked_pkts);
+    if (bbr_has(&state->bbr, CC_STACK_bbr3_inflight_lo))
+        bbr3->inflight_lo_pkts = BBR3_UNSET_PKTS;
     bbr3->bw_lo_q24 = cc_max_u64(bbr3->bw_lo_q24, 1);
 }
 
@@ -261,6 +263,28 @@ static inline void bbr3_check_full_bw(struct cc_state *state, const struct cc_sa
     bbr->full_bw_count++;
     bbr3->full_bw_now = bbr->full_bw_count >= BBR_FULL_BW_ROUNDS;
     bbr->full_bw_reached |= bbr3->full_bw_now;
+}
+
+/*
+ * A round without growth that never had less than 1.75 BDP in flight is one of a queue that lasts; so many end STARTUP
+ * before the plateau does. google/quiche: Bbr2NetworkModel::CheckPersistentQueue, where it is off by default too.
+ */
+static inline void bbr3_check_startup_queue(struct cc_state *state, const struct cc_params *params,
+                                            const struct cc_sample *rs)
+{
+    struct bbr3_state *bbr3 = &state->bbr3;
+    uint64_t bw_q24 = bbr3_bw_q24(bbr3), queue_pkts;
+    uint32_t least_pkts = cc_min_u32(bbr3->least_in_flight_pkts, rs->in_flight_pkts);
+
+    if (params->bbr3_startup_queue_rounds == 0 || state->bbr.full_bw_reached)
+        return;
+    bbr3->least_in_flight_pkts = state->bbr.round_start ? UINT32_MAX : least_pkts;
+    if (!state->bbr.round_start || state->bbr.full_bw_count == 0)
+        return;
+    queue_pkts = cc_max_u64(bbr3_bdp_pkts(state, bw_q24, BBR3_QUEUE_GAIN_Q16),
+                            cc_add_sat(bbr3_bdp_pkts(state, bw_q24, CC_Q16_ONE), BBR3_QUEUE_ROOM_PKTS));
+    bbr3->queue_rounds = least_pkts < queue_pkts ? 0 : (uint8_t)(bbr3->queue_rounds + 1);
+    state->bbr.full_bw_reached = bbr3->queue_rounds >= (uint64_t)params->bbr3_startup_queue_rounds;
 }
 
 /* Losses or marks, not the plateau, show that the pipe is full. */

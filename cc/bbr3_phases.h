@@ -75,6 +75,7 @@ static inline void bbr3_start_down(struct cc_state *state, const struct cc_param
     state->bbr.cycle_time_us = bbr3->now_us;
     bbr3->ack_phase = BBR3_ACKS_PROBE_STOPPING;
     bbr3_start_round(state, state->bbr.delivered_pkts);
+    bbr3->is_first_down = false;
     state->bbr.cycle_index = BBR3_DOWN;
 }
 
@@ -287,6 +288,12 @@ static inline void bbr3_check_drain(struct cc_state *state, const struct cc_para
     }
     if (bbr->mode != BBR_DRAIN)
         return;
+    if (bbr_has(bbr, CC_STACK_bbr3_after_startup)) {
+        bbr->mode = BBR_PROBE_BW;
+        bbr3_start_down(state, params);
+        state->bbr3.is_first_down = true;
+        return;
+    }
     full_pkts = bbr3_inflight_pkts(state, bbr3_max_bw_q24(&state->bbr3));
     lasts = bbr->round_count > state->bbr3.drain_start_round + BBR3_DRAIN_ROUNDS;
     if (bbr3_in_net_pkts(state, rs, rs->in_flight_pkts) <= full_pkts ||
@@ -360,7 +367,10 @@ static inline void bbr3_update_min_rtt(struct cc_state *state, const struct cc_p
         rs->now_us > cc_add_sat(bbr3->probe_rtt_min_stamp_us, bbr3_probe_rtt_interval_us(state, params));
     uint64_t below_us = cc_add_sat(bbr3->probe_rtt_min_us, bbr3->is_v2); /* v2 takes an equal one too */
     bool replace = expired && !rs->is_ack_delayed;
+    bool enters = expired && !bbr->idle_restart && bbr->mode != BBR_PROBE_RTT;
 
+    if (enters)
+        bbr3->probe_rtt_cwnd_pkts = bbr3_probe_rtt_target_pkts(state, params);
     if (rs->rtt_us >= 0 && ((uint64_t)rs->rtt_us < below_us || replace)) {
         bbr3->probe_rtt_min_us = cc_max_u64((uint64_t)rs->rtt_us, 1);
         bbr3->probe_rtt_min_stamp_us = rs->now_us;
@@ -372,7 +382,7 @@ static inline void bbr3_update_min_rtt(struct cc_state *state, const struct cc_p
     }
     if (cc_has(params, CC_PROBE_CAP))
         bbq_watch_queue(bbr, params, rs, replace);
-    if (expired && !bbr->idle_restart && bbr->mode != BBR_PROBE_RTT) {
+    if (enters) {
         bbr->mode = BBR_PROBE_RTT;
         bbr_save_cwnd(bbr, state->cwnd_pkts);
         bbr->probe_rtt_done_us = 0;

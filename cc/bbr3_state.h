@@ -25,6 +25,8 @@
 #define BBR3_TSO_RTT_SHIFT 9
 #define BBR3_AGGREGATION_STARTUP_ROUNDS 1 /* of a slot before the pipe was full */
 #define BBR3_PROBE_ROUNDS 2             /* the rounds counted since a probe begin at 0 or 1, at random */
+#define BBR3_QUEUE_GAIN_Q16 114688      /* 1.75 BDP: below STARTUP's window of 2, well above its growth by 1.25 */
+#define BBR3_QUEUE_ROOM_PKTS 2          /* and at least so many above the BDP */
 #define BBR3_DRAIN_ROUNDS 3             /* stack.def: bbr3_drain_rounds */
 #define BBR3_V2_QUEUE_GAIN_Q16 81920    /* v2's UP lasts until 1.25 BDP are in flight */
 #define BBR3_ECN_ONE 256                /* ECN's ratios are 256ths, rounded down at each step */
@@ -44,8 +46,25 @@ enum bbr3_ack_phase {
     BBR3_ACKS_PROBE_STOPPING = 4
 };
 
+/* Of Careful Resume (bbr3_resume.h). */
+enum bbr3_resume_phase {
+    BBR3_RESUME_RECONNAISSANCE = 0,
+    BBR3_RESUME_UNVALIDATED = 1,
+    BBR3_RESUME_VALIDATING = 2,
+    BBR3_RESUME_RETREAT = 3,
+    BBR3_RESUME_OVER = 4
+};
+
 struct bbr3_state {
     bool is_v2; /* the algorithm is BBRv2 */
+
+    /* after STARTUP: stack.def: bbr3_after_startup */
+    bool is_first_down;
+
+    /* Careful Resume; for BPF clang clears 1024 bytes of a state at most, so no field is wider than it needs to be */
+    uint8_t resume;           /* enum bbr3_resume_phase */
+    uint32_t pipe_pkts;       /* the RFC's PipeSize */
+    uint64_t resume_end_pkts; /* delivered when the phase ends */
 
     /* bounds of the model */
     uint64_t bw_hi_q24[2];  /* largest sample of the cycle before and of this one */
@@ -66,7 +85,9 @@ struct bbr3_state {
     bool ecn_in_cycle;
 
     /* plateau */
-    bool full_bw_now; /* since the last start of UP */
+    bool full_bw_now;              /* since the last start of UP */
+    uint8_t queue_rounds;          /* of STARTUP, in which a queue lasted */
+    uint32_t least_in_flight_pkts; /* of the round, in STARTUP */
     uint64_t full_bw_q24;
 
     /* PROBE_BW */
@@ -96,10 +117,11 @@ struct bbr3_state {
     bool ecn_ok;       /* both ends agreed on marks of shallow queues, echoed one by one */
     bool ecn_eligible; /* and the path is short */
     uint32_t ecn_alpha_256th;
-    uint32_t startup_ecn_rounds;
     uint64_t alpha_delivered_pkts; /* counters at the last update of alpha */
     uint64_t alpha_ce_pkts;
+    uint32_t startup_ecn_rounds;
 
+    uint32_t probe_rtt_cwnd_pkts; /* before min_rtt expired; stack.def: bbr3_probe_rtt_window */
     uint32_t init_cwnd_pkts;
     uint32_t min_cwnd_pkts; /* the tunable bbr3_min_cwnd at the last ACK */
     uint64_t now_us; /* of the event being processed */

@@ -66,11 +66,20 @@ static inline uint32_t bbr3_headroom_level_pkts(const struct bbr3_state *bbr3, c
     return cc_max_u32(hi_pkts > headroom_pkts ? hi_pkts - headroom_pkts : 0, bbr3->min_cwnd_pkts);
 }
 
-static inline uint32_t bbr3_probe_rtt_cwnd_pkts(const struct cc_state *state, const struct cc_params *params)
+/* By the model as it is. */
+static inline uint32_t bbr3_probe_rtt_target_pkts(const struct cc_state *state, const struct cc_params *params)
 {
     uint64_t pkts = bbr3_bdp_pkts(state, bbr3_bw_q24(&state->bbr3), params->bbr3_probe_rtt_gain_q16);
 
     return cc_max_u32(cc_clamp_to_u32(pkts), state->bbr3.min_cwnd_pkts);
+}
+
+/* The window in PROBE_RTT; stack.def: bbr3_probe_rtt_window. */
+static inline uint32_t bbr3_probe_rtt_cwnd_pkts(const struct cc_state *state, const struct cc_params *params)
+{
+    if (bbr_has(&state->bbr, CC_STACK_bbr3_probe_rtt_window))
+        return state->bbr3.probe_rtt_cwnd_pkts;
+    return bbr3_probe_rtt_target_pkts(state, params);
 }
 
 /* Packets in the network when the next one departs (as v1's bbr_in_net_pkts); stack.def: bbr3_in_flight. */

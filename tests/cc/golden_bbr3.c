@@ -25,7 +25,7 @@ static void enter(struct cc_state *state, enum bbr3_phase phase)
 {
     state->bbr.mode = BBR_PROBE_BW;
     state->bbr.cycle_index = phase;
-    bbr3_update_gains(&state->bbr, &params);
+    bbr3_update_gains(state, &params);
 }
 
 /* In a phase of PROBE_BW, paced at the bandwidth times `pacing_gain_q16`. */

@@ -230,6 +230,85 @@ def test_drain_and_probe_rtt_have_gains_of_their_own() -> None:
     assert path.until(PROBE_RTT)["pacing_gain_q16"] == 0.75 * 65536
 
 
+def startup_rounds(queue_rounds: int, in_flight_pkts: int) -> int:
+    path = Ideal("bbr3")
+    path.controller.set_tunable("bbr3_startup_queue_rounds", queue_rounds)
+    state = path.state
+    while state["phase"] == STARTUP:
+        state = path.ack(in_flight_pkts=in_flight_pkts)
+    return int(state["round_count"])
+
+
+def test_a_queue_that_lasts_ends_startup() -> None:
+    plateau, queue_pkts = 3, 60  # of a BDP of 34: 1.75 are 59
+    without = startup_rounds(0, queue_pkts)
+    assert startup_rounds(1, queue_pkts) == without - plateau + 1
+    assert startup_rounds(2, queue_pkts) == without - plateau + 2
+    assert startup_rounds(5, queue_pkts) == without, "the plateau comes first"
+    assert startup_rounds(1, queue_pkts - 10) == without, "no queue"
+
+
+def test_a_round_whose_queue_drained_does_not_count() -> None:
+    path = Ideal("bbr3")
+    path.controller.set_tunable("bbr3_startup_queue_rounds", 2)
+    while path.state["full_bw_count"] < 1:
+        path.ack(in_flight_pkts=60)
+    path.ack(in_flight_pkts=20)
+    assert rounds(path, 1, in_flight_pkts=60)["phase"] == STARTUP
+
+
+# ---- a start from an earlier connection's window ----
+
+
+def resumed(saved_cwnd: int = 200, saved_rtt_us: int = 0, **first: Any) -> Ideal:
+    """A connection whose initial window of ten packets is acknowledged."""
+    path = Ideal("bbr3")
+    path.controller.set_tunable("bbr3_saved_cwnd", saved_cwnd)
+    path.controller.set_tunable("bbr3_saved_rtt_us", saved_rtt_us)
+    for _ in range(5):
+        path.ack(prior_delivered_pkts=0, sample_pkts=path.delivered_pkts + 2, in_flight_pkts=12, **first)
+    return path
+
+
+def test_startup_jumps_to_half_of_a_saved_window() -> None:
+    assert resumed(saved_cwnd=0).state["cwnd_pkts"] == 20
+    state = resumed().state
+    assert state["cwnd_pkts"] == 100
+    assert state["pacing_Bps"] == 100 * MSS_BYTES * 25, "a window in a round trip of 40 ms"
+    assert resumed(saved_cwnd=30).state["cwnd_pkts"] == 20, "half of it is what STARTUP has"
+
+
+@pytest.mark.parametrize(("saved_rtt_us", "jumps"), [(3999, False), (4000, True), (79_000, True), (80_000, False)])
+def test_an_rtt_of_another_path_has_no_jump(saved_rtt_us: int, jumps: bool) -> None:
+    assert (resumed(saved_rtt_us=saved_rtt_us).state["cwnd_pkts"] == 100) is jumps
+
+
+def test_a_loss_before_the_jump_prevents_it() -> None:
+    assert resumed(lost_pkts=1).state["cwnd_pkts"] == 20
+
+
+def test_an_ack_beyond_the_jump_leaves_what_is_in_flight() -> None:
+    path = resumed()
+    for _ in range(6):
+        assert path.ack(in_flight_pkts=60)["cwnd_pkts"] == 100
+    state = path.ack(in_flight_pkts=60)
+    assert (state["cwnd_pkts"], state["phase"]) == (60, STARTUP)
+    assert path.ack(in_flight_pkts=60, sample_pkts=100)["cwnd_pkts"] == 62, "and STARTUP goes on"
+
+
+def test_a_loss_after_the_jump_halves_the_pipe_and_ends_startup() -> None:
+    path = resumed()
+    path.ack(in_flight_pkts=60)
+    path.controller.on_loss_state(RECOVERY, 60)
+    state = path.ack(in_flight_pkts=60, lost_pkts=1, ca_state=RECOVERY)
+    assert state["cwnd_pkts"] == (12 + 4) // 2, "in flight before the jump, and two ACKs since"
+    assert state["full_bw_reached"]
+    for _ in range(28):
+        state = path.ack(in_flight_pkts=60, ca_state=RECOVERY)
+        assert state["cwnd_pkts"] <= (12 + 64) // 2
+    assert path.ack()["phase"] != STARTUP
+
+
 # ---- where the draft differs, a fact each ----
 
 
@@ -303,6 +382,49 @@ def test_the_draft_grows_the_first_window_until_it_is_delivered() -> None:
     for fact, windows in ((0, [12, 14, 16, 18, 20, 20]), (1, [12, 14, 16, 18, 18, 18])):
         path = Ideal("bbr3", bw_Bps=2000, rtt_us=1_000_000, facts={"bbr3_first_growth": fact})
         assert [path.ack(prior_delivered_pkts=0, advance_us=1000)["cwnd_pkts"] for _ in range(6)] == windows
+
+
+# ---- what the draft leaves open, a fact each ----
+
+
+def test_probe_rtts_window_may_be_that_of_before_min_rtt_expired() -> None:
+    for fact, window in ((0, 67), (1, 17)):
+        path = Ideal("bbr3", facts={"bbr3_probe_rtt_window": fact})
+        path.controller.set_tunable("bbr3_probe_rtt_interval_us", 10_000_000)
+        path.until_probe_bw()
+        state = path.until(PROBE_RTT, rtt_us=160_000)
+        assert (state["min_rtt_us"], state["cwnd_pkts"]) == (160_000, window), "half a BDP by 160 ms, or by 40"
+
+
+def test_inflight_lo_may_be_left_out() -> None:
+    for fact in (0, 1):
+        path = in_probe_bw(facts={"bbr3_inflight_lo": fact})
+        path.until(CRUISE)
+        lose(path)
+        state = rounds(path, 2, lost_pkts=0, sample_pkts=20)
+        assert state["bw_lo_Bps"] < state["max_bw_Bps"], "the rate falls in any case"
+        assert (state["inflight_lo_pkts"] == UNSET) is bool(fact)
+        path.controller.on_rto(30, 0, path.total_lost_pkts)
+        assert (path.state["inflight_lo_pkts"] == UNSET) is bool(fact)
+
+
+def test_a_first_down_may_take_drains_place() -> None:
+    queue = {"in_flight_pkts": 100, "prior_in_flight_pkts": 100}
+    for fact, phase in ((0, DRAIN), (1, DOWN)):
+        path = Ideal("bbr3", facts={"bbr3_after_startup": fact})
+        state = path.until(DRAIN, DOWN, **queue)
+        assert (state["phase"], state["pacing_gain_q16"]) == (phase, 88 * 256)
+        path.until(UP)
+        assert path.until(DOWN)["pacing_gain_q16"] == 232 * 256, "later ones have their own gain"
+
+
+def test_time_ends_a_first_down_that_does_not_drain() -> None:
+    queue = {"in_flight_pkts": 100, "prior_in_flight_pkts": 100}
+    path = Ideal("bbr3", facts={"bbr3_after_startup": 1})
+    path.until(DOWN, **queue)
+    begun_us = path.now_us
+    path.until(REFILL, **queue)
+    assert path.now_us - begun_us < 3_100_000
 
 
 # ---- bbr2, bbr3-mix ----

@@ -25,7 +25,7 @@ def test_every_shipped_experiment_can_run(name: str) -> None:
     experiment = prepared.experiment
     assert experiment.name == name
     assert prepared.cases or experiment.no_run
-    assert experiment.numbers or experiment.claims or experiment.no_run
+    assert experiment.numbers or experiment.claims or experiment.compared or experiment.no_run
     if experiment.over_time is not None:
         known = {row[0] for row in FLOW_FIELDS} | {f"link_{row[0]}" for row in LINK_FIELDS}
         assert set(experiment.over_time.fields) <= known

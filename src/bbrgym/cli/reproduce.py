@@ -30,6 +30,7 @@ DESCRIPTION = """\
 Runs experiments of the papers, conf/experiment/<paper>/<figure or table>.yaml, and prints each published number beside
 what is measured: the mean over seeds with its 95 % interval, the ratio and a verdict (agrees: within the published
 spread or 10 %; shape: order and trend hold; no; of a testbed's numbers inside the range of its runs, near it or no).
+Of a draft's questions it prints what each choice changes beside the first one.
 Writes a run folder with each figure redrawn over the published points. A run that breaks is reported and does not
 affect the others; resume=DIR goes on with the reproduction that DIR holds and tries it again. stack gives every sender
 another stack. With hydra/launcher=joblib, submitit_slurm or ray each experiment is a job of that launcher.
@@ -37,6 +38,7 @@ another stack. With hydra/launcher=joblib, submitit_slurm or ray each experiment
 examples:
   bbrgym reproduce experiment=bbq/fig13
   bbrgym reproduce paper=nyu
+  bbrgym reproduce paper=draft
   bbrgym reproduce paper=rebbr seeds=10 output_dir=runs/rebbr
   bbrgym reproduce experiment=bbq/fig13 'world=[twin,ns3]'
   bbrgym reproduce paper=rebbr stack=ns3 output_dir=runs/rebbr-ns3

@@ -22,7 +22,7 @@ from bbrgym.scenario.files import is_scenario_file
 from bbrgym.schema import first_problem, shown
 from bbrgym.untrusted_files import read_text, read_yaml
 
-#: The papers and the testbeds of others by the name of their folder.
+#: The papers, the testbeds of others and a draft with open questions, by the name of their folder.
 PAPERS: Mapping[str, str] = MappingProxyType(
     {
         "bbr-acd": "BBR-ACD (Mahmud et al., Electronics 2020)",
@@ -34,10 +34,12 @@ PAPERS: Mapping[str, str] = MappingProxyType(
         "bbr3-rtt": "BBRv3 with two RTTs (github.com/gomezgaona/bbr3)",
         "l4s": "BBRv2 beside others, FIFO and CoDel (github.com/fatihsarpkaya/L4S-PAM2025)",
         "starlink": "random loss at 10 Mbit/s (github.com/abobker11/TCP-Starlink-Analysis)",
+        "draft": "Questions of draft-ietf-ccwg-bbr (github.com/ietf-wg-ccwg/draft-ietf-ccwg-bbr/issues)",
     }
 )
 
-_LIKE = ("scenario", "sweep", "behind_radio", "recording", "interval_s")  # fields that ``like`` takes from another file
+#: Fields that ``like`` takes from another file.
+_LIKE = ("scenario", "sweep", "variants", "compared", "behind_radio", "recording", "interval_s", "figure")
 
 
 def experiment_names() -> list[str]:

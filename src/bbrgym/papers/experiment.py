@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """An experiment of a paper: what it runs, and the numbers that were published; conf/experiment/<paper>/<id>.yaml.
 
-A file with ``like: ID`` has the scenario, sweep and intervals of another one in its folder, where it gives none itself.
+A file with ``like: ID`` has the scenario, sweep, intervals, variants and compared quantities of another one in its
+folder, where it gives none itself.
 Many numbers stand in a CSV file beside it, see `bbrgym.papers.published_csv`.
 
     scenario --(variant's fields)--(sweep's fields)--(seed)--> runs -> quantities -> beside `published` and `claims`
@@ -263,6 +264,8 @@ class Experiment(Model):
         published: numbers of the paper.
         claims: statements of the paper without numbers of their own.
         distributions: quantities whose distribution over seeds is told at every point.
+        compared: quantities in which every other variant is compared with the first one, seed by seed; the experiment
+            is a scenario of the open question that ``figure`` names.
         shown: panels of the redrawn figure beside those that the numbers need.
         over_time: figure over time. Default: none.
         behind_radio: fields in worlds with a radio. Default: all worlds run the same scenario.
@@ -287,6 +290,7 @@ class Experiment(Model):
     published: List[Published] = ()
     claims: List[Claim] = ()
     distributions: List[SeedDistribution] = ()
+    compared: List[Shown] = ()
     shown: List[Shown] = ()
     over_time: TimeFigure | None = None
     behind_radio: BehindRadio | None = None
@@ -307,8 +311,9 @@ class Experiment(Model):
             self._check_quantity(path, quantity)
         for index, one in enumerate(self.published):
             _check_unit(f"published[{index}].unit", one.unit, one.metric, is_ratio=one.over is not None)
-        for index, panel in enumerate(self.shown):
-            self._check_metric(f"shown[{index}]", panel.metric, panel.over)
+        for field in ("shown", "compared"):
+            for index, panel in enumerate(getattr(self, field)):
+                self._check_metric(f"{field}[{index}]", panel.metric, panel.over)
         if self.reference is not None:
             self._check_metric("reference", self.reference.metric, None)
             _check_unit("reference.unit", self.reference.unit, self.reference.metric, is_ratio=False)
@@ -373,8 +378,14 @@ class Experiment(Model):
 
     @property
     def spread_quantities(self) -> list[Quantity]:
-        """Quantities whose distribution over seeds is told."""
-        return [one.of(one.variant, at) for one in self.distributions for at in self.points]
+        """Quantities whose distribution over seeds is told, those that are compared and their ratios among them."""
+        told = [one.of(one.variant, at) for one in self.distributions for at in self.points]
+        for panel in self.compared:
+            first, *others = self.variants
+            ratio = panel.model_copy(update={"over": first})
+            told += [panel.of(name, at) for name in self.variants for at in self.points]
+            told += [ratio.of(name, at) for name in others for at in self.points]
+        return told
 
     @property
     def panels(self) -> list[Shown]:

@@ -17,6 +17,7 @@ from bbrgym.papers.catalogue import PAPERS, notes_of, select_experiments
 from bbrgym.papers.experiment import Experiment
 from bbrgym.papers.figures import experiment_figures
 from bbrgym.papers.numbers_table import numbers_table
+from bbrgym.papers.questions import questions_of
 from bbrgym.papers.results import ReproducedExperiment
 from bbrgym.papers.summary import TESTBEDS, heading_of, rows_of_testbeds, unmeasured, verdict_headings, verdict_rows
 from bbrgym.papers.tables import (
@@ -37,6 +38,7 @@ from bbrgym.report.report_files import write_report_files
 from bbrgym.runs.atomic_files import write_text
 from bbrgym.runs.provenance import commit_of
 from bbrgym.untrusted_files import MAX_TEXT_BYTES, read_text
+from bbrgym.worlds import FAST_WORLD
 
 
 def write_papers_report(folder: Path, results: Sequence[ReproducedExperiment], stack: str, command: str) -> None:
@@ -63,6 +65,10 @@ def _overview(results: Sequence[ReproducedExperiment], stack: str) -> Iterator[T
             yield table_of(f"Published numbers and claims in world {world}{_with(stack)}", OVERVIEW, iter(rows))
     if testbeds:
         yield table_of(f"Numbers of testbeds{_with(stack)}", TESTBEDS, rows_of_testbeds(testbeds, numbers))
+    for world in numbers["world"].unique(maintain_order=True):
+        for question in questions_of(experiments, numbers.filter(pl.col("world") == world)):
+            where = f"{question.title}, in world {world}{_with(stack)}: ratio to `{question.first}` [95 %]"
+            yield table_of(where, question.headings, question.rows())
 
 
 def _with(stack: str) -> str:
@@ -72,15 +78,19 @@ def _with(stack: str) -> str:
 def groups_of(experiments: Sequence[Experiment]) -> Mapping[str, Sequence[str]]:
     """Return names of experiments by paper, and for each paper those whose numbers are in the authors' files.
 
-    Experiments on testbeds have a table of their own.
+    Experiments on testbeds and scenarios of questions have tables of their own.
     """
     groups: dict[str, Sequence[str]] = {}
-    for paper, names in papers_of(one for one in experiments if not one.is_testbed).items():
+    for paper, names in papers_of(_of_papers(experiments)).items():
         groups[paper] = names
         in_files = [one for one in experiments if one.paper == paper and one.reference is not None]
         if in_files:
             groups[f"{paper}: {', '.join(one.id for one in in_files)}"] = [one.name for one in in_files]
     return groups
+
+
+def _of_papers(experiments: Sequence[Experiment]) -> list[Experiment]:
+    return [one for one in experiments if not one.is_testbed and not one.compared]
 
 
 def papers_of(experiments: Iterable[Experiment]) -> Mapping[str, Sequence[str]]:
@@ -177,10 +187,11 @@ def _text(experiment: Experiment) -> str:
 # ---- the documentation --------------------------------------------------------------------------------
 
 _INTRODUCTION = (
-    "Every experiment of the five papers and of four testbeds is a file of `conf/experiment/`: its network, stack, "
-    "flows and variants, the published numbers with their sources, what they leave open (`notes`) and why a number is "
-    "not met (`cause`). `bbrgym reproduce experiment=bbq/fig13` runs one; its report shows each published number "
-    "beside the measured one, redraws the figure and prints notes and causes. A published number is never used to tune."
+    "Every experiment of the five papers, of four testbeds and of a draft's questions is a file of "
+    "`conf/experiment/`: its network, stack, flows and variants, the published numbers with their sources, what they "
+    "leave open (`notes`) and why a number is not met (`cause`). `bbrgym reproduce experiment=bbq/fig13` runs one; its "
+    "report shows each published number beside the measured one, redraws the figure and prints notes and causes. A "
+    "published number is never used to tune."
 )
 #: What the figures of the page depend on.
 _INPUTS = "cc tcp twin world conf/experiment"
@@ -330,7 +341,7 @@ def papers_page(folder: Path, experiments: Sequence[Experiment]) -> str:
         rows = overview_rows(numbers.filter(pl.col("world") == world), groups_of(experiments))
         parts.append(f"World `{world}`:\n\n{markdown_table(OVERVIEW, rows)}")
     testbeds = [one for one in experiments if one.is_testbed]
-    for paper, names in papers_of(one for one in experiments if not one.is_testbed).items():
+    for paper, names in papers_of(_of_papers(experiments)).items():
         own = [one for one in experiments if one.name in names]
         table = markdown_table(verdict_headings(list(others)), verdict_rows(own, numbers, others))
         parts += [f"## {PAPERS.get(paper, paper)}", table, "\n".join(unmeasured(own, numbers))]
@@ -338,4 +349,10 @@ def papers_page(folder: Path, experiments: Sequence[Experiment]) -> str:
         sources = "\n".join(f"- `{paper}`: {PAPERS.get(paper, paper)}" for paper in papers_of(testbeds))
         table = markdown_table(TESTBEDS, rows_of_testbeds(testbeds, numbers))
         parts += ["## Testbeds", sources, table, "\n".join(unmeasured(testbeds, numbers))]
+    questions = list(questions_of(experiments, numbers.filter(pl.col("world") == FAST_WORLD)))
+    for paper in papers_of(one for one in experiments if one.compared) if questions else ():
+        parts += [f"## {PAPERS.get(paper, paper)}", notes_of(paper)]
+    for question in questions:
+        answers = "\n".join(f"- {sentence}" for sentence in question.conclusions())
+        parts += [f"### {question.title}", answers, markdown_table(question.headings, question.rows())]
     return "\n\n".join(part for part in parts if part) + "\n"

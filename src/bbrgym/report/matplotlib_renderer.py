@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import matplotlib
 import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection, PolyCollection
@@ -199,9 +200,13 @@ _DRAW: dict[type[Series], Callable[[Axes, Any], None]] = {
 }
 
 
-def _errors(estimates: Sequence[Estimate]) -> list[list[float]]:
-    """Return the lengths of error bars, below and above the values; NaN draws none."""
-    return [[one.value - one.low for one in estimates], [one.high - one.value for one in estimates]]
+def _errors(estimates: Sequence[Estimate]) -> npt.NDArray[np.float64]:
+    """Return the lengths of error bars, below and above the values; NaN draws none.
+
+    Of equal values the mean and the ends of its interval differ by rounding, on either side.
+    """
+    lengths = [[one.value - one.low for one in estimates], [one.high - one.value for one in estimates]]
+    return np.maximum(0.0, lengths)
 
 
 def _draw_heat_map(figure: Figure, axes: Axes, heat_map: HeatMap) -> None:
