@@ -29,7 +29,7 @@ def modes_figure(explanation: Explanation, rule: RuleExplanation) -> FigureSpec:
         times = np.concatenate([each.times_s for number in own for each in explanation.episodes[number].decisions])
         modes = np.concatenate([each for number in own for each in rule.modes[number]])
         lines = [
-            Line(edges[:-1], 100 * _means(edges, times, modes == mode), mode_name(mode), colour(mode), is_stepped=True)
+            _steps(edges, 100 * _means(edges, times, modes == mode), mode_name(mode), colour(mode))
             for mode in range(len(rule.settings))
         ]
         panels.append(Panel(_TIME, _SHARE, lines, f"{group}, {len(own)} episodes"))
@@ -53,7 +53,7 @@ def agreement_figure(explanation: Explanation, rule: RuleExplanation) -> FigureS
         pairs = [pair for each in own for pair in _pairs(explanation.episodes[each], rule.modes[each])]
         if pairs:
             times, shares = np.array(pairs).T
-            lines.append(Line(edges[:-1], 100 * _means(edges, times, shares), group, colour(number), is_stepped=True))
+            lines.append(_steps(edges, 100 * _means(edges, times, shares), group, colour(number)))
     if not lines:
         return None
     agreement = Axis("% of the pairs", limits=(-2, 102))
@@ -86,7 +86,7 @@ def episode_figure(explanation: Explanation) -> FigureSpec:
         lines = []
         for each, modes in zip(episode.decisions, rule.modes[number], strict=True):
             name = None if each.flow is None else tuned[each.flow]
-            lines.append(Line(each.times_s, modes, name, colours.get(name or "", colour(0)), is_stepped=True))
+            lines.append(_steps(_ends(explanation, each), modes, name, colours.get(name or "", colour(0))))
         first = Panel(_TIME, Axis(names=[mode_name(mode) for mode in range(len(rule.settings))]), lines)
     return FigureSpec(
         name="episode",
@@ -108,7 +108,17 @@ def _actions(explanation: Explanation, decisions: tuple[Decisions, ...]) -> Iter
         is_each = columns.shape[1] == len(explanation.tunables)
         names = explanation.tunables if is_each else ("number of the action",)
         for place, column in enumerate(np.argsort(-columns.std(axis=0), kind="stable")[:_SHOWN].tolist()):
-            yield Line(one.times_s, columns[:, column], names[column], colour(7 + place), is_stepped=True)
+            yield _steps(_ends(explanation, one), columns[:, column], names[column], colour(7 + place))
+
+
+def _ends(explanation: Explanation, decisions: Decisions) -> Table:
+    """Return the times between which decisions hold, [decisions + 1]."""
+    return np.append(decisions.times_s, decisions.times_s[-1] + explanation.interval_s)
+
+
+def _steps(edges: Table, values: Table, label: str | None, drawn: str) -> Line:
+    """Return a line that has each value from one edge to the next."""
+    return Line(edges, np.append(values[:1], values), label, drawn, is_stepped=True)
 
 
 def _pairs(episode: Episode, modes: tuple[Table, ...]) -> Iterator[tuple[float, float]]:

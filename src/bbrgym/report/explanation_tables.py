@@ -45,7 +45,6 @@ def sentences(explanation: Explanation) -> Iterator[str]:
         )
         return
     others = len(rule.settings) - 1
-    yield f"Below, a feature rises from the {_USUAL} of its decisions."
     if others:
         yield (
             f"It starts in mode 1 and changes to another mode whose merit exceeds that of the mode it is in by more "
@@ -53,6 +52,7 @@ def sentences(explanation: Explanation) -> Iterator[str]:
         )
     else:
         yield "It has one mode."
+    yield f"In what follows a feature rises from the {_USUAL} of what it was at its decisions."
     for number in range(others):
         yield f"The merit of {mode_name(number + 1)} over mode 1 {_moved(rule, rule.merits[number], '+.2f')}."
     for tunable, moves in zip(rule.corrected, rule.corrections, strict=True):
