@@ -77,7 +77,7 @@ def export(
     make = getattr(agent, "network", None)
     if make is None:
         raise ConfigError(f"{str(run_dir)!r} holds agent {agent.name}, which has no network to export")
-    network: Network | SamplingNetwork | RecurrentNetwork = make()
+    network: Network | SamplingNetwork | RecurrentNetwork | ModesNetwork = make()
     options = options_for(agent, **{**arguments, "world": FAST_WORLD})
     batch = batch_of(1, options)
     name = f"exported/{agent.name}{_SUFFIXES[format]}"

@@ -260,7 +260,8 @@ def whole_weights(weights: Table, biases: Table, one: int, most: int) -> tuple[I
     if room < 1:
         largest_one = max(np.abs(weights).max(), np.abs(biases).max())
         raise ConfigError(f"network: has weights or biases of {largest_one:g}, too large for format c")
-    return *(np.rint(numbers * (1 << room)).astype(np.int64) for numbers in (weights, biases * one)), room
+    whole, whole_biases = (np.rint(numbers * (1 << room)).astype(np.int64) for numbers in (weights, biases * one))
+    return whole, whole_biases, room
 
 
 def shift_to(size: float, most: int) -> int:
@@ -299,7 +300,7 @@ def _head(
     network: Network, action: ActionMapping, tunables: tuple[IntegerTunable, ...], scaling: TunableScaling
 ) -> Moves | Choice:
     if isinstance(action.space, spaces.Box) and network.head in (clipped, torch.tanh):
-        return moves_of(action)
+        return moves_of(action, len(tunables))
     is_absolute = action.step is None and action.limit is None
     if isinstance(action.space, spaces.Discrete) and network.head is largest and is_absolute:
         count = int(action.space.n)
@@ -310,9 +311,8 @@ def _head(
     )
 
 
-def moves_of(action: ActionMapping) -> Moves:
-    """Return the head for normalised actions."""
-    count = action.space.shape
+def moves_of(action: ActionMapping, count: int) -> Moves:
+    """Return the head for normalised actions of so many tunables."""
     steps = np.zeros(count) if action.step is None else action.step
     limits = np.full(count, 2.0) if action.limit is None else action.limit
     return Moves(action.step is not None, *(np.rint(one * (Q16 / 2)).astype(np.int64) for one in (steps, limits)))

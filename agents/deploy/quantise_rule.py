@@ -45,4 +45,4 @@ def quantise_rule(network: ModesNetwork, batch: TuneBatch | FlowBatch, options: 
         corrected=network.places.argmax(dim=1).numpy(),
         starts=np.rint(network.correction_bias.detach().double().numpy() * Q20).astype(np.int64),
     )
-    return plan.policy(agent, moves_of(batch.action), rule=rule)
+    return plan.policy(agent, moves_of(batch.action, len(plan.tunables)), rule=rule)

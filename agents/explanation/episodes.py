@@ -42,8 +42,8 @@ class Decisions:
 
 
 @dataclass(frozen=True, eq=False)
-class Episode:
-    """Episode of an agent.
+class RecordedEpisode:
+    """RecordedEpisode of an agent.
 
     Attributes:
         scenario: its scenario.
@@ -68,7 +68,7 @@ class Episode:
 
 def recorded_episodes(
     agent: Agent, options: Options, source: Scenario | Distribution, seeds: Sequence[int], *, delta: float
-) -> list[Episode]:
+) -> list[RecordedEpisode]:
     """Run an agent in one episode per seed, side by side, to their ends.
 
     Args:
@@ -90,7 +90,9 @@ def recorded_episodes(
     finally:
         rollout.close()
     return [
-        Episode(scenarios[index], seeds[index], scores[index], names[index], *measured, recorder.decisions_of(index))
+        RecordedEpisode(
+            scenarios[index], seeds[index], scores[index], names[index], *measured, recorder.decisions_of(index)
+        )
         for index, measured in enumerate(recorder.measured())
     ]
 

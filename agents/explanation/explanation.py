@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bbrgym.agents.evolution.modes_network import ModesNetwork
-from bbrgym.agents.explanation.episodes import Episode, recorded_episodes
+from bbrgym.agents.explanation.episodes import RecordedEpisode, recorded_episodes
 from bbrgym.agents.explanation.rule import RuleExplanation, explained_rule
 from bbrgym.agents.explanation.shuffling import ShuffledFeature, columns_by_feature, shuffled_features
+from bbrgym.agents.loading import load_agent
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.settings import parse_training
-from bbrgym.agents.training.trainer import trainer_of
 from bbrgym.errors import ConfigError
 from bbrgym.scenario.distribution import split_seeds
 
@@ -43,7 +43,7 @@ class Explanation:
     interval_s: float
     is_per_flow: bool
     tunables: tuple[str, ...]
-    episodes: Sequence[Episode]
+    episodes: Sequence[RecordedEpisode]
     rule: RuleExplanation | None
     shuffled: Sequence[ShuffledFeature]
 
@@ -63,9 +63,8 @@ def explain(run_dir: str | Path, *, checkpoint: str = "best", draws: int = 40) -
     """
     if draws < MIN_EPISODES:
         raise ConfigError(f"draws: is {draws}, allowed are whole numbers from {MIN_EPISODES}")
-    folder = TrainingFolder(Path(run_dir))
-    settings = folder.read_request(parse_training)
-    agent = trainer_of(settings, is_trusted=False).load(folder, settings, checkpoint)
+    agent, _ = load_agent(run_dir, checkpoint)
+    settings = TrainingFolder(Path(run_dir)).read_request(parse_training)
     options, delta = settings.validation_options(), settings.validation.score_delta
     batch = batch_of(1, options)
     names, scaling, is_absolute = batch.observation.names(batch.scaling.names), batch.scaling, batch.action.step is None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bbrgym.agents.evolution.groups import group_of
 from bbrgym.agents.evolution.modes_network import ModesNetwork
-from bbrgym.agents.explanation.episodes import Decisions, Episode
+from bbrgym.agents.explanation.episodes import Decisions, RecordedEpisode
 from bbrgym.agents.training.draws import TrainingDraw
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.worlds import Table
@@ -55,7 +55,7 @@ class RuleExplanation:
 
 
 def explained_rule(
-    network: ModesNetwork, names: Sequence[str], scaling: TunableScaling, episodes: Sequence[Episode]
+    network: ModesNetwork, names: Sequence[str], scaling: TunableScaling, episodes: Sequence[RecordedEpisode]
 ) -> RuleExplanation:
     """Return what a rule does.
 

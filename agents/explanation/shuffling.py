@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbrgym.agents.base import Agent, Policy
-from bbrgym.agents.explanation.episodes import Decisions, Episode, Place, Places
+from bbrgym.agents.explanation.episodes import Decisions, Place, Places, RecordedEpisode
 from bbrgym.agents.rollout import validation_rollout
 from bbrgym.envs.options import Options
 from bbrgym.scenario.distribution import Distribution
@@ -61,7 +61,7 @@ def shuffled_features(
     agent: Agent,
     options: Options,
     source: Scenario | Distribution,
-    episodes: Sequence[Episode],
+    episodes: Sequence[RecordedEpisode],
     columns: Mapping[str, Sequence[int]],
     *,
     delta: float,
@@ -96,7 +96,7 @@ def shuffled_features(
 class _Shuffling:
     """A feature that is that of the episode so many further on."""
 
-    def __init__(self, agent: Agent, episodes: Sequence[Episode], shift: int, columns: Sequence[int]) -> None:
+    def __init__(self, agent: Agent, episodes: Sequence[RecordedEpisode], shift: int, columns: Sequence[int]) -> None:
         self._agent, self._episodes, self._shift = agent, episodes, shift
         self._columns = np.array(columns)
         self._places = Places(agent, [one.seed for one in episodes])

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bbrgym.agents.explanation.episodes import Decisions, Episode
+from bbrgym.agents.explanation.episodes import Decisions, RecordedEpisode
 from bbrgym.agents.explanation.explanation import Explanation
-from bbrgym.agents.explanation.rule import RuleExplanation
+from bbrgym.agents.explanation.rule import Modes, RuleExplanation
 from bbrgym.report.explanation_tables import mode_name
 from bbrgym.report.figure_spec import Axis, FigureSpec, Line, Panel, colour
 from bbrgym.worlds import Table
@@ -116,12 +116,12 @@ def _ends(explanation: Explanation, decisions: Decisions) -> Table:
     return np.append(decisions.times_s, decisions.times_s[-1] + explanation.interval_s)
 
 
-def _steps(edges: Table, values: Table, label: str | None, drawn: str) -> Line:
+def _steps(edges: Table, values: Table | Modes, label: str | None, drawn: str) -> Line:
     """Return a line that has each value from one edge to the next."""
     return Line(edges, np.append(values[:1], values), label, drawn, is_stepped=True)
 
 
-def _pairs(episode: Episode, modes: tuple[Table, ...]) -> Iterator[tuple[float, float]]:
+def _pairs(episode: RecordedEpisode, modes: tuple[Modes, ...]) -> Iterator[tuple[float, float]]:
     """Yield the times at which several flows decide, and the share of their pairs in the same mode."""
     at: dict[float, list[int]] = {}
     for each, own in zip(episode.decisions, modes, strict=True):
