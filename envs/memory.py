@@ -70,6 +70,10 @@ class Remembered:
         """Fields that it is computed from."""
         return (self.field,) if self.minus is None else (self.field, self.minus)
 
+    def half(self, interval_s: float) -> int:
+        """Return the intervals in half of the time that `low` looks back, at least one."""
+        return max(round((self.over_s or 0.0) / 2.0 / interval_s), 1)
+
     def __str__(self) -> str:
         over = "" if self.over_s is None else f", {self.over_s:g} s"
         return f"{self.kind}({' - '.join(self.fields)}{over})"
@@ -106,9 +110,9 @@ class FlowMemory:
         self._interval_s = interval_s
         keep = [math.exp(-interval_s / (each.over_s or EWMA_S)) if each.kind == "ewma" else 1.0 for each in by_kind]
         self._keep = np.array(keep[self._means]).reshape(-1, 1, 1)
-        over_s = np.array([each.over_s or 0.0 for each in by_kind]).reshape(-1, 1, 1)
-        self._half = np.maximum(np.rint(over_s[self._low] / 2.0 / interval_s), 1.0)  # of `low`, in intervals
-        self._falls = np.exp(-interval_s / over_s[self._high])
+        self._half = np.array([each.half(interval_s) for each in by_kind[self._low]]).reshape(-1, 1, 1)
+        self._falls = np.exp(-interval_s / np.array([each.over_s for each in by_kind[self._high]], float))
+        self._falls = self._falls.reshape(-1, 1, 1)
         self._halves = np.zeros((2, ends[6] - ends[5], *shape))  # smallest values of this half and of the former one
         self._age = np.zeros(self._halves.shape[1:])  # of this half, in intervals that count
         self._values = np.zeros((len(by_kind), *shape))  # extremes, or sums

@@ -28,6 +28,8 @@ import torch
 from bbrgym.agents.deploy.policy_header import policy_header
 from bbrgym.agents.deploy.quantise import quantise
 from bbrgym.agents.deploy.quantise_portfolio import quantise_portfolio
+from bbrgym.agents.deploy.quantise_rule import quantise_rule
+from bbrgym.agents.evolution.modes_network import ModesNetwork
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork
 from bbrgym.agents.portfolio.policy import PortfolioAgent
@@ -75,7 +77,7 @@ def export(
     make = getattr(agent, "network", None)
     if make is None:
         raise ConfigError(f"{str(run_dir)!r} holds agent {agent.name}, which has no network to export")
-    network: Network | SamplingNetwork | RecurrentNetwork = make()
+    network: Network | SamplingNetwork | RecurrentNetwork | ModesNetwork = make()
     options = options_for(agent, **{**arguments, "world": FAST_WORLD})
     batch = batch_of(1, options)
     name = f"exported/{agent.name}{_SUFFIXES[format]}"
@@ -85,6 +87,8 @@ def export(
     if format == "c":
         if isinstance(agent, PortfolioAgent) and isinstance(batch, TuneBatch):
             policy = quantise_portfolio(agent, batch, options)
+        elif isinstance(network, ModesNetwork):
+            policy = quantise_rule(network, batch, options, agent.name)
         else:
             policy = quantise(network, batch, options, agent.name)
         text = policy_header(policy)

@@ -23,6 +23,12 @@ MAX_NUMBER = 1 << 41
 MAX_WEIGHT = 32_767
 """Largest number of 16 bits."""
 
+MAX_RULE_WEIGHT = (1 << 27) - 1
+"""Largest weight of a rule: its products with 2^14 features of Q20 sum to 61 digits."""
+
+COUNT_DIGITS = 12
+"""Digits behind the point of a mean of packets, of which an interval may have less than one."""
+
 _steps = np.arange(257) / 256
 LOG2_TABLE: Integers = np.rint(np.log2(1.0 + _steps) * Q20).astype(np.int64)
 """log2 from 1 to 2, in Q20."""

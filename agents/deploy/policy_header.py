@@ -16,7 +16,14 @@ from bbrgym.agents.deploy.fixed_point import (
     Q16,
     TANH_TABLE,
 )
-from bbrgym.agents.deploy.integer_policy import Choice, Identification, IntegerLayer, IntegerPolicy, IntegerTrees
+from bbrgym.agents.deploy.integer_policy import (
+    Choice,
+    Identification,
+    IntegerLayer,
+    IntegerPolicy,
+    IntegerTrees,
+    Rule,
+)
 from bbrgym.agents.deploy.trace_program import OPERATIONS
 
 _WIDTH = 118
@@ -50,12 +57,13 @@ _HEADER = """\
 def policy_header(policy: IntegerPolicy) -> str:
     """Return the header of a policy, the same text for the same policy."""
     sizes, tables = [*_sizes(policy)], [*_tables(policy)]
-    if policy.identification is None:
-        sizes += _network_sizes(policy)
-        tables += _network_tables(policy.layers)
-    else:
+    if policy.identification is not None:
         sizes += _portfolio_sizes(policy, policy.identification)
         tables += _portfolio_tables(policy.identification)
+    else:
+        sizes += _view_sizes(policy)
+        sizes += _network_sizes(policy.layers) if policy.rule is None else _rule_sizes(policy.rule)
+        tables += _network_tables(policy.layers) if policy.rule is None else _rule_tables(policy.rule)
     return _HEADER.format(
         agent=policy.agent,
         variant=policy.variant,
@@ -84,7 +92,7 @@ def _sizes(policy: IntegerPolicy) -> Iterator[str]:
     yield f"#define POLICY_IS_PER_FLOW {policy.is_per_flow:d} /* 0: one controller for all tuned flows */"
     yield f"#define POLICY_FLOWS {policy.flows}u /* largest number that a controller observes */"
     yield f"#define POLICY_FEATURES {len(policy.features)}u"
-    yield f"#define POLICY_FEATURE_BITS {16 if policy.identification is None else 20} /* behind the point */"
+    yield f"#define POLICY_FEATURE_BITS {policy.feature_bits} /* behind the point */"
     yield f"#define POLICY_MEMORIES {len(policy.memory)}u /* numbers that are remembered of each flow */"
     yield f"#define POLICY_MAX_FIELD INT64_C({MAX_FIELD}) /* a larger measurement counts as this */"
     yield f"#define POLICY_SETTINGS {settings}u /* the choices, and the one of the identification */"
@@ -107,7 +115,10 @@ def _tables(policy: IntegerPolicy) -> Iterator[str]:
         yield _table(
             "struct policy_memory policy_memories[POLICY_MEMORIES]",
             (
-                (f"POLICY_{one.kind.upper()}", one.field, _or(one.minus, "POLICY_FIELD_COUNT"), f"{one.keep}u")
+                (
+                    f"POLICY_{one.kind.upper()}",
+                    *(one.field, _or(one.minus, "POLICY_FIELD_COUNT"), f"{one.keep}u", one.digits),
+                )
                 for one in policy.memory
             ),
         )
@@ -135,18 +146,21 @@ def _tables(policy: IntegerPolicy) -> Iterator[str]:
         yield _table("int32_t policy_setting_positions[POLICY_SETTINGS][POLICY_TUNABLE_COUNT]", positions)
 
 
-# ---- networks -----------------------------------------------------------------------------------------
+# ---- networks and rules -------------------------------------------------------------------------------
 
 
-def _network_sizes(policy: IntegerPolicy) -> Iterator[str]:
-    layers = policy.layers
-    targets = [f"layers[{place % 2}]" for place in reversed(range(len(layers)))]  # the last one is layers[0]
-    yield "#define POLICY_IDENTIFICATION 0u /* it is a network */"
+def _view_sizes(policy: IntegerPolicy) -> Iterator[str]:
+    yield "#define POLICY_IDENTIFICATION 0u /* it is not a portfolio */"
     yield f"#define POLICY_IS_POOLED {policy.is_pooled:d} /* it observes mean, minimum and maximum over active flows */"
     yield f"#define POLICY_VIEW {policy.view}u /* inputs from one interval */"
     yield f"#define POLICY_INPUTS {policy.stack * policy.view}u"
-    yield f"#define POLICY_WIDEST {max(len(one.biases) for one in layers)}u"
     yield f"#define POLICY_IS_RELATIVE {not isinstance(policy.head, Choice) and policy.head.is_relative:d}"
+
+
+def _network_sizes(layers: Sequence[IntegerLayer]) -> Iterator[str]:
+    targets = [f"layers[{place % 2}]" for place in reversed(range(len(layers)))]  # the last one is layers[0]
+    yield "#define POLICY_MODES 0u /* it is not a rule */"
+    yield f"#define POLICY_WIDEST {max(len(one.biases) for one in layers)}u"
     yield f"#define POLICY_USES_TANH {any(one.activation == 'tanh' for one in layers):d}"
     yield "/* LAYER(number, inputs, outputs, number of these inputs and outputs, digits of the weights, function) */"
     rows = (
@@ -166,6 +180,25 @@ def _network_tables(layers: Sequence[IntegerLayer]) -> Iterator[str]:
         yield _row(f"int64_t policy_biases_{number}[{outputs}]", one.biases)
 
 
+def _rule_sizes(rule: Rule) -> Iterator[str]:
+    yield f"#define POLICY_MODES {len(rule.settings)}u"
+    yield f"#define POLICY_CORRECTIONS {len(rule.corrected)}u"
+    yield f"#define POLICY_RULE_INPUTS {rule.weights.shape[1]}u /* of the inputs, the features */"
+    yield "#define POLICY_RULE_OUTPUTS (POLICY_MODES + POLICY_CORRECTIONS)"
+    yield f"#define POLICY_RULE_DIGITS {rule.shift} /* of the weights behind the point */"
+    yield f"#define POLICY_HYSTERESIS {rule.hysteresis} /* of the held mode, Q20 */"
+    yield f"#define POLICY_WIDEST {max(len(rule.biases), rule.settings.shape[1])}u"
+
+
+def _rule_tables(rule: Rule) -> Iterator[str]:
+    yield _table("int32_t policy_rule_weights[POLICY_RULE_OUTPUTS][POLICY_RULE_INPUTS]", rule.weights)
+    yield _row("int64_t policy_rule_biases[POLICY_RULE_OUTPUTS]", rule.biases)
+    yield _table("int32_t policy_mode_settings[POLICY_MODES][POLICY_TUNABLE_COUNT]", rule.settings)
+    if len(rule.corrected):
+        yield _row("uint32_t policy_corrected[POLICY_CORRECTIONS]", rule.corrected)
+        yield _row("int32_t policy_correction_starts[POLICY_CORRECTIONS]", rule.starts)
+
+
 # ---- portfolios ---------------------------------------------------------------------------------------
 
 
@@ -173,6 +206,7 @@ def _portfolio_sizes(policy: IntegerPolicy, identification: Identification) -> I
     program, trees = identification.program, identification.selectors
     held = len(policy.tunables) if identification.reselects else 0
     yield f"#define POLICY_IDENTIFICATION {identification.intervals}u /* intervals; also from a choice to the next */"
+    yield "#define POLICY_MODES 0u /* it is not a rule */"
     yield f"#define POLICY_RESELECTS {identification.reselects:d}"
     yield f"#define POLICY_HISTORY {program.inputs - held}u"
     yield f"#define POLICY_MOST INT64_C({MAX_NUMBER}) /* the program's numbers saturate there */"

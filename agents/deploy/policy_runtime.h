@@ -3,11 +3,13 @@
  * Runs a policy from its tables, see policy_types.h:
  *
  *   a network      fields -> features -> the last intervals -> layers -> positions -> tunables
+ *   a rule         fields -> features -> merits of the modes and corrections -> one mode's setting, corrected -> positions
+ *                  -> tunables
  *   a portfolio    fields -> features -> intervals of the identification -> program -> trees -> one of some settings, held;
  *                  it may reselect after as many intervals, by these and the setting it held
  *
- * Features, positions (of tunables in their ranges) and the network's numbers are Q16; a portfolio's features and the
- * numbers of its program are Q20. Weights have 16 bits and a power of two for each layer; sums of 64 bits cannot overflow,
+ * Features, positions (of tunables in their ranges) and the network's numbers are Q16; a rule's or a portfolio's features,
+ * merits and the numbers of its program are Q20. Weights have 16 bits and a power of two for each layer; sums of 64 bits cannot overflow,
  * and outputs saturate at 32 bits.
  */
 
@@ -47,16 +49,37 @@ static inline int64_t policy_kept(int64_t x, uint32_t keep)
     return (int64_t)(high + (low >> 32));
 }
 
-static inline int64_t policy_mean(int64_t sum, int64_t count)
+/* With so many digits behind the point, for which the sum has room. */
+static inline int64_t policy_mean(int64_t sum, int64_t count, uint32_t digits)
 {
-    return count > 0 ? (int64_t)(((uint64_t)sum + ((uint64_t)count >> 1)) / (uint64_t)count) : 0;
+    return count > 0 ? (int64_t)((((uint64_t)sum << (digits & 15)) + ((uint64_t)count >> 1)) / (uint64_t)count) : 0;
+}
+
+/*
+ * Adds a value to the smallest one of the last two halves of a time: `sum` is that of this half, `weight` how many
+ * intervals of it have passed. Returns the smallest.
+ */
+static inline int64_t policy_lowest(int64_t x, bool counts, uint32_t half, int64_t *sum, int64_t *weight, int64_t *former)
+{
+    int64_t value;
+
+    if (counts) {
+        *sum = *weight == 0 || x < *sum ? x : *sum;
+        (*weight)++;
+    }
+    value = *weight == 0 || (*former >= 0 && *former < *sum) ? *former : *sum;
+    if (*weight >= half) {
+        *former = *sum;
+        *weight = 0;
+    }
+    return value;
 }
 
 /* Adds the last interval to a number that is remembered of a flow, as envs/memory.py does. */
 POLICY_ALONE int policy_remember(struct policy_state *state, uint32_t flow, uint32_t memory)
 {
     const struct policy_memory *row;
-    int64_t x, minus, sum, weight, value = 0;
+    int64_t x, minus, sum, weight, most, value = 0;
     bool is_active, counts;
 
     if (!state || flow >= POLICY_FLOWS || memory >= POLICY_MEMORIES)
@@ -72,6 +95,7 @@ POLICY_ALONE int policy_remember(struct policy_state *state, uint32_t flow, uint
     }
     sum = state->sums[flow][memory];
     weight = state->weights[flow][memory];
+    most = POLICY_MAX_SUM >> (row->digits & 15);
     if (row->kind == POLICY_TOTAL || row->kind == POLICY_SECONDS) {
         if (row->kind == POLICY_SECONDS)
             x = x > 0 ? POLICY_INTERVAL_US : 0;
@@ -83,14 +107,21 @@ POLICY_ALONE int policy_remember(struct policy_state *state, uint32_t flow, uint
         weight |= counts;
         value = sum;
     } else if (row->kind == POLICY_MEAN) {
-        sum = policy_clamp(sum + (counts ? x : 0), 0, POLICY_MAX_SUM);
+        sum = policy_clamp(sum + (counts ? x : 0), 0, most);
         weight += counts;
-        value = policy_mean(sum, weight);
+        value = policy_mean(sum, weight, row->digits);
+    } else if (row->kind == POLICY_LOW) {
+        value = policy_lowest(x, counts, row->keep, &sum, &weight, &state->former[flow][memory]);
+    } else if (row->kind == POLICY_HIGH) { /* Q16 */
+        x <<= 16;
+        if (counts)
+            sum = x < sum ? x + policy_kept(sum - x, row->keep) : x;
+        value = (sum + (1 << 15)) >> 16;
     } else {
-        x = policy_clamp(x, 0, POLICY_MAX_AVERAGED);
-        sum = policy_clamp(policy_kept(sum, row->keep) + (counts ? x << 16 : 0), 0, POLICY_MAX_SUM);
+        x = policy_clamp(x, 0, POLICY_MAX_AVERAGED >> (row->digits & 15));
+        sum = policy_clamp(policy_kept(sum, row->keep) + (counts ? x << 16 : 0), 0, most);
         weight = policy_kept(weight, row->keep) + (counts ? INT64_C(1) << 32 : 0);
-        value = policy_mean(sum, weight >> 16);
+        value = policy_mean(sum, weight >> 16, row->digits);
     }
     state->sums[flow][memory] = sum;
     state->weights[flow][memory] = weight;
@@ -282,6 +313,77 @@ static inline void policy_set_tunables(struct policy_state *state)
 #endif
 
 #if POLICY_IDENTIFICATION == 0
+/* A sum of products, of which so many digits are those of the weights. */
+static inline int32_t policy_round(int64_t sum, int digits)
+{
+    return (int32_t)policy_clamp((sum + (INT64_C(1) << (digits - 1))) >> digits, -INT32_MAX, INT32_MAX);
+}
+
+#if POLICY_MODES > 0
+/* ---- rule ---- */
+
+/* Finds the merit of a mode, or a correction. */
+POLICY_ALONE int policy_weigh(struct policy_state *state, uint32_t output)
+{
+    int64_t sum;
+    uint32_t i;
+
+    if (!state || output >= POLICY_RULE_OUTPUTS)
+        return 0;
+    sum = policy_rule_biases[output];
+    for (i = 0; i < POLICY_RULE_INPUTS; i++)
+        sum += (int64_t)policy_rule_weights[output][i] * state->inputs[i];
+    state->layers[1][output] = policy_round(sum, POLICY_RULE_DIGITS);
+    return 0;
+}
+
+/* The mode of the largest merit, the first of equal ones; the first mode where nothing is measured yet. */
+static inline uint32_t policy_best_mode(const struct policy_state *state)
+{
+    uint32_t mode, best = 0;
+    int64_t most = INT64_MIN;
+
+    if (state->mode >= POLICY_MODES)
+        return 0;
+    for (mode = 0; mode < POLICY_MODES; mode++) {
+        int64_t merit = (int64_t)state->layers[1][mode] + (mode == state->mode ? POLICY_HYSTERESIS : 0);
+
+        if (merit > most) {
+            most = merit;
+            best = mode;
+        }
+    }
+    return best;
+}
+
+/* Chooses a mode; the outputs are its setting, corrected. */
+POLICY_ALONE int policy_run_rule(struct policy_state *state)
+{
+    uint32_t i, mode;
+#if POLICY_CORRECTIONS > 0
+    bool is_first;
+    int64_t correction;
+#endif
+
+    if (!state)
+        return 0;
+    for (i = 0; i < POLICY_RULE_OUTPUTS; i++)
+        policy_weigh(state, i);
+    mode = policy_inside(policy_best_mode(state), POLICY_MODES);
+    for (i = 0; i < POLICY_TUNABLE_COUNT; i++)
+        state->layers[0][i] = policy_mode_settings[mode][i];
+#if POLICY_CORRECTIONS > 0
+    is_first = state->mode >= POLICY_MODES;
+    for (i = 0; i < POLICY_CORRECTIONS; i++) { /* Q20, to be Q16 */
+        correction = is_first ? policy_correction_starts[i] : state->layers[1][POLICY_MODES + i];
+        state->layers[0][policy_inside(policy_corrected[i], POLICY_TUNABLE_COUNT)] += (int32_t)((correction + 8) >> 4);
+    }
+#endif
+    state->mode = mode;
+    return 0;
+}
+
+#else
 /* ---- network ---- */
 
 static inline int32_t policy_none(int32_t x) { return x; }
@@ -299,12 +401,6 @@ static inline int32_t policy_tanh(int32_t x)
     return x < 0 ? -value : value;
 }
 #endif
-
-/* A sum of products in Q(16 + digits) as Q16. */
-static inline int32_t policy_round(int64_t sum, int digits)
-{
-    return (int32_t)policy_clamp((sum + (INT64_C(1) << (digits - 1))) >> digits, -INT32_MAX, INT32_MAX);
-}
 
 /* One output is function((weights x + bias) / 2^digits). */
 #define POLICY_DEFINE_LAYER(number, from, to, input_count, output_count, digits, function)                             \
@@ -329,6 +425,9 @@ static inline int32_t policy_round(int64_t sum, int digits)
             policy_neuron_##number(state, neuron);                                                                     \
     }
 POLICY_LAYERS(POLICY_DEFINE_LAYER)
+#endif
+
+/* ---- inputs ---- */
 
 #if POLICY_IS_POOLED
 /* Mean, minimum and maximum of a feature over the active flows, 0 without one. */
@@ -337,7 +436,7 @@ static inline void policy_pool(struct policy_state *state, uint32_t feature, int
     uint32_t flow, count = 0;
     int64_t sum = 0;
 
-    *smallest = POLICY_ONE;
+    *smallest = 1 << POLICY_FEATURE_BITS;
     *largest = 0;
     for (flow = 0; flow < POLICY_FLOWS; flow++) {
         int32_t value = state->features[flow][feature];
@@ -355,13 +454,14 @@ static inline void policy_pool(struct policy_state *state, uint32_t feature, int
 
 static inline void policy_view_flows(struct policy_state *state, int32_t *view)
 {
-    uint32_t feature, flow, active = 0;
+    uint32_t feature, flow;
+    uint64_t active = 0;
 
     for (feature = 0; feature < POLICY_FEATURES; feature++)
         policy_pool(state, feature, &view[feature], &view[POLICY_FEATURES + feature], &view[2 * POLICY_FEATURES + feature]);
     for (flow = 0; flow < POLICY_FLOWS; flow++)
         active += flow < state->flows && state->fields[flow][POLICY_FIELD_active] > 0;
-    view[3 * POLICY_FEATURES] = (int32_t)((active << 16) / POLICY_FLOWS);
+    view[3 * POLICY_FEATURES] = (int32_t)((active << POLICY_FEATURE_BITS) / POLICY_FLOWS);
 }
 #else
 static inline void policy_view_flows(struct policy_state *state, int32_t *view)
@@ -388,7 +488,7 @@ POLICY_ALONE int policy_observe(struct policy_state *state)
     view = &state->inputs[POLICY_INPUTS - POLICY_VIEW];
     policy_view_flows(state, view);
     for (tunable = 0; tunable < POLICY_TUNABLE_COUNT; tunable++)
-        view[POLICY_VIEW - POLICY_TUNABLE_COUNT + tunable] = state->positions[tunable];
+        view[POLICY_VIEW - POLICY_TUNABLE_COUNT + tunable] = state->positions[tunable] * (1 << (POLICY_FEATURE_BITS - 16));
     if (!state->has_decided)
         for (i = POLICY_INPUTS - POLICY_VIEW; i > 0; i--)
             state->inputs[i - 1] = state->inputs[i - 1 + POLICY_VIEW];
@@ -423,7 +523,11 @@ POLICY_ALONE int policy_apply_outputs(struct policy_state *state)
 /* Sets the tunables by the inputs. */
 static inline void policy_act(struct policy_state *state)
 {
+#if POLICY_MODES > 0
+    policy_run_rule(state);
+#else
     POLICY_LAYERS(POLICY_RUN_LAYER)
+#endif
     policy_apply_outputs(state);
 }
 
@@ -630,14 +734,17 @@ static inline void policy_begin(struct policy_state *state)
     uint32_t flow, memory;
 
     for (flow = 0; flow < POLICY_FLOWS; flow++)
-        for (memory = 0; memory < POLICY_MEMORIES; memory++)
+        for (memory = 0; memory < POLICY_MEMORIES; memory++) {
             state->remembered[flow][memory] = state->sums[flow][memory] = state->weights[flow][memory] = 0;
+            state->former[flow][memory] = -1;
+        }
 #endif
 #if POLICY_IDENTIFICATION > 0
     state->observed = 0;
     state->chosen = POLICY_CHOICES; /* the row behind the choices: the setting of the identification */
 #else
     state->ticks = 0;
+    state->mode = POLICY_MODES;
 #endif
     state->has_decided = false;
     for (tunable = 0; tunable < POLICY_TUNABLE_COUNT; tunable++)

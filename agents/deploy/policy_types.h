@@ -50,6 +50,7 @@ struct policy_state {
     int64_t remembered[POLICY_FLOWS][POLICY_MEMORIES];
     int64_t sums[POLICY_FLOWS][POLICY_MEMORIES];    /* or extremes */
     int64_t weights[POLICY_FLOWS][POLICY_MEMORIES]; /* 0: no interval counted yet */
+    int64_t former[POLICY_FLOWS][POLICY_MEMORIES];  /* of POLICY_LOW, smallest value of the half before; -1: none */
 #endif
 #if POLICY_IDENTIFICATION > 0
     int64_t cells[POLICY_CELLS];     /* of the program, Q20 */
@@ -57,8 +58,9 @@ struct policy_state {
     uint32_t observed;               /* intervals in the history */
     uint32_t chosen;                 /* row of policy_settings */
 #else
-    int32_t inputs[POLICY_INPUTS]; /* of the network, the oldest interval first */
+    int32_t inputs[POLICY_INPUTS]; /* of the network or the rule, the oldest interval first */
     uint32_t ticks;                /* intervals since the last decision */
+    uint32_t mode;                 /* of the rule; POLICY_MODES: it has not decided */
 #endif
 };
 
@@ -76,14 +78,26 @@ struct policy_feature {
     uint32_t per; /* UINT32_MAX: not divided */
 };
 
-enum policy_memory_kind { POLICY_MAX, POLICY_MIN, POLICY_MEAN, POLICY_EWMA, POLICY_TOTAL, POLICY_SECONDS };
+enum policy_memory_kind {
+    POLICY_MAX,
+    POLICY_MIN,
+    POLICY_MEAN,
+    POLICY_EWMA,
+    POLICY_TOTAL,
+    POLICY_SECONDS,
+    POLICY_LOW,
+    POLICY_HIGH
+};
 
 /* Number remembered of a field, or of its difference from another one. */
 struct policy_memory {
     uint32_t kind; /* enum policy_memory_kind */
     uint32_t field;
     uint32_t minus; /* POLICY_FIELD_COUNT: nothing is subtracted */
-    uint32_t keep;  /* of POLICY_EWMA: weight of an interval relative to the next one, Q32 */
+    /* of POLICY_EWMA: weight of an interval relative to the next one, Q32; of POLICY_HIGH: what an interval leaves of a
+     * difference, Q32; of POLICY_LOW: intervals in half of its time */
+    uint32_t keep;
+    uint32_t digits; /* of a mean behind the point; of POLICY_EWMA a measurement has at most 34 - digits bits */
 };
 
 struct policy_tunable {

@@ -13,7 +13,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from bbrgym.agents.deploy.fixed_point import MAX_FIELD, MAX_WEIGHT, Q16, Q20, Integers
+from bbrgym.agents.deploy.fixed_point import COUNT_DIGITS, MAX_FIELD, MAX_WEIGHT, Q16, Q20, Integers
 from bbrgym.agents.deploy.integer_policy import (
     Activation,
     Choice,
@@ -25,6 +25,7 @@ from bbrgym.agents.deploy.integer_policy import (
     IntegerPolicy,
     IntegerTunable,
     Moves,
+    Rule,
 )
 from bbrgym.agents.networks import Network, clipped, largest
 from bbrgym.envs.action import ActionMapping
@@ -64,15 +65,15 @@ def quantise(network: nn.Module, batch: TuneBatch | FlowBatch, options: Options,
     """
     if not isinstance(network, Network):
         raise ConfigError(
-            f"agent {agent} samples or remembers, allowed with format c are agents that do neither: agent.acts=mean, "
-            "and no recurrent one"
+            f"agent {agent} samples or remembers, allowed with format c are agents that do neither (agent.acts=mean, "
+            "and no recurrent one), and rules"
         )
     linears = list(_linears(network.layers))
     if network.head is torch.tanh:
         linears[-1] = (linears[-1][0], "tanh")
     layers = tuple(_layer(linear.weight, linear.bias, activation) for linear, activation in linears)
     plan = ObservationPlan(batch, options)
-    return plan.policy(agent, _head(network, batch.action, plan.tunables, batch.scaling), layers)
+    return plan.policy(agent, _head(network, batch.action, plan.tunables, batch.scaling), layers=layers)
 
 
 class ObservationPlan:
@@ -108,15 +109,18 @@ class ObservationPlan:
         self,
         agent: str,
         head: Moves | Choice,
+        *,
         layers: tuple[IntegerLayer, ...] = (),
+        rule: Rule | None = None,
         identification: Identification | None = None,
     ) -> IntegerPolicy:
-        """Return the policy of a network or of a portfolio.
+        """Return the policy of a network, of a rule or of a portfolio.
 
         Args:
             agent: name of the agent.
             head: of the policy.
             layers: of the network.
+            rule: the rule.
             identification: of the portfolio.
         """
         observation, is_per_flow = self._batch.observation, isinstance(self._batch, FlowBatch)
@@ -137,15 +141,17 @@ class ObservationPlan:
             tunables=self.tunables,
             head=head,
             layers=layers,
+            rule=rule,
             identification=identification,
         )
 
     def _remembered(self, one: Remembered) -> IntegerMemory:
-        if one.over_s is not None:
-            raise ConfigError(f"features: one is computed from {one}, which format c cannot compute yet")
         field, minus = (-1 if name is None else self._names.index(name) for name in (one.field, one.minus))
-        keep = math.exp(-self._interval_us / 1e6 / EWMA_S) if one.kind == "ewma" else 0.0
-        return IntegerMemory(one.kind, field, minus, min(round(keep * (1 << 32)), (1 << 32) - 1))
+        interval_s = self._interval_us / 1e6
+        keep = one.half(interval_s) if one.kind == "low" else 0
+        if one.kind in ("ewma", "high"):
+            keep = min(round(math.exp(-interval_s / (one.over_s or EWMA_S)) * (1 << 32)), (1 << 32) - 1)
+        return IntegerMemory(one.kind, field, minus, keep, _digits(one))
 
 
 # ---- observation --------------------------------------------------------------------------------------
@@ -173,7 +179,12 @@ def _per_unit(operand: str | Remembered) -> int:
     """Return the whole units in one unit of a field, or of what is remembered of one."""
     if isinstance(operand, str):
         return _field(operand).per_unit
-    return 1_000_000 if operand.kind == "seconds" else _field(operand.field).per_unit
+    return 1_000_000 if operand.kind == "seconds" else _field(operand.field).per_unit << _digits(operand)
+
+
+def _digits(one: Remembered) -> int:
+    """Return the digits behind the point of what is remembered of a field."""
+    return COUNT_DIGITS if one.kind in ("mean", "ewma") and _field(one.field).per_unit == 1 else 0
 
 
 def _feature(feature: Feature, operands: list[str]) -> IntegerFeature:
@@ -228,16 +239,29 @@ def _layer(weight: Tensor, bias: Tensor | None, activation: Activation) -> Integ
     """
     weights = weight.detach().double().numpy()
     biases = np.zeros(len(weights)) if bias is None else bias.detach().double().numpy()
+    return IntegerLayer(*whole_weights(weights, biases, Q16, MAX_WEIGHT), activation)
+
+
+def whole_weights(weights: Table, biases: Table, one: int, most: int) -> tuple[Integers, Integers, int]:
+    """Return weights and biases times a power of two, and its exponent.
+
+    Args:
+        weights: [outputs, inputs].
+        biases: [outputs].
+        one: 1 as a whole number of the inputs and the outputs.
+        most: largest weight that is allowed then.
+
+    Raises:
+        ConfigError: the numbers are too large, or too many.
+    """
     if weights.shape[1] > _MAX_INPUTS:
         raise ConfigError(f"network: a layer has {weights.shape[1]} inputs, allowed with format c are {_MAX_INPUTS}")
-    room = min(shift_to(np.abs(weights).max(), MAX_WEIGHT), shift_to(np.abs(biases).max() * Q16, _MAX_BIAS), _MAX_SHIFT)
+    room = min(shift_to(np.abs(weights).max(), most), shift_to(np.abs(biases).max() * one, _MAX_BIAS), _MAX_SHIFT)
     if room < 1:
         largest_one = max(np.abs(weights).max(), np.abs(biases).max())
         raise ConfigError(f"network: has weights or biases of {largest_one:g}, too large for format c")
-    whole_weights, whole_biases = (
-        np.rint(numbers * (1 << room)).astype(np.int64) for numbers in (weights, biases * Q16)
-    )
-    return IntegerLayer(whole_weights, whole_biases, room, activation)
+    whole, whole_biases = (np.rint(numbers * (1 << room)).astype(np.int64) for numbers in (weights, biases * one))
+    return whole, whole_biases, room
 
 
 def shift_to(size: float, most: int) -> int:
@@ -276,10 +300,7 @@ def _head(
     network: Network, action: ActionMapping, tunables: tuple[IntegerTunable, ...], scaling: TunableScaling
 ) -> Moves | Choice:
     if isinstance(action.space, spaces.Box) and network.head in (clipped, torch.tanh):
-        step, limit = action.step, action.limit
-        steps = np.zeros(len(tunables)) if step is None else step
-        limits = np.full(len(tunables), 2.0) if limit is None else limit
-        return Moves(step is not None, *(np.rint(one * (Q16 / 2)).astype(np.int64) for one in (steps, limits)))
+        return moves_of(action, len(tunables))
     is_absolute = action.step is None and action.limit is None
     if isinstance(action.space, spaces.Discrete) and network.head is largest and is_absolute:
         count = int(action.space.n)
@@ -288,6 +309,13 @@ def _head(
         f"action space: {action.space}, allowed with format c are normalised actions, and one number for absolute "
         "levels or settings"
     )
+
+
+def moves_of(action: ActionMapping, count: int) -> Moves:
+    """Return the head for normalised actions of so many tunables."""
+    steps = np.zeros(count) if action.step is None else action.step
+    limits = np.full(count, 2.0) if action.limit is None else action.limit
+    return Moves(action.step is not None, *(np.rint(one * (Q16 / 2)).astype(np.int64) for one in (steps, limits)))
 
 
 def whole_settings(

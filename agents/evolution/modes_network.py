@@ -11,13 +11,28 @@ Features are standardised by constants, so that all weights have one scale.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from bbrgym.agents.networks import clipped
+from bbrgym.worlds import Table
 
 _ALWAYS = 1e6  # merit that no feature outweighs
+
+
+@dataclass(frozen=True)
+class LinearTerms:
+    """Linear functions of the features as they are observed, not standardised.
+
+    Attributes:
+        weights: [functions, features].
+        biases: [functions].
+    """
+
+    weights: Table
+    biases: Table
 
 
 class ModesNetwork(nn.Module):
@@ -68,6 +83,15 @@ class ModesNetwork(nn.Module):
     def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:
         """Return inputs at the beginning of ``count`` episodes with observations of ``width`` numbers."""
         return torch.zeros(count, width), torch.ones(count), torch.zeros(1, count, len(self.anchors))
+
+    def terms(self) -> tuple[LinearTerms, LinearTerms]:
+        """Return the merits of all modes but the first, and the corrections."""
+        return self._linear(self.merit, self.merit_bias), self._linear(self.correction, self.correction_bias)
+
+    def _linear(self, weight: Tensor, bias: Tensor) -> LinearTerms:
+        mean, deviation = self.mean.double().numpy(), self.deviation.double().numpy()
+        weights = weight.detach().double().numpy() / deviation
+        return LinearTerms(weights, bias.detach().double().numpy() - weights @ mean)
 
     def holding(self, modes: Sequence[int]) -> dict[str, Tensor]:
         """Return parameters with which it holds one of some modes after an episode's start, [modes, ...] each."""

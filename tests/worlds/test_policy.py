@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from build_tree import program
 from compiled_policies import CompiledPolicy, Controller, shared_object
-from policies import in_whole_units, options_of, random_policy, random_portfolio
+from policies import RULE, in_whole_units, options_of, random_policy, random_portfolio, random_rule_policy
 
 import bbrgym
 from bbrgym.worlds import TUNABLE_COLUMNS
@@ -47,14 +47,19 @@ KINDS: dict[str, dict[str, Any]] = {
 
 #: The other kinds contain what these do.
 SLOW = ("per flow", "memory")
-EVERY = [pytest.param(kind, marks=pytest.mark.slow) if kind in SLOW else kind for kind in [*KINDS, "portfolio"]]
+EVERY = [pytest.param(kind, marks=pytest.mark.slow) if kind in SLOW else kind for kind in [*KINDS, "portfolio", "rule"]]
 ONE = pytest.mark.parametrize("policy", ["held"], indirect=True)
 
 
 @pytest.fixture(scope="module", params=EVERY)
 def policy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[CompiledPolicy, Path]:
     kind, folder = request.param, tmp_path_factory.mktemp("policy")
-    made = random_policy(options_of(**KINDS[kind])) if kind in KINDS else random_portfolio(flows=3, reselects=True)
+    if kind in KINDS:
+        made = random_policy(options_of(**KINDS[kind]))
+    elif kind == "rule":
+        made = random_rule_policy(options_of(**RULE))
+    else:
+        made = random_portfolio(flows=3, reselects=True)
     return CompiledPolicy(made, folder), shared_object(made, folder / "policy.so")
 
 

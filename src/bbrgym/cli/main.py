@@ -32,6 +32,7 @@ _COMMANDS = {
     "conformance": "run the test cases of BBR's Internet-Draft",
     "train": "train an agent",
     "adversary": "search for networks where an entrant loses most",
+    "explain": "say what a trained agent does",
     "export": "write a trained agent's network",
     "report": "make the tables, figures and page of a multirun",
     "serve": "let an ns3-gym agent drive a world",

@@ -15,12 +15,14 @@ import torch
 from compiled_policies import FREESTANDING, CompiledPolicy, Controller, sanitized
 from policies import (
     FLAT,
+    RULE,
     in_whole_units,
     options_of,
     positions_at,
     random_network,
     random_policy,
     random_portfolio,
+    random_rule_policy,
     wild_fields,
     write_header,
 )
@@ -35,7 +37,7 @@ from bbrgym.agents.deploy.policy_header import policy_header
 from bbrgym.agents.deploy.quantise import quantise
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.rollout import batch_of
-from bbrgym.envs.memory import FlowMemory, Remembered
+from bbrgym.envs.memory import FlowMemory
 from bbrgym.envs.tune_batch import TuneBatch
 
 pytestmark = pytest.mark.usefixtures("undrawn_file")
@@ -54,6 +56,18 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "held": ({"features": "memory", "frame_stack": 2, "hold_intervals": 3}, {}),
     "saturating": ({"frame_stack": 2}, {"scale": 900.0, "activation": nn.ReLU}),
 }
+RULES: dict[str, dict[str, Any]] = {
+    "rule": RULE,
+    "relative rule of all flows": {
+        **RULE,
+        "is_per_flow": False,
+        "view": "pooled",
+        "max_tuned": 3,
+        "action_kind": "relative",
+        "max_change": 0.05,
+        "hold_intervals": 2,
+    },
+}
 PORTFOLIOS: dict[str, dict[str, Any]] = {
     "portfolio": {"flows": 2},
     "portfolio that reselects": {"flows": 2, "intervals": 3, "reselects": True},
@@ -66,11 +80,15 @@ TOLERANCE = Q16 // 1000
 def policy_of(kind: str) -> IntegerPolicy:
     if kind in PORTFOLIOS:
         return random_portfolio(**PORTFOLIOS[kind])
+    if kind in RULES:
+        return random_rule_policy(options_of(**RULES[kind]))
     arguments, how = KINDS[kind]
     return random_policy(options_of(**arguments), **how)
 
 
-@pytest.mark.parametrize("kind", [one for one in (*KINDS, *PORTFOLIOS) if one not in ("few features", "memory")])
+@pytest.mark.parametrize(
+    "kind", [one for one in (*KINDS, *RULES, *PORTFOLIOS) if one not in ("few features", "memory")]
+)
 def test_decisions_are_defined_whatever_is_measured(kind: str, tmp_path: Path) -> None:
     policy = policy_of(kind)
     fields, flows = wild_fields(policy, 300)
@@ -84,7 +102,7 @@ def test_decisions_are_defined_whatever_is_measured(kind: str, tmp_path: Path) -
         assert tunable.low <= column.min() <= column.max() <= tunable.high
 
 
-@pytest.mark.parametrize("kind", ["per flow", "levels", "memory of all flows", *PORTFOLIOS])
+@pytest.mark.parametrize("kind", ["per flow", "levels", "memory of all flows", "rule", *PORTFOLIOS])
 @pytest.mark.parametrize("compiler", [c for c in ("gcc", "clang") if shutil.which(c)])
 def test_the_header_is_freestanding(kind: str, compiler: str, tmp_path: Path) -> None:
     write_header(policy_of(kind), tmp_path / "policy.h")
@@ -146,18 +164,21 @@ def test_features_rise_with_their_field_and_fall_with_what_divides_it(tmp_path: 
                 assert 0 <= found.min() <= found.max() <= Q16
 
 
-def test_what_is_remembered_is_the_environment_s(tmp_path: Path) -> None:
-    policy = policy_of("memory")
+@pytest.mark.parametrize("kind", ["memory", "rule"])
+def test_what_is_remembered_is_the_environment_s(kind: str, tmp_path: Path) -> None:
+    policy = policy_of(kind)
     names = [field.source for field in policy.fields]
-    remembered = [
-        Remembered(one.kind, names[one.field], None if one.minus < 0 else names[one.minus]) for one in policy.memory
-    ]
+    asked = RULES[kind] if kind in RULES else KINDS[kind][0]
+    remembered = batch_of(1, options_of(**asked)).observation.remembered
     expected = FlowMemory(remembered, names, policy.interval_us / 1e6, (1, 1))
     places = [expected.fields.index(str(one)) for one in remembered]
-    units = [1e6 if one.kind == "seconds" else 1.0 for one in remembered]
+    digits = np.array([row.digits for row in policy.memory])
+    assert kind != "rule" or {"low", "high", "ewma"} < {one.kind for one in remembered}
+    units = [1e6 if one.kind == "seconds" else 1.0 for one in remembered] * 2.0**digits
     controller, generator = Controller(CompiledPolicy(policy, tmp_path)), np.random.default_rng(6)
+    sizes = [22 if name.endswith("_pkts") else 30 for name in names]  # log2; larger means of packets saturate
     for _ in range(200):
-        fields = np.exp2(generator.uniform(0, 30, len(names))).astype(np.int64) * (generator.random(len(names)) < 0.8)
+        fields = np.exp2(generator.uniform(0, sizes)).astype(np.int64) * (generator.random(len(names)) < 0.8)
         controller.decide(fields[None])
         expected.add(fields[:, None].astype(np.float64))
         wanted = expected.extend(fields[:, None].astype(np.float64))[places, 0] * units
