@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Trainer `evolution`: CMA-ES over the parameters of a policy, scored by whole episodes.
 
-    anchors     for each group of draws, and for all, the best fixed setting that CMA-ES finds
-    gate        the first rule: on which features each anchor gains over the first one, by ridge regression
-    evolution   CMA-ES over the rule's parameters; a generation meets fresh draws, all its policies the same ones
+    anchors     the best fixed settings that CMA-ES finds without other flows and beside these
+    gate        the first rule: on which features the second anchor gains over the first one, by ridge regression
+    evolution   CMA-ES over the gate, then over the corrections too; a generation meets fresh draws, all its policies
+                the same ones
 
-A policy's fitness is its mean gain over the best fixed setting on these draws, see `guarded_mean`. The agent is the
+A policy's fitness is its mean gain over the better anchor on these draws, see `guarded_mean`. The agent is the
 mean of the distribution, averaged over the last generations. Hansen, The CMA evolution strategy: a tutorial, 2016.
 
 Its steps are the control intervals of all simulations. An interrupted training repeats its generations from their kept
@@ -45,10 +46,14 @@ from bbrgym.errors import ConfigError, nearest
 from bbrgym.schema import Float, List, NotNegative, Whole
 from bbrgym.worlds import Flags, Table
 
-_AVERAGED = 10  # generations whose means make the agent
 _ANCHOR_STEP = 0.3  # standard deviation of a setting in the first generation; tunables range from -1 to 1
 _RULE_STEP = 0.05  # of a rule's parameters; features are standardised
 _HYSTERESIS = 0.1  # of the first rule, in units of the score
+_LEAST_SHIFT, _MOST_SHIFT = (
+    -0.5,
+    0.2,
+)  # tried on the first rule's merits: its labels do not know what disagreement costs
+_GATE_ALONE = 0.6  # share of the evolution in which the rule corrects nothing: equal choices then give equal scores
 _EVERY = 3  # control intervals between two samples of features of a flow
 
 
@@ -71,10 +76,10 @@ class EvolutionTrainer(Trainer):
 
     policy: Literal["modes", "fixed"] = "modes"
     corrected: List[str] = ()
-    anchor_share: Annotated[Float, Field(gt=0, lt=0.3)] = 0.13
-    gate_share: Annotated[Float, Field(gt=0, lt=0.3)] = 0.04
+    anchor_share: Annotated[Float, Field(gt=0, lt=0.4)] = 0.2
+    gate_share: Annotated[Float, Field(gt=0, lt=0.2)] = 0.05
     policies: Annotated[Whole, Field(ge=4, le=1000)] = 16
-    draws: Annotated[Whole, Field(ge=1, le=10_000)] = 96
+    draws: Annotated[Whole, Field(ge=1, le=10_000)] = 64
     guard: NotNegative = 1.0
     by_cost: bool = True
 
@@ -141,10 +146,10 @@ class _Search:
     # ---- stages ------------------------------------------------------------------------------------------------
 
     def _anchors(self, steps: int) -> Tensor:
-        """Return the settings of the modes, the best one for all draws last: [modes, tunables]."""
-        wanted = {"without others": _is_without_others, "beside others": _is_beside_others}
-        has_both = all(any(map(one, self._drawn("groups", self._asked.draws))) for one in wanted.values())
-        stages = {**wanted, "all": _is_any} if has_both else {"all": _is_any}
+        """Return the settings of the modes: [modes, tunables]."""
+        stages = {"without others": _is_without_others, "beside others": _is_beside_others}
+        if not all(any(map(one, self._drawn("groups", self._asked.draws))) for one in stages.values()):
+            stages = {"all": _is_any}
         return torch.stack([self._anchor(name, one, self._step + steps) for name, one in stages.items()])
 
     def _anchor(self, group: str, is_wanted: _Wanted, end: int) -> Tensor:
@@ -177,9 +182,17 @@ class _Search:
         fitted = ModesNetwork(anchors, places, *(torch.from_numpy(one).float() for one in (gate.mean, gate.deviation)))
         with torch.no_grad():
             fitted.merit.copy_(torch.from_numpy(gate.weights))
-            fitted.merit_bias.copy_(torch.from_numpy(gate.bias))
             fitted.hysteresis.fill_(_HYSTERESIS)
+            fitted.merit_bias.copy_(self._shifted(fitted, torch.from_numpy(gate.bias).float()))
         return fitted
+
+    def _shifted(self, network: ModesNetwork, bias: Tensor) -> Tensor:
+        """Return the bias of the merits at which the rule gains most, of shifted ones: [modes - 1]."""
+        shifts = torch.linspace(_LEAST_SHIFT, _MOST_SHIFT, self._asked.policies)[:, None]
+        same = {name: one.detach().expand(len(shifts), *one.shape) for name, one in network.named_parameters()}
+        tried = {**same, "merit_bias": bias + shifts}
+        fitness = self._fitness_of_rules(network)(tried, self._drawn("shift", self._asked.draws))
+        return tried["merit_bias"][int(fitness.argmax())]
 
     def _samples(self, network: ModesNetwork, end: int) -> tuple[NDArray[np.float32], Table, Table]:
         """Return features of flows that hold the first mode, the other modes' gains there, and weights."""
@@ -212,21 +225,40 @@ class _Search:
         return torch.from_numpy(np.concatenate(samples)).float()
 
     def _evolve(self, network: ModesNetwork, end: int) -> None:
-        """Move the rule's parameters to where whole episodes gain most over the best fixed setting."""
-        self._run.stage = "evolution"
-        best = HeldNetwork(network.anchors[-1])
-        reference = {name: one.detach()[None] for name, one in best.named_parameters()}
+        """Move the rule's parameters to where whole episodes gain most over the better anchor."""
+        fitness = self._fitness_of_rules(network)
         buffers = dict(network.named_buffers())
 
+        def keep(parameters: Parameters) -> None:
+            with torch.no_grad():
+                for name, one in network.named_parameters():
+                    one.copy_(parameters[name][0] if name in parameters else one)
+            self._policy = {**buffers, **{name: one.detach().clone() for name, one in network.named_parameters()}}
+
+        corrections = (network.correction, network.correction_bias)
+        gate_end = self._step + int(_GATE_ALONE * (end - self._step)) if self._asked.corrected else end
+        for stage, until in (("gate alone", gate_end), ("rule", end)):
+            self._run.stage = f"evolution, {stage}"
+            for one in corrections:
+                one.requires_grad_(stage == "rule")
+            if self._step < until:
+                evolution = Evolution(network, *self._strategy(_RULE_STEP, stage))
+                self._generations(evolution, stage, _is_any, until, fitness, keep)
+
+    def _fitness_of_rules(self, network: ModesNetwork) -> Callable[[Parameters, Sequence[TrainingDraw]], Table]:
+        """Return the fitness of rules with some parameters on draws: [policies]."""
+        held = network.holding(range(len(network.anchors)))
+        totals = np.zeros(len(network.anchors))
+
         def fitness(parameters: Parameters, draws: Sequence[TrainingDraw]) -> Table:
-            gains = self._scores(network, parameters, draws) - self._scores(best, reference, draws)
+            nonlocal totals
             weights = np.array([draw.weight for draw in draws])
+            anchors = self._scores(network, held, draws)
+            totals = totals + anchors @ weights
+            gains = self._scores(network, parameters, draws) - anchors[totals.argmax()]
             return guarded_mean(gains, weights, [group_of(draw) for draw in draws], self._asked.guard)
 
-        def keep(parameters: Parameters) -> None:
-            self._policy = {**buffers, **{name: one[0] for name, one in parameters.items()}}
-
-        self._generations(Evolution(network, *self._strategy(_RULE_STEP, "rule")), "rule", _is_any, end, fitness, keep)
+        return fitness
 
     # ---- generations and their results -------------------------------------------------------------------------
 
@@ -240,11 +272,11 @@ class _Search:
         keep: Callable[[Parameters], None],
     ) -> None:
         number = 0
-        keep(evolution.named(evolution.mean(_AVERAGED)[None]))
+        keep(evolution.named(evolution.mean()[None]))
         while number == 0 or self._step < end:
             asked, draws = evolution.ask(), self._drawn(f"{stage} {number}", self._asked.draws, is_wanted)
             evolution.tell(asked, fitness(evolution.named(asked), draws))
-            keep(evolution.named(evolution.mean(_AVERAGED)[None]))
+            keep(evolution.named(evolution.mean()[None]))
             number += 1
 
     def _strategy(self, step: float, stage: str) -> tuple[int, float, int]:

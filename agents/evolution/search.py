@@ -13,12 +13,14 @@ from bbrgym.agents.evolution.population import Parameters
 from bbrgym.errors import MissingExtraError
 from bbrgym.worlds import Table
 
+_AVERAGED = 10  # generations, at most
+
 
 class Evolution:
     """Distribution of parameters, which moves towards the better ones of each generation.
 
     Args:
-        network: whose parameters are searched; its own are the first mean.
+        network: whose parameters with gradients are searched; their own values are the first mean.
         policies: of a generation.
         step: standard deviation of each parameter in the first generation.
         seed: of the generations.
@@ -32,8 +34,9 @@ class Evolution:
             import cmaes
         except ModuleNotFoundError as error:
             raise MissingExtraError("agent=evolution", "train", error) from error
-        self._shapes = {name: parameter.shape for name, parameter in network.named_parameters()}
-        start = torch.cat([parameter.detach().ravel() for _, parameter in network.named_parameters()])
+        searched = {name: one.detach() for name, one in network.named_parameters() if one.requires_grad}
+        self._shapes = {name: one.shape for name, one in searched.items()}
+        start = torch.cat([one.ravel() for one in searched.values()])
         self._strategy = cmaes.CMA(start.double().numpy(), step, seed=seed % 2**32, population_size=policies)
         self._policies = policies
         self._means: list[Table] = []
@@ -47,9 +50,10 @@ class Evolution:
         self._strategy.tell([(one, -value) for one, value in zip(asked, fitness.tolist(), strict=True)])
         self._means.append(self._strategy.mean.copy())
 
-    def mean(self, generations: int) -> Table:
-        """Return the mean of the distribution, averaged over the last generations, [numbers]."""
-        average: Table = np.mean(self._means[-generations:] or [self._strategy.mean], axis=0)
+    def mean(self) -> Table:
+        """Return the mean of the distribution, averaged over the last third of at most 30 generations, [numbers]."""
+        last = max(1, min(_AVERAGED, len(self._means) // 3))
+        average: Table = np.mean(self._means[-last:] or [self._strategy.mean], axis=0)
         return average
 
     def named(self, numbers: Table) -> Parameters:

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Rules that each sender runs by itself, against a fixed setting that was searched as long, on held-out draws.
+
+usage: python benchmarks/per_flow.py RULE... --fixed RUN [--draws 200] [--first-draw 0] [--world twin]
+    [--write docs/results.md]
+
+RULE and RUN are run folders of `bbrgym train experiment=wan_per_flow`, RUN with `agent.policy=fixed`. Three tables:
+
+    networks   gain over the fixed setting by kind of network of `wan_mix`, and on other distributions
+    harm       what two flows of others get of their equal share beside two of each control (Ware et al., HotNets 2019)
+    deployed   `wan_mix` where the other half of the flows are BBR: gain over BBR there, and what these others get
+
+Intervals are by bootstrap over draws and, of several RULEs, trainings.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from report import Bystanders, command, measured_on, replace_section
+
+from bbrgym.evaluate.evaluation import run_evaluation
+from bbrgym.evaluate.records import FIXED
+from bbrgym.evaluate.results import Results
+from bbrgym.evaluate.statistics import Scores, bootstrap_mean
+from bbrgym.scenario.distribution import load_distribution
+from bbrgym.scenario.model import Scenario
+
+OTHERS = ("with_cubic", "rtt_pairs", "lossy_mix")
+BITS_PER_BYTE = 8
+
+
+def main() -> None:
+    """Print the section, and write it into a page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rules", metavar="RULE", nargs="+", type=Path)
+    parser.add_argument("--fixed", required=True, type=Path)
+    parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--first-draw", type=int, default=0)
+    parser.add_argument("--world", default="twin")
+    parser.add_argument("--write", type=Path, help="page whose section is replaced")
+    asked = parser.parse_args()
+    bystanders = Bystanders()
+    tables = [networks(asked), harm(asked), deployed(asked)]
+    section = (
+        f"`{command()}`, {measured_on()}; {bystanders.phrase()}. Draws {asked.first_draw} to "
+        f"{asked.first_draw + asked.draws - 1} of the test splits.\n\n" + "\n\n".join(tables)
+    )
+    print(section)
+    if asked.write:
+        replace_section(asked.write, "per-flow", section + "\n", "cc tcp twin world envs agents conf/scenario")
+
+
+# ---- tables ------------------------------------------------------------------------------------------------
+
+
+def networks(asked: argparse.Namespace) -> str:
+    """Return the gains by kind of network and by distribution."""
+    results = evaluated("wan_mix", asked, ["bbr"])
+    scores = by_entrant(results, asked)
+    rows = [row("wan_mix", scores)]
+    for kind, is_of in KINDS.items():
+        places = [place for place, draw in enumerate(results.draws.values()) if is_of(draw)]
+        rows.append(row(kind, scores.of_draws(places)))
+    rows += [row(f"`{name}`", by_entrant(evaluated(name, asked, ["bbr"]), asked)) for name in OTHERS]
+    return table("networks", "draws", "gain over the fixed setting", "gain over bbr", rows=rows)
+
+
+def harm(asked: argparse.Namespace) -> str:
+    """Return what other flows get of their fair shares beside two flows of each control."""
+    rows = []
+    for other in ("cubic", "reno", "bbr"):
+        results = evaluated(beside(other), asked, ["bbr", "cubic", "reno"])
+        found = shares_of_others(results, asked)
+        shares = " | ".join(bootstrap_mean(found[name]).text(2) for name in ("rule", "searched", "bbr", other))
+        rows.append(f"| {other} | {shares} |")
+    heads = ("the others", *(f"beside {name}" for name in ("the rule", "the fixed setting", "bbr", "themselves")))
+    return table(*heads, rows=rows)
+
+
+def deployed(asked: argparse.Namespace) -> str:
+    """Return what the rule gains where the other half of the flows are BBR, and what these others get."""
+    results = evaluated(half_deployed(), asked, ["bbr"])
+    shares = shares_of_others(results, asked)
+    gains = row("`wan_mix`, other half bbr", by_entrant(results, asked))
+    rest = " | ".join(bootstrap_mean(shares[name]).text(2) for name in ("rule", "bbr"))
+    heads = ("half deployed", "draws", "gain over the fixed setting", "gain over bbr", "others' share", "beside bbr")
+    return table(*heads, rows=[f"{gains} {rest} |"])
+
+
+# ---- networks ----------------------------------------------------------------------------------------------
+
+
+def is_beside_others(draw: Scenario) -> bool:
+    return any(flow.role != "tuned" for flow in draw.resolved().flows)
+
+
+def queue_bdp(draw: Scenario) -> float:
+    """Return the size of the queue in BDP of the longest RTT."""
+    longest_ms = max(flow.rtt_ms for flow in draw.resolved().flows)
+    return float(draw.link.queue.size_bytes or 0) * BITS_PER_BYTE / (draw.link.rate_mbps or 1.0) / longest_ms / 1e3
+
+
+def unevenness(draw: Scenario) -> float:
+    """Return the longest RTT / the shortest one."""
+    rtts_ms = [flow.rtt_ms for flow in draw.resolved().flows]
+    return max(rtts_ms) / min(rtts_ms)
+
+
+KINDS: Mapping[str, Callable[[Scenario], bool]] = {
+    "alone": lambda draw: len(draw.resolved().flows) == 1,
+    "several": lambda draw: len(draw.resolved().flows) > 1 and not is_beside_others(draw),
+    "beside CUBIC": is_beside_others,
+    "random loss": lambda draw: draw.link.loss.kind != "none",
+    "steps of the capacity": lambda draw: bool(draw.link.changes),
+    "shallow queue, below 1 BDP": lambda draw: queue_bdp(draw) < 1.0,
+    "deep queue, above 4 BDP": lambda draw: queue_bdp(draw) > 4.0,
+    "uneven RTTs, above 1:3": lambda draw: unevenness(draw) > 3.0,
+}
+"""Kinds of networks, which overlap."""
+
+
+def beside(other: str) -> dict[str, Any]:
+    """Return `with_cubic` with two tuned flows and two of another control."""
+    fields = dict(load_distribution("with_cubic").fields)
+    tuned, rest = fields["flows"]
+    others = {**rest, "name": "other", "cc": other, "number": 2}
+    return {**fields, "name": f"beside_{other}", "flows": [{**tuned, "number": 2}, others]}
+
+
+def half_deployed() -> dict[str, Any]:
+    """Return `wan_mix` with one to three tuned flows and as many of BBR's on the average."""
+    fields = dict(load_distribution("wan_mix").fields)
+    tuned, cubic = fields["flows"]
+    number = {"integer": [1, 3]}
+    return {
+        **fields,
+        "name": "half_deployed",
+        "flows": [{**tuned, "number": number}, {**tuned, "name": "bbr", "cc": "bbr", "number": number}, cubic],
+    }
+
+
+# ---- evaluations -------------------------------------------------------------------------------------------
+
+
+def evaluated(scenario: str | Mapping[str, Any], asked: argparse.Namespace, variants: Sequence[str]) -> Results:
+    """Return the evaluation of the rules, the fixed setting and variants on the draws."""
+    settings = {
+        "variants": list(variants),
+        "world": asked.world,
+        "split": "test",
+        "draws": asked.draws,
+        "first_draw": asked.first_draw,
+    }
+    agents = {**{f"rule{number}": str(run) for number, run in enumerate(asked.rules)}, "searched": str(asked.fixed)}
+    return run_evaluation(scenario, settings, agent=agents)
+
+
+def by_entrant(results: Results, asked: argparse.Namespace) -> Scores:
+    """Return the scores of `rule`, one row a training, `fixed` and `bbr`."""
+    scores = results.rankings[0].scores
+    found = {name.split()[0]: scores[name] for name in scores.names}
+    rules = np.concatenate([found[f"rule{number}"] for number in range(len(asked.rules))])
+    return Scores({"rule": rules, "fixed": found["searched"], "bbr": found["bbr"]})
+
+
+def shares_of_others(results: Results, asked: argparse.Namespace) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the mean goodput / equal share of the flows that are not tuned, of each draw by entrant."""
+    run = ["entrant", "seed"]
+    entrant = pl.when(pl.col("agent") == FIXED).then("variant").otherwise("agent")
+    flows = results.summary.with_columns(entrant=entrant).with_columns(of_equal=pl.col("share") * pl.len().over(run))
+    others = flows.filter(pl.col("role") != "tuned").group_by(run, maintain_order=True).agg(pl.col("of_equal").mean())
+    found = {
+        str(name): rows["of_equal"].to_numpy() for (name,), rows in others.group_by("entrant", maintain_order=True)
+    }
+    rules = [found.pop(f"rule{number}") for number in range(len(asked.rules))]
+    return {"rule": np.concatenate(rules), **found}
+
+
+# ---- pieces ------------------------------------------------------------------------------------------------
+
+
+def row(name: str, scores: Scores) -> str:
+    gains = " | ".join(scores.difference("rule", reference).text(3, "+") for reference in ("fixed", "bbr"))
+    return f"| {name} | {scores.draws} | {gains} |"
+
+
+def table(*heads: str, rows: Sequence[str]) -> str:
+    return "\n".join([f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads), *rows])
+
+
+if __name__ == "__main__":
+    main()
