@@ -79,6 +79,12 @@ def test_iperf3_with_a_target_rate_is_limited_by_its_application(tmp_path: Path)
     assert column(one, "app_limited")[1:] == [1] * 3
 
 
+def test_iperf3_intervals_that_were_omitted_are_left_out(tmp_path: Path) -> None:
+    omitted = [stream(at, omitted=True, bytes=10**9) for at in range(3)]
+    one = only(read_log(written(tmp_path, iperf3(*omitted, *CLIENT))))
+    assert column(one, "delivered_bytes") == [0, 1_448_000, 2_896_000, 4_344_000]
+
+
 def test_iperf3_line_by_line_is_the_same(tmp_path: Path) -> None:
     whole = iperf3(*CLIENT)
     events = [("start", whole["start"]), *(("interval", one) for one in whole["intervals"]), ("end", whole["end"])]
@@ -129,6 +135,7 @@ EPOCH = [f"{1_700_000_000 + at}.250000000" for at in range(3)]
     [
         EPOCH,
         [f"# {time}" for time in EPOCH],
+        [f"time:{(1_700_000_000_250 + 1000 * at) * 10**6}" for at in range(3)],
         [f"{1_700_000_000_250 + 1000 * at}" for at in range(3)],
         [f"{(1_700_000_000_250 + 1000 * at) * 10**6}" for at in range(3)],
         [f"2023-11-14T22:13:2{at}.25+00:00" for at in range(3)],

@@ -53,7 +53,7 @@ def read_iperf3(values: Mapping[str, Any]) -> PathLog:
     begun: set[int] = set()
     for stream in _streams(values.get("intervals")):
         key = stream.get("socket")
-        if not isinstance(key, int):
+        if not isinstance(key, int) or stream.get("omitted") is True:  # times begin again behind what -O omits
             continue
         connection = connections[key]
         if key not in begun:

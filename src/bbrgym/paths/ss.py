@@ -19,8 +19,8 @@ FORMAT = "ss -tin"
 _LONGEST_LINE = 2**14
 _SOCKET = re.compile(r"\s*(?:[A-Z][A-Z0-9-]+\s+)?\d+\s+\d+\s+(\S+:[\w*-]+)\s+(\S+:[\w*-]+)(?=\s|$)")
 _VALUE = re.compile(r"(?<![\w:(,])([a-z_]+):([\d.]+)(?:/([\d.]+))?")
-_CC = re.compile(r"\s*(?:ts |sack |ecn |ecnseen |fastopen )*([a-z][a-z0-9_]*)\s")
-_EPOCH = re.compile(r"[\s#=\[-]*(\d{9,10}\.\d{1,9}|\d{9,10}|\d{13}|\d{19})(?=[\s#=\]:-]|$)")
+_CC = re.compile(r"(?:^|\s)([a-z][a-z0-9_]*) wscale:")
+_EPOCH = re.compile(r"[\s#=\[-]*(?:[a-z]+[:=] ?)?(\d{9,10}\.\d{1,9}|\d{9,10}|\d{13}|\d{19})(?=[\s#=\]:-]|$)")
 _ISO = re.compile(r"[\s#=\[-]*(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)(Z|[+-]\d\d:?\d\d)?")
 _DATE = re.compile(
     r"[\s#=\[-]*(?:[A-Z][a-z]{2} )([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d)(?: [AP]M)?(?: \w+)? (\d{4})"
@@ -92,7 +92,7 @@ def _sacked_bytes(values: dict[str, float]) -> float:
 def _describe(connection: Connection, peer: str, text: str, mss_bytes: float) -> None:
     connection.peer = peer.rpartition(":")[0]
     connection.mss_bytes = mss_bytes
-    cc = _CC.match(text)
+    cc = _CC.search(text)
     connection.cc = cc[1] if cc is not None else ""
 
 
