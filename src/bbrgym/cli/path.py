@@ -14,7 +14,7 @@ from bbrgym.cli.composition import compose_config
 from bbrgym.cli.terminal import print_results
 from bbrgym.errors import ConfigError
 from bbrgym.paths.detect import FORMATS, read_log
-from bbrgym.paths.fit import Estimate, PathFit, fit_path
+from bbrgym.paths.fit import FittedValue, PathFit, fit_path
 from bbrgym.paths.fitted_scenario import write_scenario
 
 DESCRIPTION = f"""\
@@ -78,7 +78,7 @@ def _table(fits: dict[str, PathFit]) -> Table:
     return table
 
 
-def _shown(estimate: Estimate, times: float, unit: str) -> str:
+def _shown(estimate: FittedValue, times: float, unit: str) -> str:
     low, high = estimate.low * times, estimate.high * times
     if not estimate.is_seen:
         if math.isfinite(low):

@@ -55,7 +55,7 @@ _MBPS = 8e-6  # Mbit/s of a byte per second
 
 
 @dataclass(frozen=True)
-class Estimate:
+class FittedValue:
     """A value with its interval; NaN: not seen. Without a value ``low`` or ``high`` is a bound."""
 
     value: float = NAN
@@ -67,9 +67,9 @@ class Estimate:
         """Whether there is a value."""
         return not math.isnan(self.value)
 
-    def times(self, factor: float) -> Estimate:
+    def times(self, factor: float) -> FittedValue:
         """Return it in another unit."""
-        return Estimate(self.value * factor, self.low * factor, self.high * factor)
+        return FittedValue(self.value * factor, self.low * factor, self.high * factor)
 
 
 @dataclass(frozen=True)
@@ -103,12 +103,12 @@ class PathFit:
     cc: str
     mss_bytes: int
     duration_s: float
-    base_rtt_s: Estimate
-    rate_mbps: Estimate
+    base_rtt_s: FittedValue
+    rate_mbps: FittedValue
     varies: bool | None
     trace: RateTrace | None
-    buffer_bytes: Estimate
-    random_loss: Estimate
+    buffer_bytes: FittedValue
+    random_loss: FittedValue
 
 
 @dataclass(frozen=True)
@@ -226,11 +226,11 @@ def _windows(series: _Series, mss_bytes: int, least_rtts: float, least_s: float,
 # ---- facts -------------------------------------------------------------------------------------------------
 
 
-def _capacity(windows: _Windows, floor_s: float, packet_bytes: int) -> tuple[Estimate, bool | None]:
+def _capacity(windows: _Windows, floor_s: float, packet_bytes: int) -> tuple[FittedValue, bool | None]:
     """Return the capacity, and whether it varies; None: not told."""
     free = ~windows.limited & (windows.rate > 0)
     if not free.any():
-        return Estimate(low=max(float(windows.rate.max()), 1.0)), None
+        return FittedValue(low=max(float(windows.rate.max()), 1.0)), None
     highest_Bps = float(np.quantile(windows.rate[free], _HIGH))
     least_s = max(_QUEUE_S, _QUEUE_PKTS * packet_bytes / highest_Bps, _QUEUE_RTTS * floor_s)
     rates = np.sort(windows.rate[free & (windows.shortest_rtt_s - floor_s > least_s)])
@@ -238,11 +238,11 @@ def _capacity(windows: _Windows, floor_s: float, packet_bytes: int) -> tuple[Est
         half = _Z95 * math.sqrt(len(rates)) / 2
         ends = (int(np.clip(len(rates) / 2 + by, 0, len(rates) - 1)) for by in (-half - 1, half))
         low, high = (float(rates[end]) for end in ends)
-        return Estimate(float(np.median(rates)), low, high), _spread(rates) > _STEADY_SPREAD
+        return FittedValue(float(np.median(rates)), low, high), _spread(rates) > _STEADY_SPREAD
     rates = np.sort(windows.rate[free & (windows.longest_rtt_s - floor_s > least_s)])
     if len(rates) >= _LEAST_WINDOWS and _spread(rates) <= _STEADY_SPREAD:
-        return Estimate(float(np.quantile(rates, 0.75)), float(np.median(rates)), float(rates[-1])), False
-    return Estimate(low=highest_Bps), None
+        return FittedValue(float(np.quantile(rates, 0.75)), float(np.median(rates)), float(rates[-1])), False
+    return FittedValue(low=highest_Bps), None
 
 
 def _spread(rates: NDArray[np.float64]) -> float:
@@ -255,22 +255,22 @@ def _trace(windows: _Windows) -> RateTrace:
     return RateTrace(windows.begin_s[free] - windows.begin_s[free][0], windows.rate[free] * _MBPS)
 
 
-def _base_rtt(series: _Series, packet_s: float, *, has_handshake: bool) -> Estimate:
+def _base_rtt(series: _Series, packet_s: float, *, has_handshake: bool) -> FittedValue:
     lowest_s = _nan_min(series.rtt_s)
     if not math.isnan(series.min_rtt_s):
         low_s = max(series.min_rtt_s - packet_s, series.min_rtt_s / 2)
-        return Estimate(series.min_rtt_s if has_handshake else low_s, low_s, series.min_rtt_s)
+        return FittedValue(series.min_rtt_s if has_handshake else low_s, low_s, series.min_rtt_s)
     if math.isnan(lowest_s):
-        return Estimate()
-    return Estimate(max(lowest_s - packet_s, lowest_s / 2), -math.inf, lowest_s)
+        return FittedValue()
+    return FittedValue(max(lowest_s - packet_s, lowest_s / 2), -math.inf, lowest_s)
 
 
 def _buffer(
     windows: _Windows, delay_s: NDArray[np.float64], rate_Bps: float, packet_bytes: int, *, is_known: bool
-) -> Estimate:
+) -> FittedValue:
     longest_s = float(delay_s.max())
     if longest_s <= 0:
-        return Estimate()
+        return FittedValue()
     is_long = _recent(delay_s) >= _LONG_QUEUE * longest_s
     lost, sent = np.nan_to_num(windows.lost_pkts), windows.sent_pkts
     is_filled = (
@@ -279,12 +279,12 @@ def _buffer(
         and _ratio(lost[is_long], sent[is_long]) >= _LOSS_CONTRAST * _ratio(lost[~is_long], sent[~is_long])
     )
     if not is_known or not is_filled:
-        return Estimate(low=longest_s * rate_Bps)
+        return FittedValue(low=longest_s * rate_Bps)
     shortest_s = float(np.median(delay_s[is_long & (lost > 0)]))
-    return Estimate(longest_s * rate_Bps, min(shortest_s, longest_s) * rate_Bps, longest_s * rate_Bps + packet_bytes)
+    return FittedValue(longest_s * rate_Bps, min(shortest_s, longest_s) * rate_Bps, longest_s * rate_Bps + packet_bytes)
 
 
-def _random_loss(windows: _Windows, delay_s: NDArray[np.float64], *, is_shared: bool) -> Estimate:
+def _random_loss(windows: _Windows, delay_s: NDArray[np.float64], *, is_shared: bool) -> FittedValue:
     longest_s = float(delay_s.max())
     is_clear = np.ones(len(windows), np.bool_)
     if longest_s > 0:
@@ -295,13 +295,13 @@ def _random_loss(windows: _Windows, delay_s: NDArray[np.float64], *, is_shared: 
     sent, lost = windows.sent_pkts[is_clear], windows.lost_pkts[is_clear]
     packets, losses = float(sent.sum()), float(lost.sum())
     if packets < max(_WINDOW_PKTS, _LEAST_CLEAR * windows.sent_pkts.sum()) or math.isnan(losses):
-        return Estimate()
+        return FittedValue()
     middle, half = losses + _Z95**2 / 2, _Z95 * math.sqrt(losses + _Z95**2 / 4)
     low, high = max(middle - half, 0.0) / packets, min((middle + half) / packets, 1.0)
     share = losses / packets
     if losses > 0 and (is_shared or ((lost - share * sent) ** 2).sum() / losses >= _BURSTS):
-        return Estimate(high=high)
-    return Estimate(share, low, high)
+        return FittedValue(high=high)
+    return FittedValue(share, low, high)
 
 
 def _recent(delay_s: NDArray[np.float64]) -> NDArray[np.float64]:
