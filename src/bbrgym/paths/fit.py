@@ -16,12 +16,13 @@ by less than 20 %. Otherwise the highest rate is a lower bound. If rates with a 
 the rate that was left to the connections is a trace: a link that varies and other traffic look alike.
 
 Buffer: what the queue holds at the longest delay, if losses are more frequent with such delays than with others; else
-a lower bound, as it is where the capacity is not seen or varies.
+a lower bound, as it is where the capacity is not seen or varies, where the base RTT is but an upper bound, or where
+samples are more than 20 RTTs apart.
 
 Random loss: retransmissions per packet in windows without a long queue and not right after one, with the interval of a
 Poisson number. They are an upper bound where they come in bursts, which a full queue may have caused that a smoothed
-RTT does not show, and where the rate varies, since other traffic may have filled the queue. Retransmissions that were
-not needed count too.
+RTT does not show, where samples are far apart, and where the rate varies, since other traffic may have filled the
+queue. Retransmissions that were not needed count too.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ _LOSS_CONTRAST = 4.0  # of loss rates, from which on it is the full queue's
 _LEAST_LOSSES = 3
 _SETTLING_WINDOWS = 2  # after a long queue, in which its losses are still sent again
 _BURSTS = 2.5  # variance of losses by their mean from which on they come in bursts; 1 if they are independent
+_SPARSE_RTTS = 20.0  # between samples, from which on their RTTs say little of the losses between them
 _LEAST_CLEAR = 0.05  # share of the packets in windows without a long queue, to say something of them
 _Z95 = 1.96
 _MBPS = 8e-6  # Mbit/s of a byte per second
@@ -157,6 +159,8 @@ def fit_path(log: PathLog) -> PathFit:
     reference_Bps = rate_Bps.value if rate_Bps.is_seen else rate_Bps.low
     base_rtt_s = _base_rtt(series, packet_bytes / reference_Bps, has_handshake=largest.has_handshake)
     losses = _windows(series, mss_bytes, 1.0, 0.0, _LOSS_WINDOW_PKTS)
+    is_told = not varies and bool(np.median(np.diff(series.time_s)) < _SPARSE_RTTS * base_rtt_s.value)
+    is_sized = is_told and rate_Bps.is_seen and math.isfinite(base_rtt_s.low)
     delay_s = np.nan_to_num(losses.longest_rtt_s - base_rtt_s.value - packet_bytes / reference_Bps)
     return PathFit(
         format=log.format,
@@ -168,8 +172,8 @@ def fit_path(log: PathLog) -> PathFit:
         rate_mbps=rate_Bps.times(_MBPS),
         varies=varies,
         trace=_trace(windows) if varies else None,
-        buffer_bytes=_buffer(losses, delay_s, reference_Bps, packet_bytes, is_known=rate_Bps.is_seen and not varies),
-        random_loss=_random_loss(losses, delay_s, is_shared=bool(varies)),
+        buffer_bytes=_buffer(losses, delay_s, reference_Bps, packet_bytes, is_sized=is_sized),
+        random_loss=_random_loss(losses, delay_s, is_told=is_told),
     )
 
 
@@ -266,7 +270,7 @@ def _base_rtt(series: _Series, packet_s: float, *, has_handshake: bool) -> Fitte
 
 
 def _buffer(
-    windows: _Windows, delay_s: NDArray[np.float64], rate_Bps: float, packet_bytes: int, *, is_known: bool
+    windows: _Windows, delay_s: NDArray[np.float64], rate_Bps: float, packet_bytes: int, *, is_sized: bool
 ) -> FittedValue:
     longest_s = float(delay_s.max())
     if longest_s <= 0:
@@ -278,13 +282,13 @@ def _buffer(
         and lost[is_long].sum() >= _LEAST_LOSSES
         and _ratio(lost[is_long], sent[is_long]) >= _LOSS_CONTRAST * _ratio(lost[~is_long], sent[~is_long])
     )
-    if not is_known or not is_filled:
+    if not is_sized or not is_filled:
         return FittedValue(low=longest_s * rate_Bps)
     shortest_s = float(np.median(delay_s[is_long & (lost > 0)]))
     return FittedValue(longest_s * rate_Bps, min(shortest_s, longest_s) * rate_Bps, longest_s * rate_Bps + packet_bytes)
 
 
-def _random_loss(windows: _Windows, delay_s: NDArray[np.float64], *, is_shared: bool) -> FittedValue:
+def _random_loss(windows: _Windows, delay_s: NDArray[np.float64], *, is_told: bool) -> FittedValue:
     longest_s = float(delay_s.max())
     is_clear = np.ones(len(windows), np.bool_)
     if longest_s > 0:
@@ -299,7 +303,7 @@ def _random_loss(windows: _Windows, delay_s: NDArray[np.float64], *, is_shared: 
     middle, half = losses + _Z95**2 / 2, _Z95 * math.sqrt(losses + _Z95**2 / 4)
     low, high = max(middle - half, 0.0) / packets, min((middle + half) / packets, 1.0)
     share = losses / packets
-    if losses > 0 and (is_shared or ((lost - share * sent) ** 2).sum() / losses >= _BURSTS):
+    if losses > 0 and (not is_told or ((lost - share * sent) ** 2).sum() / losses >= _BURSTS):
         return FittedValue(high=high)
     return FittedValue(share, low, high)
 
