@@ -31,6 +31,7 @@ from bbrgym.loggers.csv_files import CsvSettings
 from bbrgym.loggers.logger import LoggedRun
 from bbrgym.papers import report as papers_report
 from bbrgym.papers.catalogue import load_experiment, reference_numbers
+from bbrgym.paths.detect import read_log
 from bbrgym.runs.run_folder import RunFolder
 from bbrgym.scenario.traces import read_trace
 from bbrgym.sweeps.multirun import MultirunFolder, report_multirun
@@ -240,6 +241,7 @@ READERS = [
         "t.down",
         lambda at: read_trace(str(at / "t.down")),
     ),
+    Reader("log of a path", "paths.detect read_log", "path.log", lambda at: read_log(at / "path.log")),
     Reader("experiment", "papers.catalogue _fields_in", "e.yaml", lambda at: load_experiment(str(at / "e.yaml"))),
     Reader(
         "published numbers",

@@ -34,6 +34,7 @@ ROOMS = (
     "papers",
     "trace",
     "conformance",
+    "paths",
     "sweeps",
     "cli",
 )

@@ -38,6 +38,7 @@ _COMMANDS = {
     "serve": "let an ns3-gym agent drive a world",
     "list": "show all names to choose from: variants, tunables, scenarios, experiments, worlds, agents",
     "scenario": "print a scenario's resolved JSON",
+    "path": "make a scenario of measurements of a real path",
     "doctor": "tell what a world misses on this machine",
 }
 _MODULES = {"list": "listing", "report": "report_multirun"}  # of another name than the command

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``bbrgym path``."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from pathlib import Path
+
+from rich.table import Table
+
+from bbrgym.cli.composition import compose_config
+from bbrgym.cli.terminal import print_results
+from bbrgym.errors import ConfigError
+from bbrgym.paths.detect import FORMATS, read_log
+from bbrgym.paths.fit import FittedValue, PathFit, fit_path
+from bbrgym.paths.fitted_scenario import write_scenario
+
+DESCRIPTION = f"""\
+Makes a scenario of the log of a transfer on a real path, for the other commands: scenario=path.yaml. Several logs make
+a distribution, each draw of which is one of them. It prints what the logs tell, with intervals of 95 %.
+
+A log is known by its content:
+{"".join(f"{chr(10)}  {one}" for one in FORMATS)}
+
+A log tells most if the transfer takes at least 10 s, fills the path, and is watched where its data comes from.
+
+examples:
+  iperf3 -c HOST -t 20 -C bbr --json > upload.json
+  while sleep 0.1; do date +%s.%N; ss -tin dst HOST; done > upload.ss
+  bbrgym path upload.ss output=mine.yaml
+  bbrgym evaluate scenario=mine.yaml
+"""
+
+_VARIES = {None: "not told", True: "varies, or other traffic takes part of it", False: "steady"}
+_OPTION = re.compile(r"[a-z_.]+=")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("logs", nargs="+", metavar="LOG", help="a log's file, or output=FILE.yaml of the scenario")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Read the logs, fit their paths, write the scenario and print what was found."""
+    given = [one for one in options.logs if _OPTION.match(one)]
+    logs = [one for one in options.logs if one not in given]
+    config = compose_config("path", given)
+    output = Path(str(config["output"]))
+    if output.suffix not in (".yaml", ".yml"):
+        raise ConfigError(f"output: is {str(output)!r}, expected the name of a file that ends in .yaml")
+    if not logs:
+        raise ConfigError("no log is given, expected at least one")
+    if len(set(logs)) < len(logs):
+        raise ConfigError("a log is given twice, expected each once")
+    fits = {log: fit_path(read_log(Path(log))) for log in logs}
+    files = write_scenario(fits, output)
+    print_results(_table(fits), *(f"{'trace' if index else 'scenario'}: {file}" for index, file in enumerate(files)))
+
+
+def _table(fits: dict[str, PathFit]) -> Table:
+    table = Table(title="Paths", title_justify="left")
+    for heading in ("log", "format", "watched", "base RTT", "capacity", "buffer", "random loss", "rate"):
+        table.add_column(heading, overflow="fold")
+    for log, fit in fits.items():
+        count = f", {fit.connections} connections" if fit.connections > 1 else ""
+        table.add_row(
+            log,
+            fit.format,
+            f"{fit.duration_s:.1f} s{count}",
+            _shown(fit.base_rtt_s, 1e3, "ms"),
+            _shown(fit.rate_mbps, 1, "Mbit/s"),
+            _shown(fit.buffer_bytes, 1e-3, "kB"),
+            _shown(fit.random_loss, 1e2, "%"),
+            _VARIES[fit.varies],
+        )
+    return table
+
+
+def _shown(estimate: FittedValue, times: float, unit: str) -> str:
+    low, high = estimate.low * times, estimate.high * times
+    if not estimate.is_seen:
+        if math.isfinite(low):
+            return f"at least {low:.4g} {unit}"
+        if math.isfinite(high):
+            return f"at most {high:.4g} {unit}"
+        return "not seen"
+    if not math.isfinite(low):
+        return f"{estimate.value * times:.4g} {unit}, at most {high:.4g}"
+    return f"{estimate.value * times:.4g} {unit} ({low:.4g} to {high:.4g})"

@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Fits the facts of a path to the samples of connections over it.
+
+The connection that delivered most is taken, with the others to the same peer: what they deliver is added up. For
+rates, time is cut into windows of at least eight RTTs, a quarter of a second and a hundred packets, in which ACKs that
+come in bursts weigh little; for losses, into windows of at least an RTT and twenty packets.
+
+Base RTT: the smallest RTT. Unless it may be the handshake's, whose packets are short, the time that the bottleneck
+takes for a packet is no part of it; the interval has both. Without a minimum, the smallest smoothed RTT is an upper
+bound.
+
+Capacity, in IP bytes: the median delivery rate of the windows in which a queue stands and the application does not
+hold back, and the interval that has the median with 95 % (of the binomial distribution). Where no queue stands for long
+but one forms in the windows, as BBR's probes make it, the rate that a quarter of these windows exceed, if they differ
+by less than 20 %. Otherwise the highest rate is a lower bound. If rates with a standing queue spread by more than 20 %,
+the rate that was left to the connections is a trace: a link that varies and other traffic look alike.
+
+Buffer: what the queue holds at the longest delay, if losses are more frequent with such delays than with others; else
+a lower bound, as it is where the capacity is not seen or varies, where the base RTT is but an upper bound, or where
+samples are more than 20 RTTs apart.
+
+Random loss: retransmissions per packet in windows without a long queue and not right after one, with the interval of a
+Poisson number. They are an upper bound where they come in bursts, which a full queue may have caused that a smoothed
+RTT does not show, where samples are far apart, and where the rate varies, since other traffic may have filled the
+queue. Retransmissions that were not needed count too.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bbrgym.paths.samples import DEFAULT_MSS_BYTES, NAN, Connection, PathLog, Sample
+from bbrgym.scenario.model import HEADER_BYTES
+
+_WINDOW_RTTS, _WINDOW_S, _WINDOW_PKTS = 8.0, 0.25, 100.0
+_LEAST_WINDOWS = 5  # for a median with an interval
+_STEADY_SPREAD = 0.2
+_LOSS_WINDOW_PKTS = 20.0
+_HIGH, _LOW = 0.9, 0.1  # quantiles between which rates spread
+_QUEUE_S, _QUEUE_PKTS, _QUEUE_RTTS = 0.001, 2.0, 0.05  # a queue stands from the largest of these on
+_LONG_QUEUE, _SHORT_QUEUE = 0.7, 0.5  # of the longest
+_LOSS_CONTRAST = 4.0  # of loss rates, from which on it is the full queue's
+_LEAST_LOSSES = 3
+_SETTLING_WINDOWS = 2  # after a long queue, in which its losses are still sent again
+_BURSTS = 2.5  # variance of losses by their mean from which on they come in bursts; 1 if they are independent
+_SPARSE_RTTS = 20.0  # between samples, from which on their RTTs say little of the losses between them
+_LEAST_CLEAR = 0.05  # share of the packets in windows without a long queue, to say something of them
+_Z95 = 1.96
+_MBPS = 8e-6  # Mbit/s of a byte per second
+
+
+@dataclass(frozen=True)
+class FittedValue:
+    """A value with its interval; NaN: not seen. Without a value ``low`` or ``high`` is a bound."""
+
+    value: float = NAN
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether there is a value."""
+        return not math.isnan(self.value)
+
+    def times(self, factor: float) -> FittedValue:
+        """Return it in another unit."""
+        return FittedValue(self.value * factor, self.low * factor, self.high * factor)
+
+
+@dataclass(frozen=True)
+class RateTrace:
+    """Rates that were left to the connections, [windows] each."""
+
+    times_s: NDArray[np.float64]  # from 0 on
+    rates_mbps: NDArray[np.float64]  # of IP bytes
+
+
+@dataclass(frozen=True)
+class PathFit:
+    """Facts of a path.
+
+    Attributes:
+        format: of the log.
+        connections: number of those to the peer.
+        cc: congestion control of the largest; empty: the log does not tell.
+        mss_bytes: payload of a full packet.
+        duration_s: time that was watched.
+        base_rtt_s: round trip without a queue.
+        rate_mbps: capacity, of IP bytes.
+        varies: whether the rate varied while a queue stood: a link that varies, or other traffic. None: not told.
+        trace: the rate that was left to the connections, if it varies.
+        buffer_bytes: size of the queue, IP bytes.
+        random_loss: probability of each packet's loss but for a full queue.
+    """
+
+    format: str
+    connections: int
+    cc: str
+    mss_bytes: int
+    duration_s: float
+    base_rtt_s: FittedValue
+    rate_mbps: FittedValue
+    varies: bool | None
+    trace: RateTrace | None
+    buffer_bytes: FittedValue
+    random_loss: FittedValue
+
+
+@dataclass(frozen=True)
+class _Series:
+    """Samples of all connections over the path, at the times of the largest, [samples] each."""
+
+    time_s: NDArray[np.float64]
+    delivered_bytes: NDArray[np.float64]
+    retransmitted_pkts: NDArray[np.float64]
+    rtt_s: NDArray[np.float64]
+    limited: NDArray[np.bool_]
+    min_rtt_s: float
+
+    @property
+    def floor_s(self) -> float:
+        """The smallest RTT of any kind; NaN without one."""
+        return _nan_min(np.array([self.min_rtt_s, _nan_min(self.rtt_s)]))
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """Windows of time, [windows] each."""
+
+    begin_s: NDArray[np.float64]
+    length_s: NDArray[np.float64]
+    rate: NDArray[np.float64]  # IP bytes per second
+    sent_pkts: NDArray[np.float64]
+    lost_pkts: NDArray[np.float64]
+    longest_rtt_s: NDArray[np.float64]
+    shortest_rtt_s: NDArray[np.float64]
+    limited: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.begin_s)
+
+
+def fit_path(log: PathLog) -> PathFit:
+    """Return the facts of the path that a log's largest connection took."""
+    largest = max(log.connections, key=lambda one: one.delivered_bytes)
+    group = [one for one in log.connections if (one.peer, one.at_sender) == (largest.peer, largest.at_sender)]
+    mss_bytes = DEFAULT_MSS_BYTES if math.isnan(largest.mss_bytes) else round(largest.mss_bytes)
+    series = _series(largest, group)
+    windows = _windows(series, mss_bytes, _WINDOW_RTTS, _WINDOW_S, _WINDOW_PKTS)
+    packet_bytes = mss_bytes + HEADER_BYTES
+    rate_Bps, varies = _capacity(windows, series.floor_s, packet_bytes)
+    reference_Bps = rate_Bps.value if rate_Bps.is_seen else rate_Bps.low
+    base_rtt_s = _base_rtt(series, packet_bytes / reference_Bps, has_handshake=largest.has_handshake)
+    losses = _windows(series, mss_bytes, 1.0, 0.0, _LOSS_WINDOW_PKTS)
+    is_told = not varies and bool(np.median(np.diff(series.time_s)) < _SPARSE_RTTS * base_rtt_s.value)
+    is_sized = is_told and rate_Bps.is_seen and math.isfinite(base_rtt_s.low)
+    delay_s = np.nan_to_num(losses.longest_rtt_s - base_rtt_s.value - packet_bytes / reference_Bps)
+    return PathFit(
+        format=log.format,
+        connections=len(group),
+        cc=largest.cc,
+        mss_bytes=mss_bytes,
+        duration_s=float(series.time_s[-1] - series.time_s[0]),
+        base_rtt_s=base_rtt_s,
+        rate_mbps=rate_Bps.times(_MBPS),
+        varies=varies,
+        trace=_trace(windows) if varies else None,
+        buffer_bytes=_buffer(losses, delay_s, reference_Bps, packet_bytes, is_sized=is_sized),
+        random_loss=_random_loss(losses, delay_s, is_told=is_told),
+    )
+
+
+# ---- samples and windows -----------------------------------------------------------------------------------
+
+
+def _series(largest: Connection, group: Sequence[Connection]) -> _Series:
+    columns = dict(zip(Sample._fields, largest.table().T, strict=True))
+    delivered, retransmitted = columns["delivered_bytes"].copy(), columns["retransmitted_pkts"].copy()
+    min_rtts = []
+    for connection in group:
+        table = dict(zip(Sample._fields, connection.table().T, strict=True))
+        if connection is not largest:
+            for total, name in ((delivered, "delivered_bytes"), (retransmitted, "retransmitted_pkts")):
+                total += np.interp(columns["time_s"], table["time_s"], table[name])
+        min_rtts.append(_nan_min(np.concatenate((table["min_rtt_s"], [NAN]))))
+    return _Series(
+        columns["time_s"],
+        delivered,
+        retransmitted,
+        columns["rtt_s"],
+        columns["app_limited"] > 0,
+        _nan_min(np.array(min_rtts)),
+    )
+
+
+def _windows(series: _Series, mss_bytes: int, least_rtts: float, least_s: float, least_pkts: float) -> _Windows:
+    """Cut the time at samples, into windows that are as long as the largest of three minima."""
+    span_s = series.time_s[-1] - series.time_s[0]
+    mean_Bps = (series.delivered_bytes[-1] - series.delivered_bytes[0]) / span_s
+    rtts_s = 0.0 if math.isnan(series.floor_s) else least_rtts * series.floor_s
+    least_s = min(max(rtts_s, least_s, least_pkts * mss_bytes / mean_Bps), span_s)
+    edges = [0]
+    for index, time_s in enumerate(series.time_s):
+        if time_s - series.time_s[edges[-1]] >= least_s * (1 - 1e-9):
+            edges.append(index)
+    at = np.array(edges)
+    length_s = np.diff(series.time_s[at])
+    delivered = np.diff(series.delivered_bytes[at])
+    lost = np.diff(series.retransmitted_pkts[at])
+    parts = [slice(begin, end + 1) for begin, end in itertools.pairwise(edges)]
+    return _Windows(
+        begin_s=series.time_s[at[:-1]],
+        length_s=length_s,
+        rate=delivered / length_s * (mss_bytes + HEADER_BYTES) / mss_bytes,
+        sent_pkts=delivered / mss_bytes + np.nan_to_num(lost),
+        lost_pkts=lost,
+        longest_rtt_s=np.array([_nan_max(series.rtt_s[part]) for part in parts]),
+        shortest_rtt_s=np.array([_nan_min(series.rtt_s[part]) for part in parts]),
+        limited=np.array([bool(series.limited[part].mean() > 0.5) for part in parts]),
+    )
+
+
+# ---- facts -------------------------------------------------------------------------------------------------
+
+
+def _capacity(windows: _Windows, floor_s: float, packet_bytes: int) -> tuple[FittedValue, bool | None]:
+    """Return the capacity, and whether it varies; None: not told."""
+    free = ~windows.limited & (windows.rate > 0)
+    if not free.any():
+        return FittedValue(low=max(float(windows.rate.max()), 1.0)), None
+    highest_Bps = float(np.quantile(windows.rate[free], _HIGH))
+    least_s = max(_QUEUE_S, _QUEUE_PKTS * packet_bytes / highest_Bps, _QUEUE_RTTS * floor_s)
+    rates = np.sort(windows.rate[free & (windows.shortest_rtt_s - floor_s > least_s)])
+    if len(rates) >= _LEAST_WINDOWS:
+        half = _Z95 * math.sqrt(len(rates)) / 2
+        ends = (int(np.clip(len(rates) / 2 + by, 0, len(rates) - 1)) for by in (-half - 1, half))
+        low, high = (float(rates[end]) for end in ends)
+        return FittedValue(float(np.median(rates)), low, high), _spread(rates) > _STEADY_SPREAD
+    rates = np.sort(windows.rate[free & (windows.longest_rtt_s - floor_s > least_s)])
+    if len(rates) >= _LEAST_WINDOWS and _spread(rates) <= _STEADY_SPREAD:
+        return FittedValue(float(np.quantile(rates, 0.75)), float(np.median(rates)), float(rates[-1])), False
+    return FittedValue(low=highest_Bps), None
+
+
+def _spread(rates: NDArray[np.float64]) -> float:
+    low, middle, high = np.quantile(rates, (_LOW, 0.5, _HIGH))
+    return float((high - low) / middle)
+
+
+def _trace(windows: _Windows) -> RateTrace:
+    free = ~windows.limited & (windows.rate > 0)
+    return RateTrace(windows.begin_s[free] - windows.begin_s[free][0], windows.rate[free] * _MBPS)
+
+
+def _base_rtt(series: _Series, packet_s: float, *, has_handshake: bool) -> FittedValue:
+    lowest_s = _nan_min(series.rtt_s)
+    if not math.isnan(series.min_rtt_s):
+        low_s = max(series.min_rtt_s - packet_s, series.min_rtt_s / 2)
+        return FittedValue(series.min_rtt_s if has_handshake else low_s, low_s, series.min_rtt_s)
+    if math.isnan(lowest_s):
+        return FittedValue()
+    return FittedValue(max(lowest_s - packet_s, lowest_s / 2), -math.inf, lowest_s)
+
+
+def _buffer(
+    windows: _Windows, delay_s: NDArray[np.float64], rate_Bps: float, packet_bytes: int, *, is_sized: bool
+) -> FittedValue:
+    longest_s = float(delay_s.max())
+    if longest_s <= 0:
+        return FittedValue()
+    is_long = _recent(delay_s) >= _LONG_QUEUE * longest_s
+    lost, sent = np.nan_to_num(windows.lost_pkts), windows.sent_pkts
+    is_filled = (
+        longest_s > max(_QUEUE_S, _QUEUE_PKTS * packet_bytes / rate_Bps)
+        and lost[is_long].sum() >= _LEAST_LOSSES
+        and _ratio(lost[is_long], sent[is_long]) >= _LOSS_CONTRAST * _ratio(lost[~is_long], sent[~is_long])
+    )
+    if not is_sized or not is_filled:
+        return FittedValue(low=longest_s * rate_Bps)
+    shortest_s = float(np.median(delay_s[is_long & (lost > 0)]))
+    return FittedValue(longest_s * rate_Bps, min(shortest_s, longest_s) * rate_Bps, longest_s * rate_Bps + packet_bytes)
+
+
+def _random_loss(windows: _Windows, delay_s: NDArray[np.float64], *, is_told: bool) -> FittedValue:
+    longest_s = float(delay_s.max())
+    is_clear = np.ones(len(windows), np.bool_)
+    if longest_s > 0:
+        settling = _recent(delay_s) >= _SHORT_QUEUE * longest_s
+        for _ in range(_SETTLING_WINDOWS):
+            settling = settling | np.concatenate(([False], settling[:-1]))
+        is_clear = ~settling
+    sent, lost = windows.sent_pkts[is_clear], windows.lost_pkts[is_clear]
+    packets, losses = float(sent.sum()), float(lost.sum())
+    if packets < max(_WINDOW_PKTS, _LEAST_CLEAR * windows.sent_pkts.sum()) or math.isnan(losses):
+        return FittedValue()
+    middle, half = losses + _Z95**2 / 2, _Z95 * math.sqrt(losses + _Z95**2 / 4)
+    low, high = max(middle - half, 0.0) / packets, min((middle + half) / packets, 1.0)
+    share = losses / packets
+    if losses > 0 and (not is_told or ((lost - share * sent) ** 2).sum() / losses >= _BURSTS):
+        return FittedValue(high=high)
+    return FittedValue(share, low, high)
+
+
+def _recent(delay_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the longest delay of each window and the one before it, whose losses may be repaired only now."""
+    return np.maximum(delay_s, np.concatenate(([0.0], delay_s[:-1])))
+
+
+def _ratio(lost: NDArray[np.float64], sent: NDArray[np.float64]) -> float:
+    return float(lost.sum() / max(sent.sum(), 1.0))
+
+
+def _nan_min(values: NDArray[Any]) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.min()) if len(known) else NAN
+
+
+def _nan_max(values: NDArray[Any]) -> float:
+    return -_nan_min(-values)

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""TCP packets of a capture, pcap or pcapng, one after the other.
+
+Lengths that a file states are checked before so much is read. A capture that breaks off in a packet ends before it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from io import BufferedReader
+from typing import NamedTuple
+
+from bbrgym.paths.samples import LogProblem
+
+FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
+
+_PCAP = {b"\xa1\xb2\xc3\xd4": (">", 1e-6), b"\xd4\xc3\xb2\xa1": ("<", 1e-6)} | {
+    b"\xa1\xb2\x3c\x4d": (">", 1e-9),
+    b"\x4d\x3c\xb2\xa1": ("<", 1e-9),
+}
+_SECTION = b"\x0a\x0d\x0d\x0a"  # the same in both byte orders
+_BYTE_ORDERS = {b"\x1a\x2b\x3c\x4d": ">", b"\x4d\x3c\x2b\x1a": "<"}
+_INTERFACE, _ENHANCED_PACKET = 1, 6
+_MOST_BLOCK_BYTES = 2**24
+_MOST_PACKET_BYTES = 2**18  # tcpdump's largest
+_MOST_INTERFACES = 2**10
+_TIME_RESOLUTION = 9  # an interface's option
+_DEFAULT_RESOLUTION_S = 1e-6
+
+_ETHERNET, _COOKED, _COOKED_2 = 1, 113, 276
+_LINK_BYTES = {_ETHERNET: 14, _COOKED: 16, _COOKED_2: 20, 0: 4, 108: 4, 12: 0, 14: 0, 101: 0, 228: 0, 229: 0}
+_VLAN = (0x8100, 0x88A8)
+_IP_TYPES = (0x0800, 0x86DD)
+_TCP, _FRAGMENT = 6, 0x1FFF
+_END, _PADDING, _MSS, _SACK, _TIMESTAMP = 0, 1, 2, 5, 8  # options
+_TIMESTAMP_BYTES = 12
+
+
+class TcpPacket(NamedTuple):
+    """A TCP packet."""
+
+    time_s: float
+    source: bytes  # address and port
+    target: bytes
+    sequence: int
+    acked: int
+    flags: int
+    payload_bytes: int
+    sacked_until: int  # end of the highest SACK block, -1 if there is none
+    sacked_bytes: int  # that the blocks hold
+    mss_bytes: int  # payload that a SYN allows, less what a timestamp takes of it; 0: not said
+
+
+class _Record(NamedTuple):
+    time_s: float
+    link: int  # its type
+    content: bytes
+    length: int  # of the packet on the wire
+
+
+def is_capture(begin: bytes) -> bool:
+    """Return whether a file begins as a capture does."""
+    return begin[:4] in _PCAP or (begin[:4] == _SECTION and begin[8:12] in _BYTE_ORDERS)
+
+
+def read_packets(file: BufferedReader) -> Iterator[TcpPacket]:
+    """Yield the TCP packets of a capture.
+
+    Raises:
+        LogProblem: it is damaged, or of a kind of link that is not known.
+    """
+    records = _pcapng_records(file) if file.peek(4)[:4] == _SECTION else _pcap_records(file)
+    for record in records:
+        packet = _tcp_packet(record)
+        if packet is not None:
+            yield packet
+
+
+# ---- files -------------------------------------------------------------------------------------------------
+
+
+def _pcap_records(file: BufferedReader) -> Iterator[_Record]:
+    order, unit_s = _PCAP[file.read(4)]
+    head = file.read(20)
+    if len(head) < 20:
+        return
+    link = int(struct.unpack(f"{order}I", head[16:])[0] & 0xFFFF)
+    layout = struct.Struct(f"{order}IIII")
+    while len(head := file.read(16)) == 16:
+        seconds, part, captured, length = layout.unpack(head)
+        if captured > _MOST_PACKET_BYTES:
+            raise LogProblem(f"is a damaged capture: a packet states more than {_MOST_PACKET_BYTES} bytes")
+        content = file.read(captured)
+        if len(content) < captured:
+            return
+        yield _Record(seconds + part * unit_s, link, content, length)
+
+
+def _pcapng_records(file: BufferedReader) -> Iterator[_Record]:
+    order = "<"
+    interfaces: list[tuple[int, float]] = []  # type of link, resolution in s
+    while len(head := file.read(8)) == 8:
+        if head[:4] == _SECTION:
+            mark = file.read(4)
+            if mark not in _BYTE_ORDERS:
+                raise LogProblem("is a damaged capture: a section without a byte order")
+            order, interfaces = _BYTE_ORDERS[mark], []
+        else:
+            mark = b""
+        kind, size = struct.unpack(f"{order}II", head)
+        if not 12 <= size <= _MOST_BLOCK_BYTES or size % 4:
+            raise LogProblem(f"is a damaged capture: a block states {size} bytes")
+        body = file.read(size - 8 - len(mark))
+        if len(body) < size - 8 - len(mark):
+            return
+        if kind == _INTERFACE and len(body) >= 12:
+            if len(interfaces) >= _MOST_INTERFACES:
+                raise LogProblem(f"is a capture of more than {_MOST_INTERFACES} interfaces, the most allowed")
+            interfaces.append((struct.unpack_from(f"{order}H", body)[0], _resolution_s(body[8:-4], order)))
+        elif kind == _ENHANCED_PACKET and len(body) >= 24:
+            index, high, low, captured, length = struct.unpack_from(f"{order}IIIII", body)
+            if index >= len(interfaces) or captured > len(body) - 24:
+                raise LogProblem("is a damaged capture: a packet of no interface, or longer than its block")
+            link, unit_s = interfaces[index]
+            yield _Record((high << 32 | low) * unit_s, link, body[20 : 20 + captured], length)
+
+
+def _resolution_s(options: bytes, order: str) -> float:
+    """Return the unit of an interface's times."""
+    at = 0
+    while at + 4 <= len(options):
+        code, size = struct.unpack_from(f"{order}HH", options, at)
+        if code == _TIME_RESOLUTION and size == 1 and at + 4 < len(options):
+            value = options[at + 4]
+            return float(2.0 ** -(value & 0x7F)) if value & 0x80 else float(10.0**-value)
+        at += 4 + size + -size % 4
+    return _DEFAULT_RESOLUTION_S
+
+
+# ---- packets -----------------------------------------------------------------------------------------------
+
+
+def _tcp_packet(record: _Record) -> TcpPacket | None:
+    """Return the packet, None if it is not of TCP, or cut off before the end of its header."""
+    link_bytes = _LINK_BYTES.get(record.link)
+    if link_bytes is None:
+        raise LogProblem(f"is a capture of links of type {record.link}, expected Ethernet, cooked, loopback or raw IP")
+    content = record.content
+    if record.link == _ETHERNET and len(content) >= 18 and int.from_bytes(content[12:14], "big") in _VLAN:
+        link_bytes += 4
+    if record.link == _ETHERNET and int.from_bytes(content[link_bytes - 2 : link_bytes], "big") not in _IP_TYPES:
+        return None
+    ip = content[link_bytes:]
+    if len(ip) < 40:
+        return None
+    if ip[0] >> 4 == 4:
+        header_bytes, ip_bytes = (ip[0] & 15) * 4, int.from_bytes(ip[2:4], "big")
+        if ip[9] != _TCP or int.from_bytes(ip[6:8], "big") & _FRAGMENT:
+            return None
+        source, target = ip[12:16], ip[16:20]
+    elif ip[0] >> 4 == 6:
+        header_bytes, ip_bytes = 40, int.from_bytes(ip[4:6], "big")
+        ip_bytes += 40 if ip_bytes else 0
+        if ip[6] != _TCP:
+            return None
+        source, target = ip[8:24], ip[24:40]
+    else:
+        return None
+    ip_bytes = ip_bytes or record.length - link_bytes  # 0: the network card cuts it into packets
+    tcp = ip[header_bytes:]
+    if len(tcp) < 20:
+        return None
+    ports, sequence, acked, offset, flags = tcp[:4], *struct.unpack_from(">IIBB", tcp, 4)
+    tcp_bytes = (offset >> 4) * 4
+    options = _Options.of(tcp[20:tcp_bytes])
+    return TcpPacket(
+        record.time_s,
+        source + ports[:2],
+        target + ports[2:],
+        sequence,
+        acked,
+        flags,
+        max(ip_bytes - header_bytes - tcp_bytes, 0),
+        options.sacked_until,
+        options.sacked_bytes,
+        options.mss_bytes,
+    )
+
+
+class _Options(NamedTuple):
+    """What the options of a TCP header say, as in `TcpPacket`."""
+
+    sacked_until: int = -1
+    sacked_bytes: int = 0
+    mss_bytes: int = 0
+
+    @classmethod
+    def of(cls, options: bytes) -> _Options:
+        """Return what options say, as far as they are whole."""
+        until, sacked, mss_bytes, stamp_bytes = -1, 0, 0, 0
+        at = 0
+        while at + 1 < len(options) and options[at] != _END:
+            if options[at] == _PADDING:
+                at += 1
+                continue
+            kind, size = options[at], options[at + 1]
+            value = options[at + 2 : at + size]
+            if size < 2 or len(value) < size - 2:
+                break
+            if kind == _MSS and size == 4:
+                mss_bytes = int.from_bytes(value, "big")
+            elif kind == _TIMESTAMP:
+                stamp_bytes = _TIMESTAMP_BYTES
+            elif kind == _SACK and size >= 10:
+                until, sacked = _blocks(value)
+            at += size
+        return cls(until, sacked, max(mss_bytes - stamp_bytes, 0))
+
+
+def _blocks(value: bytes) -> tuple[int, int]:
+    """Return the end of the highest SACK block and the bytes of all."""
+    edges = struct.unpack_from(f">{len(value) // 8 * 2}I", value)
+    blocks = [(begin, (end - begin) % 2**32) for begin, end in zip(edges[::2], edges[1::2], strict=True)]
+    first = blocks[0][0]
+    begin, length = max(blocks, key=lambda one: (one[0] - first + 2**31) % 2**32)
+    return (begin + length) % 2**32, sum(length for _, length in blocks)

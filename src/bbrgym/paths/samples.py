@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Samples of connections, the one form that every reader of a log yields.
+
+Memory is bounded however long the log is: a connection that has too many samples keeps every second one and from then
+on takes half as many, and of too many connections those that carried least are forgotten. Counters are cumulative, so
+that samples which are left out take nothing from those that stay.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_SAMPLES = 2**15  # of a connection: an hour of ten a second
+MAX_CONNECTIONS = 256
+DEFAULT_MSS_BYTES = 1448  # of a log that does not tell
+_LARGEST_MSS_BYTES = 65_000
+
+NAN = math.nan
+
+
+class Sample(NamedTuple):
+    """A connection at a time; NaN: the log does not tell."""
+
+    time_s: float
+    delivered_bytes: float  # payload, since the connection's start
+    rtt_s: float = NAN  # latest or smoothed
+    min_rtt_s: float = NAN  # smallest since the start
+    retransmitted_pkts: float = NAN  # since the start
+    app_limited: float = NAN  # 1 while the application held the sender back, else 0
+    cwnd_pkts: float = NAN
+
+
+@dataclass
+class Connection:
+    """Samples of a connection, to which a reader adds.
+
+    Attributes:
+        name: for people; it is not from the log's text.
+        mss_bytes: payload of a full packet; NaN: the log does not tell.
+        cc: name of its congestion control; empty: the log does not tell.
+        at_sender: whether it was watched where its data came from.
+        has_handshake: whether the minimum RTT may be of the handshake, whose packets are short.
+        peer: tells paths apart; connections with the same one share a path.
+        skipped: number of samples whose time or counter fell, and that were not taken.
+    """
+
+    name: str
+    mss_bytes: float = NAN
+    cc: str = ""
+    at_sender: bool = True
+    has_handshake: bool = True
+    peer: str = ""
+    skipped: int = 0
+    _rows: array[float] = field(default_factory=lambda: array("d"))
+    _stride: int = 1
+    _offered: int = 0
+    _last: Sample | None = None
+
+    def add(self, sample: Sample) -> None:
+        """Take a sample later than those before it."""
+        last = self._last
+        if not math.isfinite(sample.time_s) or not math.isfinite(sample.delivered_bytes):
+            return
+        if last is not None and (
+            sample.time_s <= last.time_s
+            or sample.delivered_bytes < last.delivered_bytes
+            or sample.retransmitted_pkts < last.retransmitted_pkts
+        ):
+            self.skipped += 1
+            return
+        self._last = sample
+        if self._offered % self._stride == 0:
+            self._rows.extend(sample)
+            if len(self._rows) >= MAX_SAMPLES * len(sample):
+                kept = self.table()[::2]
+                self._rows = array("d", kept.tobytes())
+                self._stride *= 2
+        self._offered += 1
+
+    @property
+    def last(self) -> Sample | None:
+        """The latest sample."""
+        return self._last
+
+    @property
+    def delivered_bytes(self) -> float:
+        """Payload delivered while it was watched."""
+        return 0.0 if self._last is None or not self._rows else self._last.delivered_bytes - self._rows[1]
+
+    def table(self) -> NDArray[np.float64]:
+        """Return the samples, [samples, fields of `Sample`]."""
+        return np.frombuffer(self._rows, np.float64).reshape(-1, len(Sample._fields)).copy()
+
+
+@dataclass(frozen=True)
+class PathLog:
+    """A log that was read.
+
+    Attributes:
+        format: of the log.
+        connections: its connections.
+    """
+
+    format: str
+    connections: tuple[Connection, ...]
+
+
+class LogProblem(ValueError):
+    """A log cannot be used; the message says why and quotes nothing of it."""
+
+
+class Connections:
+    """Connections of a log by what tells them apart."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[Hashable, Connection] = {}
+        self._named = 0
+
+    def __getitem__(self, key: Hashable) -> Connection:
+        known = self._by_key.get(key)
+        if known is not None:
+            return known
+        if len(self._by_key) >= MAX_CONNECTIONS:
+            del self._by_key[min(self._by_key, key=lambda one: self._by_key[one].delivered_bytes)]
+        self._named += 1
+        made = self._by_key[key] = Connection(f"connection {self._named}")
+        return made
+
+    def all(self) -> tuple[Connection, ...]:
+        """Return those that delivered something."""
+        return tuple(one for one in self._by_key.values() if one.delivered_bytes > 0)
+
+
+def plausible_mss_bytes(value: float) -> float:
+    """Return a payload of packets as a log says it; NaN if it can be none."""
+    return value if 64 <= value <= _LARGEST_MSS_BYTES else NAN

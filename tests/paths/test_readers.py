@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Readers of logs: what each takes from its format, and how damaged files are refused."""
+
+import json
+import random
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bbrgym.errors import ConfigError
+from bbrgym.paths import samples
+from bbrgym.paths.detect import read_log
+from bbrgym.paths.samples import Connection, Connections, PathLog, Sample
+from bbrgym.trace import write_trace
+
+SCENARIO = {
+    "name": "logged",
+    "duration_s": 4.0,
+    "link": {"rate_mbps": 8.0, "delay_ms": 1.0, "queue": {"size_bytes": 30_000}},
+    "flows": [{"name": "flow", "rtt_ms": 40.0, "cc": "cubic"}],
+}
+
+
+def written(folder: Path, content: str | bytes | dict) -> Path:
+    path = folder / "a.log"
+    text = json.dumps(content) if isinstance(content, dict) else content
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def column(connection: Connection, name: str) -> list[float]:
+    return connection.table()[:, Sample._fields.index(name)].tolist()
+
+
+def only(log: PathLog) -> Connection:
+    (one,) = log.connections
+    return one
+
+
+# ---- iperf3 ------------------------------------------------------------------------------------------------
+
+
+def stream(begin_s: float, **fields: object) -> dict:
+    return {"socket": 5, "start": begin_s, "end": begin_s + 1, "bytes": 1_448_000, **fields}
+
+
+def iperf3(*streams: dict, **start: object) -> dict:
+    begin = {"tcp_mss_default": 1448, "test_start": {"protocol": "TCP", **start}}
+    end = {"sender_tcp_congestion": "bbr"}
+    return {"start": begin, "intervals": [{"streams": [one]} for one in streams], "end": end}
+
+
+CLIENT = [stream(at, retransmits=2, snd_cwnd=14_480, rtt=40_000, sender=True) for at in range(3)]
+
+
+def test_iperf3_of_a_client_tells_what_its_socket_knows(tmp_path: Path) -> None:
+    one = only(read_log(written(tmp_path, iperf3(*CLIENT))))
+    assert (one.mss_bytes, one.cc, one.at_sender) == (1448, "bbr", True)
+    assert column(one, "time_s") == [0, 1, 2, 3]
+    assert column(one, "delivered_bytes") == [0, 1_448_000, 2_896_000, 4_344_000]
+    assert column(one, "retransmitted_pkts") == [0, 2, 4, 6]
+    assert column(one, "rtt_s")[1:] == [0.04] * 3
+    assert column(one, "cwnd_pkts")[1:] == [10] * 3
+    assert np.isnan(column(one, "min_rtt_s")).all()
+
+
+def test_iperf3_of_a_server_tells_deliveries_alone(tmp_path: Path) -> None:
+    one = only(read_log(written(tmp_path, iperf3(stream(0, sender=False), stream(1, sender=False)))))
+    assert not one.at_sender
+    assert column(one, "delivered_bytes")[-1] == 2_896_000
+    assert np.isnan(column(one, "rtt_s")).all()
+    assert np.isnan(column(one, "retransmitted_pkts")[1:]).all()
+
+
+def test_iperf3_with_a_target_rate_is_limited_by_its_application(tmp_path: Path) -> None:
+    one = only(read_log(written(tmp_path, iperf3(*CLIENT, target_bitrate=1_000_000))))
+    assert column(one, "app_limited")[1:] == [1] * 3
+
+
+def test_iperf3_intervals_that_were_omitted_are_left_out(tmp_path: Path) -> None:
+    omitted = [stream(at, omitted=True, bytes=10**9) for at in range(3)]
+    one = only(read_log(written(tmp_path, iperf3(*omitted, *CLIENT))))
+    assert column(one, "delivered_bytes") == [0, 1_448_000, 2_896_000, 4_344_000]
+
+
+def test_iperf3_line_by_line_is_the_same(tmp_path: Path) -> None:
+    whole = iperf3(*CLIENT)
+    events = [("start", whole["start"]), *(("interval", one) for one in whole["intervals"]), ("end", whole["end"])]
+    text = "\n".join(json.dumps({"event": name, "data": data}) for name, data in events)
+    by_line = only(read_log(written(tmp_path, text)))
+    assert np.array_equal(by_line.table(), only(read_log(written(tmp_path, whole))).table(), equal_nan=True)
+    cut = only(read_log(written(tmp_path, text[: text.rindex("interval") + 40])))
+    assert len(cut.table()) == 3
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        (iperf3(stream(0), protocol="UDP"), "without TCP, expected one of TCP"),
+        ({"start": {}, "intervals": [], "end": {}, "error": "unable to connect"}, "a test of iperf3's that failed"),
+        (iperf3(), "without a TCP connection that delivered data"),
+        (iperf3({"socket": "a"}, {"socket": 5, "start": None, "end": [], "bytes": {}}), "without a TCP connection"),
+    ],
+)
+def test_iperf3_without_a_measurement_is_refused(log: dict, said: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=said):
+        read_log(written(tmp_path, log))
+
+
+# ---- ss ----------------------------------------------------------------------------------------------------
+
+INFO = (
+    "\t bbr wscale:10,10 rto:248 rtt:47.751/0.311 mss:1448 pmtu:1488 rcvmss:536 advmss:1448 cwnd:68 ssthresh:34 "
+    "bytes_sent:14122344 bytes_retrans:438744 bytes_acked:{acked} segs_out:9755 segs_in:5775 data_segs_out:9753 "
+    "bbr:(bw:8037640bps,mrtt:40.894,pacing_gain:1.25,cwnd_gain:2) send 16496241bps lastsnd:4 lastrcv:13912 lastack:4 "
+    "pacing_rate 9946584bps delivery_rate 8018888bps delivered:9411 {more}busy:13912ms unacked:40 retrans:1/{again} "
+    "sacked:3 rcv_space:14480 rcv_ssthresh:64088 notsent:75296 minrtt:39.541 snd_wnd:1091584"
+)
+HEAD = "State Recv-Q Send-Q Local Address:Port  Peer Address:Port Process"
+ENDS = "ESTAB 0      133216    198.51.100.1:37584   198.51.100.2:10000"
+
+
+def ss(*times: str, ends: str = ENDS, separator: str = "\n") -> str:
+    infos = [INFO.format(acked=1_448_000 * at, again=at, more="app_limited " * (at == 1)) for at in range(len(times))]
+    return "".join(f"{time}\n{HEAD}\n{ends}{separator}{info}\n" for time, info in zip(times, infos, strict=True))
+
+
+EPOCH = [f"{1_700_000_000 + at}.250000000" for at in range(3)]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        EPOCH,
+        [f"# {time}" for time in EPOCH],
+        [f"time:{(1_700_000_000_250 + 1000 * at) * 10**6}" for at in range(3)],
+        [f"{1_700_000_000_250 + 1000 * at}" for at in range(3)],
+        [f"{(1_700_000_000_250 + 1000 * at) * 10**6}" for at in range(3)],
+        [f"2023-11-14T22:13:2{at}.25+00:00" for at in range(3)],
+        [f"=== 2023-11-14 22:13:2{at}.25 ===" for at in range(3)],
+    ],
+)
+def test_ss_is_read_with_times_in_any_usual_form(times: list[str], tmp_path: Path) -> None:
+    one = only(read_log(written(tmp_path, ss(*times))))
+    assert column(one, "time_s") == pytest.approx([1_700_000_000.25, 1_700_000_001.25, 1_700_000_002.25])
+    assert column(one, "delivered_bytes") == [3 * 1448 + at * 1_448_000 for at in range(3)]
+    assert column(one, "retransmitted_pkts") == [0, 1, 2]
+    assert column(one, "app_limited") == [0, 1, 0]
+    assert column(one, "rtt_s") == pytest.approx([0.047751] * 3)
+    assert column(one, "min_rtt_s") == pytest.approx([0.039541] * 3)
+    assert column(one, "cwnd_pkts") == [68] * 3
+    assert (one.mss_bytes, one.cc) == (1448, "bbr")
+
+
+@pytest.mark.parametrize("ends", [ENDS, ENDS.removeprefix("ESTAB "), "ESTAB 0 0 [2001:db8::1]:443 [2001:db8::2]:5000"])
+@pytest.mark.parametrize("separator", ["\n", " "])
+def test_ss_is_read_with_and_without_states_in_one_line_or_two(ends: str, separator: str, tmp_path: Path) -> None:
+    assert len(only(read_log(written(tmp_path, ss(*EPOCH, ends=ends, separator=separator)))).table()) == 3
+
+
+def test_ss_of_a_receiver_tells_deliveries_alone(tmp_path: Path) -> None:
+    lines = [
+        f"{time}\n{ENDS}\n\t cubic rtt:0.1/0.1 rcvmss:1448 bytes_received:{at}000" for at, time in enumerate(EPOCH)
+    ]
+    one = only(read_log(written(tmp_path, "\n".join(lines))))
+    assert not one.at_sender
+    assert column(one, "delivered_bytes") == [0, 1000, 2000]
+    assert np.isnan(column(one, "rtt_s")).all()
+
+
+def test_ss_without_times_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="without times, expected a time before each"):
+        read_log(written(tmp_path, ss("", "")))
+
+
+# ---- NDT7 --------------------------------------------------------------------------------------------------
+
+
+def measurement(at: int) -> dict:
+    info = {"ElapsedTime": at * 250_000, "BytesAcked": at * 10_000, "RTT": 50_000, "MinRTT": 41_000, "SndMSS": 1400}
+    info |= {
+        "TotalRetrans": at,
+        "AppLimited": 0,
+        "SndCwnd": 20,
+        "Sacked": 1,
+        "BytesReceived": at * 5000,
+        "RcvMSS": 1380,
+    }
+    return {"TCPInfo": info, "BBRInfo": {"BW": 60_655, "MinRTT": 35_762, "ElapsedTime": at}}
+
+
+NDT7 = {"Download": {"ServerMeasurements": [measurement(at) for at in range(4)]}, "Upload": None}
+
+
+@pytest.mark.parametrize("log", [NDT7, {"id": "x", "raw": NDT7}])
+def test_ndt7_tells_what_the_servers_socket_knows(log: dict, tmp_path: Path) -> None:
+    one = only(read_log(written(tmp_path, log)))
+    assert (one.mss_bytes, one.cc, one.at_sender) == (1400, "bbr", True)
+    assert column(one, "time_s") == [0, 0.25, 0.5, 0.75]
+    assert column(one, "delivered_bytes") == [1400, 11_400, 21_400, 31_400]
+    assert column(one, "min_rtt_s") == [0.041] * 4
+    assert column(one, "retransmitted_pkts") == [0, 1, 2, 3]
+
+
+def test_ndt7_of_an_upload_has_the_server_as_receiver(tmp_path: Path) -> None:
+    one = only(read_log(written(tmp_path, {"Upload": NDT7["Download"]})))
+    assert not one.at_sender
+    assert column(one, "delivered_bytes") == [0, 5000, 10_000, 15_000]
+
+
+def test_ndt7_line_by_line_is_the_same(tmp_path: Path) -> None:
+    values = [{**measurement(at), "Test": "download"} for at in range(4)]
+    text = "\n".join(json.dumps({"Key": "measurement", "Value": value}) for value in values)
+    assert len(only(read_log(written(tmp_path, text))).table()) == 4
+
+
+# ---- captures ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A capture at the sender, by the twin."""
+    folder = tmp_path_factory.mktemp("capture")
+    return write_trace(SCENARIO, folder, formats=["pcapng"]).files["pcapng"].read_bytes()
+
+
+def as_pcap(pcapng: bytes, order: str, nanoseconds: bool) -> bytes:
+    """Return the packets of a pcapng file of ours as pcap."""
+    out = struct.pack(f"{order}IHHiIII", 0xA1B23C4D if nanoseconds else 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 101)
+    at = 0
+    while at < len(pcapng):
+        kind, size = struct.unpack_from("<II", pcapng, at)
+        if kind == 6:
+            _, high, low, captured, length = struct.unpack_from("<IIIII", pcapng, at + 8)
+            seconds, part_ns = divmod(high << 32 | low, 10**9)
+            part = part_ns if nanoseconds else part_ns // 1000
+            out += struct.pack(f"{order}IIII", seconds, part, captured, length) + pcapng[at + 28 : at + 28 + captured]
+        at += size
+    return out
+
+
+def test_a_capture_tells_what_the_sender_did(capture: bytes, tmp_path: Path) -> None:
+    counts = write_trace(SCENARIO, tmp_path, formats=["csv"]).flows[0]
+    one = only(read_log(written(tmp_path, capture)))
+    assert (one.mss_bytes, one.at_sender) == (1448, True)
+    assert column(one, "retransmitted_pkts")[-1] == pytest.approx(counts.retransmitted_pkts, abs=2)
+    assert column(one, "delivered_bytes")[-1] == pytest.approx(counts.delivered_pkts * 1448, rel=0.01)
+    assert counts.retransmitted_pkts > 0
+    assert 0.040 <= column(one, "min_rtt_s")[-1] < 0.0416
+    assert np.nanmax(column(one, "rtt_s")) == pytest.approx(0.0415 + 30_000 * 8 / 8e6, rel=0.03)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("nanoseconds", [False, True])
+def test_a_pcap_of_either_byte_order_is_read(order: str, nanoseconds: bool, capture: bytes, tmp_path: Path) -> None:
+    wanted = only(read_log(written(tmp_path, capture))).table()
+    table = only(read_log(written(tmp_path, as_pcap(capture, order, nanoseconds)))).table()
+    assert np.allclose(table[-1, :3], wanted[-1, :3], rtol=1e-3, atol=2e-6)
+
+
+def test_a_capture_that_breaks_off_is_read_to_there(capture: bytes, tmp_path: Path) -> None:
+    whole = only(read_log(written(tmp_path, capture)))
+    part = only(read_log(written(tmp_path, capture[: len(capture) // 2 + 7])))
+    assert 0.2 * whole.delivered_bytes < part.delivered_bytes < 0.8 * whole.delivered_bytes
+
+
+def test_damaged_captures_are_refused_in_one_sentence_or_read(capture: bytes, tmp_path: Path) -> None:
+    draws = random.Random(1)
+    short = capture[:20_000]
+    refused = []
+    for _ in range(100):
+        damaged = bytearray(short)
+        for _ in range(draws.choice([1, 10, 1000])):
+            damaged[draws.randrange(len(damaged))] = draws.randrange(256)
+        try:
+            read_log(written(tmp_path, bytes(damaged)))
+        except ConfigError as error:
+            refused.append(str(error))
+    assert len(refused) > 10
+    assert not any("\n" in said for said in refused)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 1) + b"\xff" * 16, "a packet states more than"),
+        (struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 127) + bytes(8) + b"\4\0\0\0\4\0\0\0abcd", "type 127"),
+        (struct.pack("<III", 0x0A0D0D0A, 2**31, 0x1A2B3C4D), "a block states 2147483648 bytes"),
+    ],
+)
+def test_hostile_captures_are_refused(content: bytes, said: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=said):
+        read_log(written(tmp_path, content))
+
+
+# ---- bounds ------------------------------------------------------------------------------------------------
+
+
+def test_a_connection_keeps_a_bounded_number_of_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(samples, "MAX_SAMPLES", 64)
+    one = Connection("one")
+    for at in range(10_000):
+        one.add(Sample(float(at), float(at)))
+    table = one.table()
+    assert 32 <= len(table) < 64
+    assert len(set(np.diff(table[:, 0]))) == 1
+    assert table[-1, 0] > 9_000
+
+
+def test_samples_that_go_back_are_not_taken() -> None:
+    one = Connection("one")
+    for time_s, delivered in [(0.0, 0.0), (1.0, 10.0), (0.5, 20.0), (2.0, 5.0), (3.0, float("nan")), (4.0, 30.0)]:
+        one.add(Sample(time_s, delivered))
+    assert column(one, "time_s") == [0, 1, 4]
+    assert one.skipped == 2
+
+
+def test_of_too_many_connections_the_largest_stay() -> None:
+    connections = Connections()
+    for key in range(samples.MAX_CONNECTIONS * 2):
+        for at in range(2):
+            connections[key].add(Sample(float(at), at * (1e6 if key == 3 else 1.0)))
+    kept = connections.all()
+    assert len(kept) <= samples.MAX_CONNECTIONS
+    assert max(one.delivered_bytes for one in kept) == 1e6
