@@ -52,7 +52,6 @@ LONGEST = (
     "report/test_report.py",
     "agents/training/test_rollouts.py",
     "ns3gym/test_driving.py",
-    "ns3-scratch/test_deviations.py",
     "agents/training/test_continuing.py",
     "agents/deploy/test_export_c.py",
     "tcp/test_tcp.py",

@@ -10,7 +10,6 @@
 #include "ns3/simulator.h"
 #include "ns3/tcp-l4-protocol.h"
 #include "ns3/string.h"
-#include "ns3/tcp-linux-reno.h"
 #include "ns3/uinteger.h"
 
 #include <algorithm>
@@ -207,7 +206,7 @@ FlowApplication::BufferLoad() const
 {
     bbrgym::SendBufferLoad load;
     load.unsent_pkts = (m_written_bytes - m_sent_bytes) / m_settings.mss_bytes;
-    if (m_linux_socket->GetController())
+    if (m_linux_socket->HasStarted())
     {
         const auto& sender = m_linux_socket->GetSender();
         load.out_pkts = sender.Board().PacketsOut();
@@ -307,8 +306,7 @@ FlowSink::MakeListener()
         socket->SetAttribute("ConnTimeout", TimeValue(SYN_ACK_TIMEOUT));
         return socket;
     }
-    const auto socket = DynamicCast<TcpLinuxSocket>(TcpLinuxSocketFactory::Of(GetNode())->CreateSocket());
-    socket->SetCongestionControlAlgorithm(CreateObject<TcpLinuxReno>()); // it sends no data
+    const auto socket = TcpLinuxSocket::CreateOn(GetNode());
     m_settings.ApplyTo(socket);
     bbrgym::ReceiveWindow window;
     window.Reset(*m_facts, m_settings.mss_bytes);

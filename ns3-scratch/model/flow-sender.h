@@ -5,7 +5,6 @@
 #ifndef BBRGYM_FLOW_SENDER_H
 #define BBRGYM_FLOW_SENDER_H
 
-#include "bbrgym-cc.h"
 #include "tcp-linux-socket.h"
 
 #include "ack_record.hpp"
@@ -35,7 +34,7 @@ class FlowSender
     virtual Ptr<TcpSocket> CreateSocket(Ptr<Node> node) const = 0;
     /**
      * Takes a socket for the flow's own, once; `on_rtt` gets each of its RTT samples. Throws std::invalid_argument
-     * unless it runs the flow's congestion control.
+     * unless it runs, or can be given, the flow's congestion control.
      */
     virtual void Watch(Ptr<TcpSocket> socket, RttCallback on_rtt) = 0;
     /** All zero before there is a socket. */
@@ -46,11 +45,7 @@ class FlowSender
 class LinuxSender : public FlowSender
 {
   public:
-    LinuxSender(const bbrgym::Flow& flow,
-                int variant,
-                const cc_params& params,
-                const bbrgym::SocketFacts& facts,
-                uint64_t run_seed);
+    LinuxSender(const bbrgym::Flow& flow, const cc_params& params, const bbrgym::SocketFacts& facts, uint64_t run_seed);
 
     Ptr<TcpSocket> CreateSocket(Ptr<Node> node) const override;
     void Watch(Ptr<TcpSocket> socket, RttCallback on_rtt) override;
@@ -64,14 +59,12 @@ class LinuxSender : public FlowSender
     const std::vector<bbrgym::AckRecord>& AckTrace() const { return m_trace; }
 
   private:
-    void NoteAck(const AckEvent& event);
+    void NoteAck(const cc_sample& sample);
 
-    int m_variant;
     uint64_t m_rng_seed;
     bbrgym::SocketFacts m_facts;
     cc_params m_params;
     Ptr<TcpLinuxSocket> m_socket;
-    Ptr<TcpBbrgym> m_controller;
     RttCallback m_on_rtt;
     bbrgym::PacketLog* m_log = nullptr; ///< null: none
     std::size_t m_flow = 0;             ///< in the log
@@ -79,9 +72,6 @@ class LinuxSender : public FlowSender
     std::size_t m_max_rows = 0;
     std::vector<bbrgym::AckRecord> m_trace;
 };
-
-/** The TypeId of a socket's congestion control. */
-TypeId CongestionControlOf(Ptr<TcpSocket> socket);
 
 /** The names ("ns3-bbr", ...) under which ns-3's own congestion controls run. */
 std::vector<std::string> StockCongestionControls();

@@ -35,7 +35,7 @@ FlowSenders::Make(std::size_t flow, uint64_t seed)
         SocketFacts facts = spec.stack.socket;
         facts.tail_loss_probe &= m_peers_follow;
         facts.undo &= m_peers_follow; // ns-3's receiver reports no duplicates
-        auto sender = std::make_unique<LinuxSender>(spec, *variant, params, facts, seed);
+        auto sender = std::make_unique<LinuxSender>(spec, params, facts, seed);
         slot.ours = sender.get();
         slot.sender = std::move(sender);
         m_tunables.AddFlow(*variant, params);

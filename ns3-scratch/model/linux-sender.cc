@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "flow-sender.h"
 
-#include "params.hpp"
 #include "sender_state.hpp"
 
-#include "ns3/pointer.h"
 #include "ns3/simulator.h"
-#include "ns3/type-id.h"
 
 #include <stdexcept>
 
@@ -14,12 +11,10 @@ namespace ns3
 {
 
 LinuxSender::LinuxSender(const bbrgym::Flow& flow,
-                         int variant,
                          const cc_params& params,
                          const bbrgym::SocketFacts& facts,
                          uint64_t run_seed)
-    : m_variant(variant),
-      m_rng_seed(cc_stream_seed(run_seed, ("flow." + flow.name).c_str())),
+    : m_rng_seed(cc_stream_seed(run_seed, ("flow." + flow.name).c_str())),
       m_facts(facts),
       m_params(params)
 {
@@ -28,56 +23,44 @@ LinuxSender::LinuxSender(const bbrgym::Flow& flow,
 Ptr<TcpSocket>
 LinuxSender::CreateSocket(Ptr<Node> node) const
 {
-    TcpLinuxSocketFactory::Install(node);
-    const auto factory = node->GetObject<TcpLinuxSocketFactory>();
-    const std::string name(bbrgym::VariantName(m_variant));
-    factory->SetAttribute("CongestionControl", TypeIdValue(TcpBbrgym::VariantTypeId(name)));
-    return DynamicCast<TcpSocket>(factory->CreateSocket());
+    return TcpLinuxSocket::CreateOn(node);
 }
 
 void
 LinuxSender::Watch(Ptr<TcpSocket> socket, RttCallback on_rtt)
 {
-    const std::string name(bbrgym::VariantName(m_variant));
     const auto linux_socket = DynamicCast<TcpLinuxSocket>(socket);
-    if (!linux_socket || CongestionControlOf(socket) != TcpBbrgym::VariantTypeId(name))
+    if (!linux_socket)
     {
-        throw std::invalid_argument("the socket is a " + socket->GetInstanceTypeId().GetName() + " with " +
-                                    CongestionControlOf(socket).GetName() + ", expected a ns3::TcpLinuxSocket with " +
-                                    TcpBbrgym::VariantTypeId(name).GetName());
+        throw std::invalid_argument("the socket is a " + socket->GetInstanceTypeId().GetName() + ", expected a ns3::TcpLinuxSocket");
     }
     m_socket = linux_socket;
     m_on_rtt = std::move(on_rtt);
+    m_socket->SetAlgorithm(m_params, m_rng_seed);
     m_socket->SetFacts(m_facts);
-    m_socket->SetAckObserver([this](const AckEvent& event) { NoteAck(event); });
+    m_socket->SetAckObserver([this](const cc_sample& sample) { NoteAck(sample); });
     if (m_log)
     {
         m_socket->SetLossObserver([this](const std::vector<uint64_t>& serials, uint64_t timeouts) {
             m_log->MarkedLost(Simulator::Now().GetNanoSeconds(), m_flow, serials, m_mss_bytes, timeouts);
         });
     }
-
-    PointerValue controller;
-    m_socket->GetAttribute("CongestionOps", controller);
-    m_controller = controller.Get<TcpBbrgym>();
-    m_controller->SetParams(m_params);
-    m_controller->SetRngSeed(m_rng_seed);
 }
 
 void
 LinuxSender::SetParams(const cc_params& params)
 {
     m_params = params;
-    if (m_controller)
+    if (m_socket)
     {
-        m_controller->SetParams(params);
+        m_socket->SetParams(params);
     }
 }
 
 bbrgym::SenderState
 LinuxSender::State() const
 {
-    const bool stands = m_controller && m_controller->Started();
+    const bool stands = m_socket && m_socket->HasStarted();
     return stands ? bbrgym::StateOf(m_socket->GetSender(), m_params, Simulator::Now().GetNanoSeconds()) : bbrgym::SenderState{};
 }
 
@@ -96,17 +79,17 @@ LinuxSender::LogTo(bbrgym::PacketLog& log, std::size_t flow, uint32_t mss_bytes)
 }
 
 void
-LinuxSender::NoteAck(const AckEvent& event)
+LinuxSender::NoteAck(const cc_sample& sample)
 {
-    const cc_sample& sample = event.sample;
     if (sample.rtt_us >= 0)
     {
         m_on_rtt(sample.rtt_us * 1000);
     }
     if (m_log || m_trace.size() < m_max_rows)
     {
-        const auto undo_count = static_cast<int64_t>(m_socket->GetSender().Totals().undo_count);
-        const bbrgym::AckRecord record = bbrgym::MakeAckRecord(sample, event.state, m_params, undo_count);
+        const TcpLinuxSocket::Sender& sender = m_socket->GetSender();
+        const auto undo_count = static_cast<int64_t>(sender.Totals().undo_count);
+        const bbrgym::AckRecord record = bbrgym::MakeAckRecord(sample, sender.GetController().State(), m_params, undo_count);
         if (m_log)
         {
             m_log->Decided(m_flow, record);

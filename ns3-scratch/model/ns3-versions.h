@@ -5,10 +5,8 @@
 #ifndef BBRGYM_NS3_VERSIONS_H
 #define BBRGYM_NS3_VERSIONS_H
 
+#include "ns3/nstime.h"
 #include "ns3/rng-seed-manager.h"
-#include "ns3/tcp-socket-state.h"
-
-#include <cstdint>
 
 namespace bbrgym
 {
@@ -39,21 +37,6 @@ ResetStreams()
     }
 }
 
-/** A connection's smoothed RTT; where the socket keeps it to itself the last sample stands for it. */
-template <typename State>
-uint64_t
-SmoothedRttUs(const State& tcb)
-{
-    if constexpr (requires { tcb.m_srtt; })
-    {
-        return static_cast<uint64_t>(tcb.m_srtt.Get().GetMicroSeconds());
-    }
-    else
-    {
-        return static_cast<uint64_t>(tcb.m_lastRtt.Get().GetMicroSeconds());
-    }
-}
-
 /** Where the socket shows it, the smoothed RTT; it is only to look at. */
 template <typename State>
 void
@@ -62,21 +45,6 @@ TellSmoothedRtt(State& tcb, ns3::Time rtt)
     if constexpr (requires { tcb.m_srtt; })
     {
         tcb.m_srtt = rtt;
-    }
-}
-
-/** Whether the window holds the sender back; where the socket does not tell: no other segment has room in it. */
-template <typename State>
-bool
-IsCwndLimited(const State& tcb)
-{
-    if constexpr (requires { tcb.m_isCwndLimited; })
-    {
-        return tcb.m_isCwndLimited;
-    }
-    else
-    {
-        return tcb.m_bytesInFlight.Get() + tcb.m_segmentSize > tcb.m_cWnd.Get();
     }
 }
 

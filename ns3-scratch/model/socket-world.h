@@ -58,8 +58,8 @@ class SocketWorld : private OwnTables, public World
     ns3::Ptr<ns3::TcpSocket> CreateSender(std::size_t flow, ns3::Ptr<ns3::Node> node, std::vector<Bottleneck> path);
 
     /**
-     * Takes a socket that was created elsewhere for the flow's sender, before it connects. It must run the flow's
-     * congestion control, and if that is ours be a TcpLinuxSocket; otherwise std::invalid_argument is thrown.
+     * Takes a socket that was created elsewhere for the flow's sender, before it connects: a TcpLinuxSocket for one of our
+     * algorithms, else one that runs the flow's congestion control. Throws std::invalid_argument for another.
      */
     void TakeSender(std::size_t flow, ns3::Ptr<ns3::TcpSocket> socket, std::vector<Bottleneck> path);
 

@@ -38,8 +38,7 @@ OnChange(Ptr<Object> object, const std::string& source, Function take)
     }
 }
 
-} // namespace
-
+/** The TypeId of a socket's congestion control. */
 TypeId
 CongestionControlOf(Ptr<TcpSocket> socket)
 {
@@ -47,6 +46,8 @@ CongestionControlOf(Ptr<TcpSocket> socket)
     socket->GetAttribute("CongestionOps", controller);
     return controller.Get<TcpCongestionOps>()->GetInstanceTypeId();
 }
+
+} // namespace
 
 std::vector<std::string>
 StockCongestionControls()

@@ -9,10 +9,10 @@
 #include "ns3/ipv6-end-point.h"
 #include "ns3/log.h"
 #include "ns3/node.h"
-#include "ns3/object-factory.h"
 #include "ns3/rtt-estimator.h"
 #include "ns3/simulator.h"
 #include "ns3/tcp-l4-protocol.h"
+#include "ns3/tcp-linux-reno.h"
 #include "ns3/tcp-option-sack.h"
 #include "ns3/tcp-prr-recovery.h"
 #include "ns3/tcp-tx-buffer.h"
@@ -20,13 +20,13 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 namespace ns3
 {
 
 NS_LOG_COMPONENT_DEFINE("TcpLinuxSocket");
 NS_OBJECT_ENSURE_REGISTERED(TcpLinuxSocket);
-NS_OBJECT_ENSURE_REGISTERED(TcpLinuxSocketFactory);
 
 namespace
 {
@@ -61,6 +61,22 @@ Arm(EventId& event, int64_t& event_ns, int64_t deadline_ns, Call&& call)
 
 } // namespace
 
+void
+SocketController::Publish() const
+{
+    const auto bytes = [this](uint32_t pkts) {
+        const uint64_t total = uint64_t{pkts} * m_tcb->m_segmentSize;
+        return static_cast<uint32_t>(std::min<uint64_t>(total, std::numeric_limits<uint32_t>::max()));
+    };
+    m_tcb->m_cWnd = bytes(m_state.cwnd_pkts);
+    m_tcb->m_cWndInfl = m_tcb->m_cWnd;
+    m_tcb->m_ssThresh = bytes(m_state.ssthresh_pkts);
+    if (m_state.pacing_Bps != UINT64_MAX)
+    {
+        m_tcb->m_pacingRate = DataRate(m_state.pacing_Bps * 8);
+    }
+}
+
 // ---- the socket -----------------------------------------------------------------------------------------
 
 TypeId
@@ -77,6 +93,22 @@ TypeId
 TcpLinuxSocket::GetInstanceTypeId() const
 {
     return GetTypeId();
+}
+
+/** What ns-3 takes for its congestion control is never asked: with an algorithm the sender is ours, without one idle. */
+Ptr<TcpLinuxSocket>
+TcpLinuxSocket::CreateOn(Ptr<Node> node)
+{
+    const auto tcp = node->GetObject<TcpL4Protocol>();
+    NS_ABORT_MSG_UNLESS(tcp, "TcpLinuxSocket: the node has no TCP; install the internet stack first");
+    auto socket = CreateObject<TcpLinuxSocket>();
+    socket->SetNode(node);
+    socket->SetTcp(tcp);
+    socket->SetRtt(CreateObject<RttMeanDeviation>());
+    socket->SetCongestionControlAlgorithm(CreateObject<TcpLinuxReno>());
+    socket->SetRecoveryAlgorithm(CreateObject<TcpPrrRecovery>());
+    tcp->AddSocket(socket);
+    return socket;
 }
 
 /** A connection accepted by a listener starts with an empty scoreboard of its own, and with the listener's receiver. */
@@ -99,9 +131,10 @@ TcpLinuxSocket::Fork()
 }
 
 void
-TcpLinuxSocket::SetAckObserver(std::function<void(const AckEvent&)> observer)
+TcpLinuxSocket::SetAlgorithm(const cc_params& params, uint64_t rng_seed)
 {
-    m_ack_observer = std::move(observer);
+    m_sender.GetController().Init(params, rng_seed);
+    m_has_algorithm = true;
 }
 
 void
@@ -163,25 +196,23 @@ TcpLinuxSocket::ReceivedAck(Ptr<Packet> packet, const TcpHeader& header)
 bool
 TcpLinuxSocket::IsLinuxSender() const
 {
-    return m_connected && m_sackEnabled && m_state != SYN_RCVD &&
-           (GetController() || DynamicCast<TcpBbrgym>(m_congestionControl));
+    return m_has_algorithm && m_connected && m_state != SYN_RCVD;
 }
 
 void
 TcpLinuxSocket::StartSender()
 {
-    if (GetController())
+    if (m_has_started)
     {
         return;
     }
+    NS_ABORT_MSG_UNLESS(m_sackEnabled, "TcpLinuxSocket: the receiver does not agree on SACK");
+    m_has_started = true;
     m_una = m_txBuffer->HeadSequence();
     m_next_seq = m_una;
     m_dataRetrCount = m_dataRetries;
-    m_sender.GetController() = SocketController(DynamicCast<TcpBbrgym>(m_congestionControl), m_tcb);
-    m_sender.Start(m_tcb->m_segmentSize,
-                   m_handshake_rtt_ns,
-                   m_facts,
-                   NowNs());
+    m_sender.GetController().PublishTo(m_tcb);
+    m_sender.Start(m_tcb->m_segmentSize, m_handshake_rtt_ns, m_facts, NowNs());
 }
 
 // ---- one ACK --------------------------------------------------------------------------------------------
@@ -208,7 +239,7 @@ TcpLinuxSocket::OnAckArrived(const TcpHeader& header, int64_t echo_ms)
     LogLosses();
     if (m_ack_observer)
     {
-        m_ack_observer({sample, GetController()->State(), GetController()->Params()});
+        m_ack_observer(sample);
     }
     if (removed > 0)
     {
@@ -681,7 +712,7 @@ TcpLinuxSocket::ArmTimers()
 void
 TcpLinuxSocket::ReTxTimeout()
 {
-    if (!GetController() || m_txBuffer->Size() == 0 || m_state == CLOSED || m_state == TIME_WAIT)
+    if (!m_has_started || m_txBuffer->Size() == 0 || m_state == CLOSED || m_state == TIME_WAIT)
     {
         TcpSocketBase::ReTxTimeout(); // of a SYN or a FIN
         return;
@@ -753,7 +784,7 @@ TcpLinuxSocket::UpdateRttHistory(const SequenceNumber32&, uint32_t size, bool is
 uint32_t
 TcpLinuxSocket::BytesInFlight() const
 {
-    if (!GetController())
+    if (!m_has_started)
     {
         return TcpSocketBase::BytesInFlight();
     }
@@ -765,67 +796,6 @@ uint32_t
 TcpLinuxSocket::AvailableWindow() const
 {
     return IsLinuxSender() ? 0 : TcpSocketBase::AvailableWindow();
-}
-
-// ---- factory --------------------------------------------------------------------------------------------
-
-TypeId
-TcpLinuxSocketFactory::GetTypeId()
-{
-    static TypeId tid =
-        TypeId("ns3::TcpLinuxSocketFactory")
-            .SetParent<TcpSocketFactory>()
-            .SetGroupName("Internet")
-            .AddConstructor<TcpLinuxSocketFactory>()
-            .AddAttribute("CongestionControl",
-                          "TypeId of the congestion control of new sockets; of ns3::TcpBbrgym's family.",
-                          TypeIdValue(TcpBbrgym::VariantTypeId("bbr")),
-                          MakeTypeIdAccessor(&TcpLinuxSocketFactory::m_congestion_control),
-                          MakeTypeIdChecker());
-    return tid;
-}
-
-void
-TcpLinuxSocketFactory::Install(Ptr<Node> node)
-{
-    auto factory = CreateObject<TcpLinuxSocketFactory>();
-    factory->m_node = node;
-    node->AggregateObject(factory);
-}
-
-Ptr<TcpLinuxSocketFactory>
-TcpLinuxSocketFactory::Of(Ptr<Node> node)
-{
-    if (!node->GetObject<TcpLinuxSocketFactory>())
-    {
-        Install(node);
-    }
-    return node->GetObject<TcpLinuxSocketFactory>();
-}
-
-void
-TcpLinuxSocketFactory::DoDispose()
-{
-    m_node = nullptr;
-    TcpSocketFactory::DoDispose();
-}
-
-Ptr<Socket>
-TcpLinuxSocketFactory::CreateSocket()
-{
-    const auto tcp = m_node->GetObject<TcpL4Protocol>();
-    NS_ABORT_MSG_UNLESS(tcp, "TcpLinuxSocketFactory: the node has no TCP; install the internet stack first");
-    ObjectFactory controller;
-    controller.SetTypeId(m_congestion_control);
-
-    auto socket = CreateObject<TcpLinuxSocket>();
-    socket->SetNode(m_node);
-    socket->SetTcp(tcp);
-    socket->SetRtt(CreateObject<RttMeanDeviation>());
-    socket->SetCongestionControlAlgorithm(controller.Create<TcpCongestionOps>());
-    socket->SetRecoveryAlgorithm(CreateObject<TcpPrrRecovery>());
-    tcp->AddSocket(socket);
-    return socket;
 }
 
 } // namespace ns3

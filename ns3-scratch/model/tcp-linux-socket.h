@@ -6,21 +6,20 @@
 // rate samples and RTTs of each ACK alone, the application-limited test before data is queued, and pacing of
 // every packet after the first ten.
 //
-// Connection set-up and tear-down, options, headers and Nagle's rule stay ns-3's. The socket takes over as sender
-// once the connection stands, its congestion control is a TcpBbrgym and SACK was agreed on; otherwise it is a plain
-// TcpSocketBase.
+// Connection set-up and tear-down, options, headers and Nagle's rule stay ns-3's. After SetAlgorithm the socket takes over
+// as sender once the connection stands; SACK must be agreed on then. Otherwise it is a plain TcpSocketBase.
 //
 // After SetReceiver the socket, and each that it accepts, is Linux's receiver as well (../tcp/receiver.hpp): it
 // decides when to acknowledge, with which SACK blocks and which window. Its peer sends whole segments.
 #ifndef BBRGYM_TCP_LINUX_SOCKET_H
 #define BBRGYM_TCP_LINUX_SOCKET_H
 
-#include "bbrgym-cc.h"
+#include "cc_controller.hpp"
 #include "receiver.hpp"
 #include "sender.hpp"
 
+#include "ns3/node.h"
 #include "ns3/tcp-socket-base.h"
-#include "ns3/tcp-socket-factory.h"
 
 #include <deque>
 #include <functional>
@@ -29,69 +28,43 @@
 namespace ns3
 {
 
-/** A controller as a TcpSender drives it; what it decides shows in the socket's state, where ns-3 looks for it. */
-class SocketController
+/** An algorithm of cc/ as a TcpSender drives it; what it decides shows in the socket's state, where ns-3 looks for it. */
+class SocketController : public bbrgym::CcController
 {
   public:
-    SocketController() = default;
-    SocketController(Ptr<TcpBbrgym> controller, Ptr<TcpSocketState> tcb)
-        : m_controller(controller),
-          m_tcb(tcb)
-    {
-    }
+    void PublishTo(Ptr<TcpSocketState> tcb) { m_tcb = tcb; }
 
-    Ptr<TcpBbrgym> Get() const { return m_controller; }
-
-    const cc_state& State() const { return m_controller->State(); }
     void Start(const cc_start& start)
     {
-        m_controller->Start(start);
-        m_controller->Publish(m_tcb);
+        CcController::Start(start);
+        Publish();
     }
     void OnAck(const cc_sample& sample)
     {
-        m_controller->OnAck(sample);
-        m_controller->Publish(m_tcb);
-    }
-    void OnPacketLost(const cc_lost_packet& lost) { m_controller->OnPacketLost(lost); }
-    void OnProbeRepair(uint64_t now_us, uint64_t delivered_pkts, bool is_app_limited)
-    {
-        m_controller->OnProbeRepair(now_us, delivered_pkts, is_app_limited);
+        CcController::OnAck(sample);
+        Publish();
     }
     void OnLossState(cc_ca_state state, uint32_t in_flight_pkts)
     {
-        m_controller->OnLossState(state, in_flight_pkts);
+        CcController::OnLossState(state, in_flight_pkts);
         m_tcb->m_congState = static_cast<TcpSocketState::TcpCongState_t>(state);
     }
     void OnRto(bool is_new_episode, uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts)
     {
-        m_controller->OnRto(is_new_episode, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
-        m_controller->Publish(m_tcb);
+        CcController::OnRto(is_new_episode, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
+        Publish();
         m_tcb->m_congState = TcpSocketState::CA_LOSS;
     }
-    void OnIdle(uint64_t idle_us, uint64_t rto_us) { m_controller->OnIdle(idle_us, rto_us); }
-    void OnCwndUnderused(uint32_t used_pkts) { m_controller->OnCwndUnderused(used_pkts); }
-    void OnRestart(uint64_t now_us, bool app_limited) { m_controller->OnRestart(now_us, app_limited); }
     void OnUndo()
     {
-        m_controller->OnUndo();
-        m_controller->Publish(m_tcb);
+        CcController::OnUndo();
+        Publish();
     }
-    bool IsLossBased() const { return m_controller->IsLossBased(); }
-    bool MaySendSingles() const { return m_controller->MaySendSingles(); }
-    bool WantsTxStates() const { return m_controller->WantsTxStates(); }
 
   private:
-    Ptr<TcpBbrgym> m_controller;
-    Ptr<TcpSocketState> m_tcb;
-};
+    void Publish() const;
 
-/** One ACK and what the controller made of it. */
-struct AckEvent
-{
-    const cc_sample& sample;
-    const cc_state& state;
-    const cc_params& params;
+    Ptr<TcpSocketState> m_tcb;
 };
 
 class TcpLinuxSocket : public TcpSocketBase
@@ -102,14 +75,21 @@ class TcpLinuxSocket : public TcpSocketBase
 
     using Sender = bbrgym::TcpSender<SocketController>;
 
+    /** Creates a socket on a node that has TCP. */
+    static Ptr<TcpLinuxSocket> CreateOn(Ptr<Node> node);
+
     TcpLinuxSocket() = default;
     TcpLinuxSocket(const TcpLinuxSocket& listener);
     ~TcpLinuxSocket() override;
 
-    /** The algorithm at work; null while the socket is a plain TcpSocketBase. */
-    Ptr<TcpBbrgym> GetController() const { return m_sender.GetController().Get(); }
+    /** Makes it a sender with an algorithm of cc/, before it connects. */
+    void SetAlgorithm(const cc_params& params, uint64_t rng_seed);
+    void SetParams(const cc_params& params) { m_sender.GetController().SetParams(params); }
+    /** Whether the algorithm is at work: until then the socket is a plain TcpSocketBase. */
+    bool HasStarted() const { return m_has_started; }
     const Sender& GetSender() const { return m_sender; }
-    void SetAckObserver(std::function<void(const AckEvent&)> observer);
+    /** `observer` is called with each ACK, once the algorithm has taken it. */
+    void SetAckObserver(std::function<void(const cc_sample&)> observer) { m_ack_observer = std::move(observer); }
     /** Shows the serial numbers of segments marked lost, and the timeouts so far, before what follows from them. */
     void SetLossObserver(std::function<void(const std::vector<uint64_t>& serials, uint64_t timeouts)> observer);
     /** Sets the facts of the stack before the connection stands. */
@@ -181,6 +161,8 @@ class TcpLinuxSocket : public TcpSocketBase
     void OnTimer();
 
     Sender m_sender;
+    bool m_has_algorithm = false;
+    bool m_has_started = false;
     bbrgym::SocketFacts m_facts;
     std::deque<Payload> m_payloads; ///< of the scoreboard's segments
     SequenceNumber32 m_una{0};
@@ -195,7 +177,7 @@ class TcpLinuxSocket : public TcpSocketBase
     EventId m_reordering_event;
     int64_t m_reordering_event_ns = 0;
     int64_t m_retx_event_ns = 0; ///< of TcpSocketBase::m_retxEvent, which also repeats a FIN
-    std::function<void(const AckEvent&)> m_ack_observer;
+    std::function<void(const cc_sample&)> m_ack_observer;
     std::function<void(const std::vector<uint64_t>& serials, uint64_t timeouts)> m_loss_observer;
     std::function<void()> m_space_observer;
     bool m_writer_waits = false;
@@ -210,24 +192,6 @@ class TcpLinuxSocket : public TcpSocketBase
     };
 
     ReceiverEnd m_end;
-};
-
-/** Creates TcpLinuxSocket; aggregate it to a node with Install, then use Socket::CreateSocket. */
-class TcpLinuxSocketFactory : public TcpSocketFactory
-{
-  public:
-    static TypeId GetTypeId();
-    static void Install(Ptr<Node> node);
-    /** Returns the node's factory, and installs it first where there is none. */
-    static Ptr<TcpLinuxSocketFactory> Of(Ptr<Node> node);
-    Ptr<Socket> CreateSocket() override;
-
-  protected:
-    void DoDispose() override;
-
-  private:
-    Ptr<Node> m_node; ///< which holds this factory in turn, until disposal
-    TypeId m_congestion_control;
 };
 
 } // namespace ns3

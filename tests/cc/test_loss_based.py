@@ -224,6 +224,7 @@ def test_cubic_grows_a_large_window_by_fractions_of_a_packet() -> None:
         ("reno", ("cwnd_pkts", "ssthresh_pkts")),
         ("cubic", ("cwnd_pkts", "ssthresh_pkts")),  # Linux's keeps its W_max
         ("cubic-rfc9438", ("cwnd_pkts", "ssthresh_pkts", "rfc9438_w_max_pkts")),
+        *((variant, ("cwnd_pkts",)) for variant in ("bic", "vegas", "westwood")),
     ],
 )
 def test_undo_takes_a_spurious_reduction_back(variant: str, restored: tuple[str, ...]) -> None:

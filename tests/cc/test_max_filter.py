@@ -45,10 +45,6 @@ def test_a_maximum_is_forgotten_after_its_window(peak: int, window: int) -> None
     assert [filtered for *_, filtered, _exact in rows] == [peak] * (window + 1) + [0]
 
 
-def test_a_rising_series_is_followed_at_once() -> None:
-    assert [row[2] for row in feed([(1, v) for v in range(50)], 10)] == list(range(50))
-
-
 def test_a_falling_series_by_the_kernels_rules() -> None:
     # Worked out by hand: e0 leaves after 10 rounds; e1 was set at dt 3 (> 10/4), e2 at dt 6 (> 10/2) after it.
     falling = [(1, v) for v in (100, 90, 80, 70, 60, 50, 40, 30, 20, 10, 9, 8, 7)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The bottleneck and the paths around it, against what can be worked out on paper; more laws are in tests/twin.
 
-The twin shows the same, bit for bit (tests/twin/test_traces.py), so that a law of our own sockets stands in one place.
+The twin shows the same, bit for bit (tests/twin/test_differential.py), so a law of our own sockets stands in one place.
 """
 
 import math

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs packetdrill scripts on tcp/: python tests/packetdrill [--markdown] FILE|FOLDER ..."""
+"""Runs packetdrill scripts on tcp/: python tests/packetdrill FILE|FOLDER ..."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ import runner  # noqa: E402
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python tests/packetdrill", description=__doc__)
     parser.add_argument("paths", nargs="+", type=Path, metavar="FILE", help="a script, or a folder of them")
-    parser.add_argument("--markdown", action="store_true", help="print a table for a page")
     parser.add_argument("-D", "--define", action="append", default=[], metavar="NAME=VALUE", help="replace a word")
     arguments = parser.parse_args()
     defines = dict(one.partition("=")[::2] for one in arguments.define)
@@ -28,7 +27,7 @@ def main() -> int:
     program = binding.compiled(binding.FOLDER)
     with binding.opened(program) as connection:
         verdicts = [runner.run_file(path, connection, defines) for path in runner.scripts(arguments.paths)]
-    print(runner.table(verdicts, markdown=arguments.markdown))
+    print(runner.table(verdicts))
     counts = collections.Counter(verdict.result for verdict in verdicts)
     print("\n" + ", ".join(f"{counts[result]} {result}" for result in runner.RESULTS if counts[result]))
     return int(counts["wrong"] + counts["not run"] > 0)

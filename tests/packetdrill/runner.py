@@ -40,15 +40,8 @@ def run_file(path: Path, binding: Binding, defines: Mapping[str, str] | None = N
         return Verdict(str(path), "wrong", 0, str(error))
 
 
-def table(verdicts: Iterable[Verdict], *, markdown: bool = False) -> str:
+def table(verdicts: Iterable[Verdict]) -> str:
     """Return a table of results, a row a script."""
-    rows = []
-    for one in verdicts:
-        reason = f"line {one.line}: {one.reason}" if one.line else one.reason
-        name = Path(one.name).name if markdown else one.name
-        rows.append((name, one.result, reason))
-    if markdown:
-        escaped = (" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows)
-        return "\n".join(["| script | result | why |", "| --- | --- | --- |", *(f"| {row} |" for row in escaped)])
+    rows = [(one.name, one.result, f"line {one.line}: {one.reason}" if one.line else one.reason) for one in verdicts]
     widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
     return "\n".join(f"{name:<{widths[0]}}  {result:<{widths[1]}}  {reason}".rstrip() for name, result, reason in rows)

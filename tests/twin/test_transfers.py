@@ -10,14 +10,11 @@ from native_simulation import FLOW_STATS, FLOW_SUMMARY
 from twin_harness import Mapping, Simulation, flow, life, scenario
 
 import bbrgym
-from bbrgym import _ns3, _twin
-
-ENGINES = {"twin": _twin, "ns3": _ns3}
 
 
-def finished(mapping: Mapping, seed: int = 1, engine: Any = _twin) -> list[dict[str, float]]:
+def finished(mapping: Mapping, seed: int = 1) -> list[dict[str, float]]:
     """The flows' summaries at the end."""
-    simulation = Simulation(mapping, seed, engine)
+    simulation = Simulation(mapping, seed)
     try:
         while not simulation.done:
             simulation.advance(1.0)
@@ -36,11 +33,10 @@ def quiet(*flows: Mapping, **changes: Any) -> Mapping:
     return {**scenario(*flows, rate_mbps=20.0, queue=queue, duration_s=10.0), "warmup_s": 0.0, **changes}
 
 
-@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
 @pytest.mark.parametrize(("size_bytes", "rounds"), [(1, 1), (14_480, 1), (14_481, 2), (43_440, 2), (43_441, 3)])
-def test_a_transfer_takes_the_rounds_of_slow_start(size_bytes: int, rounds: int, engine: Any) -> None:
+def test_a_transfer_takes_the_rounds_of_slow_start(size_bytes: int, rounds: int) -> None:
     """Handshake, then 10, 20 and 40 packets a round trip."""
-    (row,) = finished(quiet(transfer(size_bytes, cc="reno")), engine=engine)
+    (row,) = finished(quiet(transfer(size_bytes, cc="reno")))
     pkts = math.ceil(size_bytes / 1448)
     assert row["completed"] == 1
     assert row["sent_pkts"] == pkts

@@ -4,6 +4,7 @@ import os
 import pickle
 import signal
 import threading
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -183,11 +184,20 @@ def test_room_is_made_while_workers_run(short_scenario):
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_threads_change_nothing(threads):
-    with make_vector_world("twin", 9, scenario(2), 3, threads=threads) as worlds, one(scenario(2), 5) as world:
-        for _ in range(4):
-            worlds.advance(0.4)
-            world.advance(0.4)
-        assert_is(worlds, 2, world)
+    scenarios = [scenario(1 + index % 3, 1.0 + 0.2 * index, loss=index / 100) for index in range(9)]
+    column = bbrgym.worlds.TUNABLE_COLUMNS["bbr_cwnd_gain"]
+    with make_vector_world("twin", 9, scenarios, 3, threads=threads) as worlds, ExitStack() as singles:
+        alone = [singles.enter_context(one(each, 3 + index)) for index, each in enumerate(scenarios)]
+        for step in range(30):
+            for index, world in enumerate(alone):
+                gain = 1.5 + (step + index) % 3 / 2
+                world.set_tunables("flow-0", {"bbr_cwnd_gain": gain})
+                worlds.tunables[index, 0, column] = gain
+                world.advance(0.1)
+            worlds.advance(0.1)
+            for index, world in enumerate(alone):
+                assert_is(worlds, index, world)
+        assert worlds.done.all()
 
 
 def test_worlds_that_run_nothing_say_so(make):
