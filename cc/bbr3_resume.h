@@ -52,14 +52,13 @@ static inline void bbr3_jump(struct cc_state *state, const struct cc_params *par
 static inline void bbr3_begin_validating(struct cc_state *state, const struct cc_sample *rs)
 {
     struct bbr3_state *bbr3 = &state->bbr3;
+    uint32_t least_pkts = cc_max_u32(bbr3->init_cwnd_pkts, bbr3->min_cwnd_pkts);
 
-    if (rs->in_flight_pkts > bbr3->pipe_pkts) {
+    if (rs->in_flight_pkts > bbr3->pipe_pkts)
         bbr3_set_resume(bbr3, BBR3_RESUME_VALIDATING, rs);
-        state->cwnd_pkts = cc_max_u32(rs->in_flight_pkts, bbr3->init_cwnd_pkts);
-    } else {
+    else
         bbr3->resume = BBR3_RESUME_OVER;
-        state->cwnd_pkts = cc_max_u32(bbr3->pipe_pkts, bbr3->init_cwnd_pkts);
-    }
+    state->cwnd_pkts = cc_max_u32(cc_max_u32(rs->in_flight_pkts, bbr3->pipe_pkts), least_pkts);
 }
 
 static inline void bbr3_retreat(struct cc_state *state)

@@ -78,7 +78,7 @@ static inline uint32_t bbr3_probe_rtt_target_pkts(const struct cc_state *state, 
 static inline uint32_t bbr3_probe_rtt_cwnd_pkts(const struct cc_state *state, const struct cc_params *params)
 {
     if (bbr_has(&state->bbr, CC_STACK_bbr3_probe_rtt_window))
-        return state->bbr3.probe_rtt_cwnd_pkts;
+        return cc_max_u32(state->bbr3.probe_rtt_cwnd_pkts, state->bbr3.min_cwnd_pkts);
     return bbr3_probe_rtt_target_pkts(state, params);
 }
 

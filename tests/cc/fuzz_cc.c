@@ -110,7 +110,7 @@ int main(int argc, char **argv)
     struct cc_start start = {0};
     uint64_t seed, operations, i;
     bool is_bbr = false, delivered_since_timeout = false, keeps_floor, conserves, may_grow;
-    uint32_t cwnd_pkts;
+    uint32_t cwnd_pkts, floor_pkts;
 
     if (argc != 3) {
         fprintf(stderr, "usage: %s SEED OPERATIONS\n", argv[0]);
@@ -204,7 +204,8 @@ int main(int argc, char **argv)
                     "SACKs alone grow no window in order, and nothing one that is being reduced", seed, i);
             delivered_since_timeout |= rs.acked_pkts > 0;
             keeps_floor = rs.acked_pkts > 0 && !conserves && !state.bbr.packet_conservation;
-            require(!is_bbr || !keeps_floor || state.cwnd_pkts >= 4, "BBR keeps 4 packets", seed, i);
+            floor_pkts = cc_is_bbr3(&params) ? (uint32_t)params.bbr3_min_cwnd : 4;
+            require(!is_bbr || !keeps_floor || state.cwnd_pkts >= floor_pkts, "BBR keeps its least window", seed, i);
         }
         keeps_floor = delivered_since_timeout && cc_stack_has(&params, CC_STACK_conservation_floor) && !cc_is_bbr3(&params);
         require(!is_bbr || !keeps_floor || state.cwnd_pkts >= 4, "BBR keeps 4 packets in recovery too", seed, i);

@@ -118,6 +118,13 @@ def test_without_a_known_interval_there_is_no_error_bar() -> None:
     assert not any(np.isfinite(segment).all() and len(segment) > 1 for segment in segments)
 
 
+def test_an_interval_that_rounding_put_beside_its_value_has_no_length() -> None:
+    points = Points((0, 1), [Estimate(1.0, 1.0 + 1e-15, 1.0 + 1e-15), Estimate(2.0, 1.0, 3.0)], "y", "b", colour(1))
+    axes = draw(spec(Panel(TWO, NUMBERS, [points]))).axes[0]
+    lengths = [np.ptp(segment[:, 1]) for lines in axes.collections for segment in lines.get_segments()]
+    assert lengths == pytest.approx([0.0, 2.0])
+
+
 def test_a_long_line_is_thinned_on_the_page_only() -> None:
     long = spec(Panel(NUMBERS, NUMBERS, [Line(np.arange(5000.0), np.arange(5000.0), None, colour(0))]))
     assert len(plotly(long).data[0]["x"]) == 400
