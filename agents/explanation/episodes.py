@@ -43,7 +43,7 @@ class Decisions:
 
 @dataclass(frozen=True, eq=False)
 class RecordedEpisode:
-    """RecordedEpisode of an agent.
+    """Episode of an agent.
 
     Attributes:
         scenario: its scenario.
