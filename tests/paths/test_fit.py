@@ -141,7 +141,7 @@ def test_several_logs_give_a_distribution_that_draws_one(tmp_path: Path, capsys:
     mine = tmp_path / "mine.yaml"
     assert main(["path", *map(str, logs), f"output={mine}"]) == 0
     assert (tmp_path / "mine-1.rates.csv").read_text().startswith("time_s,rate_mbps\n0.000000,")
-    drawn = {bbrgym.load_distribution(str(mine))(seed).link.trace is None for seed in range(20)}
+    drawn = {bbrgym.load_distribution(str(mine))(seed).link.trace_path is None for seed in range(20)}
     assert drawn == {False, True}
     capsys.readouterr()
 

@@ -2,9 +2,11 @@
 """Readers of logs: what each takes from its format, and how damaged files are refused."""
 
 import json
+import math
 import random
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from bbrgym.errors import ConfigError
 from bbrgym.paths import samples
 from bbrgym.paths.detect import read_log
+from bbrgym.paths.fit import fit_path
 from bbrgym.paths.samples import Connection, Connections, PathLog, Sample
 from bbrgym.trace import write_trace
 
@@ -23,9 +26,9 @@ SCENARIO = {
 }
 
 
-def written(folder: Path, content: str | bytes | dict) -> Path:
+def written(folder: Path, content: Any) -> Path:
     path = folder / "a.log"
-    text = json.dumps(content) if isinstance(content, dict) else content
+    text = content if isinstance(content, str | bytes) else json.dumps(content)
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return path
 
@@ -293,6 +296,52 @@ def test_damaged_captures_are_refused_in_one_sentence_or_read(capture: bytes, tm
 def test_hostile_captures_are_refused(content: bytes, said: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=said):
         read_log(written(tmp_path, content))
+
+
+# ---- damage ------------------------------------------------------------------------------------------------
+
+ODD = [None, True, -1, 0, 1e300, -1e300, 2**70, "", "a" * 1000, [], {}, [[]], {"a": 1}, float("nan")]
+
+
+def damaged(value: Any, draws: random.Random) -> Any:
+    """Return a JSON value in which some part is another one."""
+    if draws.random() < 0.02:
+        return draws.choice(ODD)
+    if isinstance(value, dict):
+        return {name: damaged(one, draws) for name, one in value.items() if draws.random() > 0.01}
+    if isinstance(value, list):
+        return [damaged(one, draws) for one in value]
+    return value
+
+
+@pytest.mark.parametrize("log", [iperf3(*CLIENT, num_streams=1), NDT7], ids=["iperf3", "NDT7"])
+def test_damaged_json_is_refused_in_one_sentence_or_fitted(log: dict, tmp_path: Path) -> None:
+    draws = random.Random(2)
+    fitted = sum(fits_or_refuses(tmp_path, damaged(log, draws)) for _ in range(300))
+    assert 20 < fitted < 300
+
+
+def test_damaged_output_of_ss_is_refused_in_one_sentence_or_fitted(tmp_path: Path) -> None:
+    draws = random.Random(3)
+    whole = ss(*EPOCH).encode()
+    fitted = 0
+    for _ in range(300):
+        text = bytearray(whole)
+        for _ in range(draws.choice([1, 5, 50])):
+            text[draws.randrange(len(text))] = draws.choice(b"0129.:-/ \n\xffae")
+        fitted += fits_or_refuses(tmp_path, bytes(text[: draws.randrange(len(text))] if draws.random() < 0.2 else text))
+    assert 20 < fitted < 300
+
+
+def fits_or_refuses(folder: Path, content: Any) -> bool:
+    try:
+        fit = fit_path(read_log(written(folder, content)))
+    except ConfigError as error:
+        refusal = str(error)
+    else:
+        return math.isfinite(fit.duration_s) and fit.duration_s > 0
+    assert "\n" not in refusal
+    return False
 
 
 # ---- bounds ------------------------------------------------------------------------------------------------

@@ -15,9 +15,9 @@ but one forms in the windows, as BBR's probes make it, the rate that a quarter o
 by less than 20 %. Otherwise the highest rate is a lower bound. If rates with a standing queue spread by more than 20 %,
 the rate that was left to the connections is a trace: a link that varies and other traffic look alike.
 
-Buffer: what the queue holds at the longest delay, if losses are more frequent with such delays than with others; else
-a lower bound, as it is where the capacity is not seen or varies, where the base RTT is but an upper bound, or where
-samples are more than 20 RTTs apart.
+Buffer: what the queue holds at the longest delay (but for a hundredth of the windows), if losses are more frequent with
+such delays than with others; else a lower bound, as it is where the capacity is not seen or varies, where the base RTT
+is but an upper bound, or where samples are more than 20 RTTs apart.
 
 Random loss: retransmissions per packet in windows without a long queue and not right after one, with the interval of a
 Poisson number. They are an upper bound where they come in bursts, which a full queue may have caused that a smoothed
@@ -48,6 +48,7 @@ _QUEUE_S, _QUEUE_PKTS, _QUEUE_RTTS = 0.001, 2.0, 0.05  # a queue stands from the
 _LONG_QUEUE, _SHORT_QUEUE = 0.7, 0.5  # of the longest
 _LOSS_CONTRAST = 4.0  # of loss rates, from which on it is the full queue's
 _LEAST_LOSSES = 3
+_LATE_QUANTILE = 0.99
 _SETTLING_WINDOWS = 2  # after a long queue, in which its losses are still sent again
 _BURSTS = 2.5  # variance of losses by their mean from which on they come in bursts; 1 if they are independent
 _SPARSE_RTTS = 20.0  # between samples, from which on their RTTs say little of the losses between them
@@ -272,7 +273,7 @@ def _base_rtt(series: _Series, packet_s: float, *, has_handshake: bool) -> Fitte
 def _buffer(
     windows: _Windows, delay_s: NDArray[np.float64], rate_Bps: float, packet_bytes: int, *, is_sized: bool
 ) -> FittedValue:
-    longest_s = float(delay_s.max())
+    longest_s = _longest(delay_s)
     if longest_s <= 0:
         return FittedValue()
     is_long = _recent(delay_s) >= _LONG_QUEUE * longest_s
@@ -289,7 +290,7 @@ def _buffer(
 
 
 def _random_loss(windows: _Windows, delay_s: NDArray[np.float64], *, is_told: bool) -> FittedValue:
-    longest_s = float(delay_s.max())
+    longest_s = _longest(delay_s)
     is_clear = np.ones(len(windows), np.bool_)
     if longest_s > 0:
         settling = _recent(delay_s) >= _SHORT_QUEUE * longest_s
@@ -306,6 +307,11 @@ def _random_loss(windows: _Windows, delay_s: NDArray[np.float64], *, is_told: bo
     if losses > 0 and (not is_told or ((lost - share * sent) ** 2).sum() / losses >= _BURSTS):
         return FittedValue(high=high)
     return FittedValue(share, low, high)
+
+
+def _longest(delay_s: NDArray[np.float64]) -> float:
+    """Return the longest delay but for a hundredth of the windows, in which a host may have been late."""
+    return float(np.quantile(delay_s, _LATE_QUANTILE))
 
 
 def _recent(delay_s: NDArray[np.float64]) -> NDArray[np.float64]:

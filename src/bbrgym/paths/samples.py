@@ -68,6 +68,8 @@ class Connection:
         last = self._last
         if not math.isfinite(sample.time_s) or not math.isfinite(sample.delivered_bytes):
             return
+        rtt_s, min_rtt_s = (value if value > 0 else NAN for value in (sample.rtt_s, sample.min_rtt_s))
+        sample = sample._replace(rtt_s=rtt_s, min_rtt_s=min_rtt_s)
         if last is not None and (
             sample.time_s <= last.time_s
             or sample.delivered_bytes < last.delivered_bytes
