@@ -61,22 +61,6 @@ Arm(EventId& event, int64_t& event_ns, int64_t deadline_ns, Call&& call)
 
 } // namespace
 
-void
-SocketController::Publish() const
-{
-    const auto bytes = [this](uint32_t pkts) {
-        const uint64_t total = uint64_t{pkts} * m_tcb->m_segmentSize;
-        return static_cast<uint32_t>(std::min<uint64_t>(total, std::numeric_limits<uint32_t>::max()));
-    };
-    m_tcb->m_cWnd = bytes(m_state.cwnd_pkts);
-    m_tcb->m_cWndInfl = m_tcb->m_cWnd;
-    m_tcb->m_ssThresh = bytes(m_state.ssthresh_pkts);
-    if (m_state.pacing_Bps != UINT64_MAX)
-    {
-        m_tcb->m_pacingRate = DataRate(m_state.pacing_Bps * 8);
-    }
-}
-
 // ---- the socket -----------------------------------------------------------------------------------------
 
 TypeId
@@ -211,8 +195,8 @@ TcpLinuxSocket::StartSender()
     m_una = m_txBuffer->HeadSequence();
     m_next_seq = m_una;
     m_dataRetrCount = m_dataRetries;
-    m_sender.GetController().PublishTo(m_tcb);
     m_sender.Start(m_tcb->m_segmentSize, m_handshake_rtt_ns, m_facts, NowNs());
+    Publish();
 }
 
 // ---- one ACK --------------------------------------------------------------------------------------------
@@ -235,7 +219,7 @@ TcpLinuxSocket::OnAckArrived(const TcpHeader& header, int64_t echo_ms)
     m_payloads.erase(m_payloads.begin(), m_payloads.begin() + static_cast<std::ptrdiff_t>(removed));
     m_una = ack;
     m_tcb->m_lastAckedSeq = ack;
-    PublishRtt();
+    Publish();
     LogLosses();
     if (m_ack_observer)
     {
@@ -288,9 +272,23 @@ TcpLinuxSocket::ReadSack(const TcpHeader& header, SackBlocks blocks) const
     return count;
 }
 
+/** Shows what the sender has measured and decided in the socket's state, where ns-3 looks for it. */
 void
-TcpLinuxSocket::PublishRtt()
+TcpLinuxSocket::Publish()
 {
+    const cc_state& state = m_sender.GetController().State();
+    const auto bytes = [this](uint32_t pkts) {
+        const uint64_t total = uint64_t{pkts} * m_tcb->m_segmentSize;
+        return static_cast<uint32_t>(std::min<uint64_t>(total, std::numeric_limits<uint32_t>::max()));
+    };
+    m_tcb->m_cWnd = bytes(state.cwnd_pkts);
+    m_tcb->m_cWndInfl = m_tcb->m_cWnd;
+    m_tcb->m_ssThresh = bytes(state.ssthresh_pkts);
+    m_tcb->m_congState = static_cast<TcpSocketState::TcpCongState_t>(m_sender.LossState());
+    if (state.pacing_Bps != UINT64_MAX)
+    {
+        m_tcb->m_pacingRate = DataRate(state.pacing_Bps * 8);
+    }
     if (m_sender.SrttNs() >= 0)
     {
         m_tcb->m_lastRtt = NanoSeconds(m_sender.LastRttNs());
@@ -739,6 +737,7 @@ TcpLinuxSocket::OnTimer()
     }
     m_dataRetrCount -= is_timeout;
     const bool is_probe_due = m_sender.OnTimer(now_ns);
+    Publish();
     LogLosses();
     if (is_probe_due)
     {

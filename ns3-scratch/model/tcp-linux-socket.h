@@ -28,52 +28,13 @@
 namespace ns3
 {
 
-/** An algorithm of cc/ as a TcpSender drives it; what it decides shows in the socket's state, where ns-3 looks for it. */
-class SocketController : public bbrgym::CcController
-{
-  public:
-    void PublishTo(Ptr<TcpSocketState> tcb) { m_tcb = tcb; }
-
-    void Start(const cc_start& start)
-    {
-        CcController::Start(start);
-        Publish();
-    }
-    void OnAck(const cc_sample& sample)
-    {
-        CcController::OnAck(sample);
-        Publish();
-    }
-    void OnLossState(cc_ca_state state, uint32_t in_flight_pkts)
-    {
-        CcController::OnLossState(state, in_flight_pkts);
-        m_tcb->m_congState = static_cast<TcpSocketState::TcpCongState_t>(state);
-    }
-    void OnRto(bool is_new_episode, uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts)
-    {
-        CcController::OnRto(is_new_episode, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
-        Publish();
-        m_tcb->m_congState = TcpSocketState::CA_LOSS;
-    }
-    void OnUndo()
-    {
-        CcController::OnUndo();
-        Publish();
-    }
-
-  private:
-    void Publish() const;
-
-    Ptr<TcpSocketState> m_tcb;
-};
-
 class TcpLinuxSocket : public TcpSocketBase
 {
   public:
     static TypeId GetTypeId();
     TypeId GetInstanceTypeId() const override;
 
-    using Sender = bbrgym::TcpSender<SocketController>;
+    using Sender = bbrgym::TcpSender<bbrgym::CcController>;
 
     /** Creates a socket on a node that has TCP. */
     static Ptr<TcpLinuxSocket> CreateOn(Ptr<Node> node);
@@ -135,7 +96,7 @@ class TcpLinuxSocket : public TcpSocketBase
     void LogLosses();
     uint64_t SerialOfAck(SequenceNumber32 ack) const;
     std::size_t ReadSack(const TcpHeader& header, SackBlocks blocks) const;
-    void PublishRtt();
+    void Publish();
     void ReleaseBuffer(const TcpHeader& header);
 
     void TrySend();

@@ -225,26 +225,6 @@ def test_percentile_and_mean_are_those_of_the_acks(simulate):
 # ---- tunables --------------------------------------------------------------------------------------------
 
 
-def test_the_table_begins_with_the_presets_and_what_the_scenario_overrides(simulate):
-    flows = [flow("a", cc="bbq", tunables={"bbq_alpha_us": 1000.0}), flow("b", cc="ns3-bbr"), flow("c", cc="reno")]
-    simulation = simulate(scenario(*flows))
-    assert simulation.tunables[0, TUNABLES.index("bbq_alpha_us")] == 1000
-    assert simulation.tunables[0, TUNABLES.index("bbr_up_gain")] == 1.25
-    assert np.isnan(simulation.tunables[0, TUNABLES.index("plus_alpha")])
-    assert np.all(np.isnan(simulation.tunables[1:]))
-
-
-def test_a_changed_tunable_acts_from_the_next_interval_on(simulate):
-    last = []
-    for gain in (2.0, 1.0):
-        simulation = simulate(scenario(flow(cc="bbr"), queue=queue(size_bytes=10**6)))
-        simulation.advance(5)
-        simulation.tunables[0, TUNABLES.index("bbr_cwnd_gain")] = gain
-        simulation.advance(3)
-        last.append(simulation.flow("cwnd_pkts"))
-    assert last[1] < 0.75 * last[0]
-
-
 def test_a_tunable_set_to_what_it_is_changes_nothing(run, simulate):
     resolved = scenario(flow(cc="bbq"))
     simulation = simulate(resolved)

@@ -10,8 +10,8 @@ import sys
 
 import numpy as np
 import pytest
-from native_simulation import FLOW_SUMMARY, arrays_for
-from ns3_harness import Simulation, change, flow, queue, scenario
+from native_simulation import FLOW_SUMMARY
+from ns3_harness import change, flow, queue, scenario
 
 from bbrgym import _ns3
 from bbrgym.scenario.bounds import BOUNDS
@@ -83,28 +83,11 @@ def test_fields_say_what_they_are():
             assert meaning
 
 
-def test_only_one_simulation_is_alive_and_close_frees_the_process(simulate):
-    first = simulate(scenario())
-    with pytest.raises(RuntimeError, match="already alive in this process"):
-        Simulation(scenario())
-    first.native.close()
-    first.native.close()
-    with pytest.raises(RuntimeError, match="closed"):
-        first.advance(1)
-    simulate(scenario()).advance(1)
-
-
 def test_a_failed_construction_leaves_the_process_free(simulate):
     wrong = scenario(flow(cc="bbq", tunables={"bbq_alpha_us": -1}))
     with pytest.raises(ValueError, match=r"flows\[0\]\.tunables: bbq_alpha_us = -1 is outside"):
         simulate(wrong)
     simulate(scenario()).advance(1)
-
-
-def test_a_wrong_table_is_an_error():
-    tunables, *others = arrays_for(1, 2).rows(slice(None))
-    with pytest.raises(ValueError, match=r"^tunables: expected a writable C-contiguous float64 array of shape \[1, 2"):
-        _ns3.Vector(1, 1, 60.0).lay_out(2, tunables[:, :1], *others)
 
 
 def test_a_process_has_one_world():
