@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from bbrgym.errors import ConfigError
 from bbrgym.ns3gym.command import CommandLine, checked
 
+SHELL = ["/bin/sh", "-c"]
 AFTER = ["--openGymPort=5555", "--simSeed=7"]  # what ns3-gym's simulations understand
 ATTACK = {"word": "$(touch PWN)", "other": "a b'; touch PWN"}
 ATTACKS = ["--word=$(touch PWN)", "--other=a b'; touch PWN"]
 
 
-def words_of(command, **arguments):
-    return CommandLine(command).words(5555, 7, checked(arguments))
+def words_of(command, *, shell=False, **arguments):
+    return CommandLine(command, shell=shell).words(5555, 7, checked(arguments))
 
 
 @pytest.mark.parametrize(
@@ -36,12 +37,6 @@ def words_of(command, **arguments):
         (["true", "{port}", "{arguments}", "{a}"], {"a": 1, "c": "x y"}, ["true", "5555", "--c=x y", "1"]),
         (["true", "run --port={port} {arguments}"], {"b": 2, "c": 3}, ["true", "run --port=5555 --b=2 --c=3"]),
         ('true run "it --p={port} {arguments}"', {"b": 2, "c": 3}, ["true", "run", "it --p=5555 --b=2 --c=3"]),
-        # A shell gets values as its parameters.
-        (
-            "sh -c 'exec true \"$@\"' sh {port} {arguments}",
-            ATTACK,
-            ["sh", "-c", 'exec true "$@"', "sh", "5555", *ATTACKS],
-        ),
         # A value is not a word of the command: what it contains is neither split nor run.
         ("true {port} {arguments}", ATTACK, ["true", "5555", *ATTACKS]),
         ('true {port} "{arguments}"', ATTACK, ["true", "5555", *ATTACKS]),
@@ -51,6 +46,27 @@ def words_of(command, **arguments):
 )
 def test_the_words_to_run(command, arguments, words):
     assert words_of(command, **arguments) == words
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cat <<EOF\n{word}\nEOF\n",
+        "cat <<-'EOF'\n{arguments}\nEOF\n",
+        "cat <<EOF\nwhat comes last is in it",
+        "true `echo {word}`",
+        "true $((1 + {word}))",
+        "eval echo {word}",
+        "true # {word}",
+    ],
+)
+@pytest.mark.parametrize("attack", ["$(touch PWN)", "a`touch PWN`", "a\ntouch PWN\n", "'; touch PWN; '"])
+def test_a_value_that_a_shell_would_run_where_quotes_do_not_hold_is_refused(text, attack, tmp_path):
+    with pytest.raises(ConfigError, match=r"^arguments: .* cannot be quoted for a shell whose command has '"):
+        words_of(text, shell=True, word=attack)
+    words = words_of(text, shell=True, word="runs/a_1.5:x,y")
+    subprocess.run(words, capture_output=True, check=False, timeout=20, cwd=tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 ARGUMENTS = st.dictionaries(
@@ -71,14 +87,19 @@ def test_nothing_is_lost_on_the_way_to_the_simulation(arguments):
         return
     expected = [*AFTER, *(f"--{name}={value}" for name, value in arguments.items())]
     assert words[1:] == expected
-    words = words_of(["sh", "-c", "printf '%s\\0' \"$@\"", "sh"], **arguments)
-    printed = subprocess.run(words, capture_output=True, check=True, timeout=120).stdout
-    assert printed.decode().split("\0")[:-1] == expected
+    for text, sent in (("printf '%s\\0'", expected), ("printf '%s\\0' {arguments}", [*expected[2:], *AFTER])):
+        words = words_of(text, shell=True, **arguments)
+        assert words[:2] == SHELL
+        printed = subprocess.run(words, capture_output=True, check=True, timeout=120).stdout
+        assert printed.decode().split("\0")[:-1] == sent
 
 
 def test_names_may_have_dashes_and_values_be_numpy_s():
     given_ones = {"--simTime": np.float64(2.5), "n": np.int64(3), "on": np.True_}
     assert checked(given_ones) == {"simTime": 2.5, "n": 3, "on": True}
+
+
+QUOTED = r"command: \{\w+\} stands within quotes or after a backslash, expected it outside"
 
 
 @pytest.mark.parametrize(
@@ -91,6 +112,11 @@ def test_names_may_have_dashes_and_values_be_numpy_s():
         ("no-such-program -v", {}, r"command: there is no program 'no-such-program'$"),
         ("  ", {}, r"command: '  ', expected a text or a list of words$"),
         ("true 'x", {}, r"command: \"true 'x\" cannot be split into words: No closing quotation$"),
+        (["true"], {"shell": True}, r"shell: True, but the command is \['true'\], expected a text for the shell$"),
+        *(
+            (text, {"shell": True}, QUOTED)
+            for text in ('sh -c "it {port} {arguments}"', "echo '{port}'", "echo \\{port}", 'echo "a" "{seed}"')
+        ),
         (["true", "{port}", "{a}"], {"a": 1, "b": 2}, r"arguments: --b=2 has no place in the command, where \{argumen"),
         ("true", {"a b": 1}, r"arguments: 'a b' is not a name of an argument$"),
         ("true", {"--simSeed": 1}, r"arguments: 'simSeed' is set for each run and cannot be given here$"),

@@ -34,6 +34,7 @@ class Session:
 
     Args:
         command: as of `CommandLine`; None waits for simulations that others start.
+        shell: as of `CommandLine`.
         cwd: directory in which the command runs. Default: the current one.
         log: file to which the command's output is appended. Default: none.
         port: on which the agent listens; 0 selects a free one.
@@ -49,6 +50,7 @@ class Session:
         self,
         command: str | Sequence[str] | None,
         *,
+        shell: bool,
         cwd: str | Path | None,
         log: str | Path | None,
         port: int,
@@ -59,8 +61,8 @@ class Session:
         self._cwd, self._log = (None if path is None else Path(path) for path in (cwd, log))
         if self._cwd is not None and not self._cwd.is_dir():
             raise ConfigError(f"cwd: {str(cwd)!r} is not a folder")
-        self._command = None if command is None else CommandLine(command, self._cwd)
-        self.check_command_for(cwd=cwd, log=log)
+        self._command = None if command is None else CommandLine(command, self._cwd, shell=shell)
+        self.check_command_for(shell=shell, cwd=cwd, log=log)
         self._port, self._host, self._timeout_s, self._grace_s = port, host, timeout_s, grace_s
         self._owner_pid = os.getpid()
         self._child: Child | None = None
