@@ -21,6 +21,7 @@ from bbrgym.ns3gym import messages as pb
 from bbrgym.ns3gym.data import pack
 from bbrgym.tunables import TUNABLES
 from bbrgym.worlds.fields import FLOW_FIELDS, FLOW_SUMMARY_FIELDS, LINK_FIELDS, LINK_SUMMARY_FIELDS
+from bbrgym.worlds.score import flow_scores, run_score
 
 SCENARIO = {
     "name": "served",
@@ -85,6 +86,32 @@ def test_it_says_what_its_numbers_are(opengym, path):
     with bbrgym.make_world("ns3", SCENARIO) as world:
         initial = [[values.get(name, np.nan) for name in TUNABLES] for values in info["initial_tunables"]]
         assert np.array(initial).tobytes() == np.array(world.tunables()).tobytes()
+
+
+def test_the_reward_is_the_score_s_formula(opengym, path):
+    states, _ = drive([opengym, f"--scenario={path}"], Keep())
+    columns = [field[0] for field in FLOW_FIELDS]
+    flows = bbrgym.load_scenario(SCENARIO).resolved().flows
+    before_s = 0.0
+    assert states[0].reward == 0.0
+    for state in states[1:]:
+        column = dict(zip(columns, state.observation["flow_stats"].T, strict=True))
+        length_s = state.info["now_s"] - before_s
+        before_s = state.info["now_s"]
+        rtt_ms = column["rtt_mean_ms"]
+        scores = flow_scores(
+            column["goodput_mbps"],
+            column["fair_share_mbps"],
+            np.where(column["active"] > 0, length_s, 0.0),
+            np.where(rtt_ms > 0, rtt_ms, np.nan),
+            np.array([flow.rtt_ms for flow in flows]),
+            mss_bytes=1448,
+            delta=0.5,
+        )
+        scores[column["active"] == 0] = np.nan
+        expected = run_score(scores, [flow.role for flow in flows])
+        assert state.reward == pytest.approx(expected, rel=1e-6)
+    assert len({state.reward for state in states}) > 10
 
 
 def set_gain(flow, value):
