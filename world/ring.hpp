@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -40,7 +41,6 @@ class Ring
     void swap(Ring& other) noexcept
     {
         std::swap(m_slots, other.m_slots);
-        std::swap(m_end, other.m_end);
         std::swap(m_front, other.m_front);
         std::swap(m_back, other.m_back);
         std::swap(m_capacity, other.m_capacity);
@@ -64,13 +64,13 @@ class Ring
             Grow();
         }
         *m_back = value;
-        m_back = m_back + 1 == m_end ? m_slots.data() : m_back + 1;
+        m_back = m_back + 1 == End() ? m_slots.data() : m_back + 1;
         ++m_size;
     }
 
     void pop_front()
     {
-        m_front = m_front + 1 == m_end ? m_slots.data() : m_front + 1;
+        m_front = m_front + 1 == End() ? m_slots.data() : m_front + 1;
         --m_size;
     }
     void pop_front(std::size_t count)
@@ -102,10 +102,12 @@ class Ring
     static constexpr std::size_t LARGE = 4096;
     static constexpr std::size_t LARGE_STEPS = 8; ///< in which a large one doubles
 
+    const T* End() const { return std::to_address(m_slots.end()); }
+
     T* At(std::size_t index) const
     {
         const auto ahead = static_cast<std::ptrdiff_t>(index);
-        return m_front + (ahead < m_end - m_front ? ahead : ahead - static_cast<std::ptrdiff_t>(m_capacity));
+        return m_front + (ahead < End() - m_front ? ahead : ahead - static_cast<std::ptrdiff_t>(m_capacity));
     }
 
     /** Not in line: it is seldom called and would keep push_back from being. */
@@ -131,13 +133,11 @@ class Ring
         m_capacity = m_slots.size();
         m_front = m_slots.data() + front;
         m_back = m_slots.data() + back;
-        m_end = m_slots.data() + m_capacity;
     }
 
     std::vector<T, PageAllocator<T>> m_slots;
     T* m_front = nullptr;
     T* m_back = nullptr; ///< the slot of the next element
-    T* m_end = nullptr;
     std::size_t m_capacity = 0; ///< slots; a vector would divide by the size of T to know it
     std::size_t m_size = 0;
 };
