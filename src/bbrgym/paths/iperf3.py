@@ -30,7 +30,7 @@ def whole_of_stream(text: str) -> dict[str, Any]:
     Raises:
         LogProblem: a line is no JSON.
     """
-    intervals = []
+    intervals: list[Any] = []
     whole: dict[str, Any] = {"intervals": intervals}
     for event in line_mappings(text):
         if event.get("event") == "interval":
