@@ -61,11 +61,11 @@ CLIENT = [stream(at, retransmits=2, snd_cwnd=14_480, rtt=40_000, sender=True) fo
 def test_iperf3_of_a_client_tells_what_its_socket_knows(tmp_path: Path) -> None:
     one = only(read_log(written(tmp_path, iperf3(*CLIENT))))
     assert (one.mss_bytes, one.cc, one.at_sender) == (1448, "bbr", True)
-    assert column(one, "time_s") == [0, 1, 2, 3]
-    assert column(one, "delivered_bytes") == [0, 1_448_000, 2_896_000, 4_344_000]
-    assert column(one, "retransmitted_pkts") == [0, 2, 4, 6]
-    assert column(one, "rtt_s")[1:] == [0.04] * 3
-    assert column(one, "cwnd_pkts")[1:] == [10] * 3
+    assert column(one, "time_s") == [1, 2, 3]  # the first interval filled the send buffer
+    assert column(one, "delivered_bytes") == [0, 1_448_000, 2_896_000]
+    assert column(one, "retransmitted_pkts") == [0, 2, 4]
+    assert column(one, "rtt_s")[1:] == [0.04] * 2
+    assert column(one, "cwnd_pkts")[1:] == [10] * 2
     assert np.isnan(column(one, "min_rtt_s")).all()
 
 
@@ -79,13 +79,13 @@ def test_iperf3_of_a_server_tells_deliveries_alone(tmp_path: Path) -> None:
 
 def test_iperf3_with_a_target_rate_is_limited_by_its_application(tmp_path: Path) -> None:
     one = only(read_log(written(tmp_path, iperf3(*CLIENT, target_bitrate=1_000_000))))
-    assert column(one, "app_limited")[1:] == [1] * 3
+    assert column(one, "app_limited")[1:] == [1] * 2
 
 
 def test_iperf3_intervals_that_were_omitted_are_left_out(tmp_path: Path) -> None:
     omitted = [stream(at, omitted=True, bytes=10**9) for at in range(3)]
     one = only(read_log(written(tmp_path, iperf3(*omitted, *CLIENT))))
-    assert column(one, "delivered_bytes") == [0, 1_448_000, 2_896_000, 4_344_000]
+    assert column(one, "delivered_bytes") == [0, 1_448_000, 2_896_000]
 
 
 def test_iperf3_line_by_line_is_the_same(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_iperf3_line_by_line_is_the_same(tmp_path: Path) -> None:
     by_line = only(read_log(written(tmp_path, text)))
     assert np.array_equal(by_line.table(), only(read_log(written(tmp_path, whole))).table(), equal_nan=True)
     cut = only(read_log(written(tmp_path, text[: text.rindex("interval") + 40])))
-    assert len(cut.table()) == 3
+    assert len(cut.table()) == 2
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Fits the facts of a path to the samples of connections over it.
 
-The connection that delivered most is taken, with the others to the same peer: what they deliver is added up. For
-rates, time is cut into windows of at least eight RTTs, a quarter of a second and a hundred packets, in which ACKs that
-come in bursts weigh little; for losses, into windows of at least an RTT and twenty packets.
+The connection that delivered most is taken, with the others to the same peer: what they deliver is added up. For rates,
+time is cut into windows of at least eight RTTs, a quarter of a second and a hundred packets (or twenty of the blocks in
+which a log counts), in which ACKs that come in bursts weigh little; for losses, into windows of at least an RTT and
+twenty packets.
 
 Base RTT: the smallest RTT. Unless it may be the handshake's, whose packets are short, the time that the bottleneck
 takes for a packet is no part of it; the interval has both. Without a minimum, the smallest smoothed RTT is an upper
@@ -42,6 +43,7 @@ from bbrgym.scenario.model import HEADER_BYTES
 _WINDOW_RTTS, _WINDOW_S, _WINDOW_PKTS = 8.0, 0.25, 100.0
 _LEAST_WINDOWS = 5  # for a median with an interval
 _STEADY_SPREAD = 0.2
+_WINDOW_STEPS = 20.0  # in which a log counts what was delivered
 _LOSS_WINDOW_PKTS = 20.0
 _HIGH, _LOW = 0.9, 0.1  # quantiles between which rates spread
 _QUEUE_S, _QUEUE_PKTS, _QUEUE_RTTS = 0.001, 2.0, 0.05  # a queue stands from the largest of these on
@@ -154,7 +156,8 @@ def fit_path(log: PathLog) -> PathFit:
     group = [one for one in log.connections if (one.peer, one.at_sender) == (largest.peer, largest.at_sender)]
     mss_bytes = DEFAULT_MSS_BYTES if math.isnan(largest.mss_bytes) else round(largest.mss_bytes)
     series = _series(largest, group)
-    windows = _windows(series, mss_bytes, _WINDOW_RTTS, _WINDOW_S, _WINDOW_PKTS)
+    steps_pkts = _WINDOW_STEPS * sum(one.step_bytes for one in group if one.step_bytes > 0) / mss_bytes
+    windows = _windows(series, mss_bytes, _WINDOW_RTTS, _WINDOW_S, max(_WINDOW_PKTS, steps_pkts))
     packet_bytes = mss_bytes + HEADER_BYTES
     rate_Bps, varies = _capacity(windows, series.floor_s, packet_bytes)
     reference_Bps = rate_Bps.value if rate_Bps.is_seen else rate_Bps.low

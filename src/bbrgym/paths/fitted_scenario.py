@@ -52,7 +52,7 @@ def write_scenario(fits: Mapping[str, PathFit], path: Path) -> list[Path]:
     for trace_path, trace in traces.items():
         write_text(trace_path, _trace_text(trace))
     values = scenarios[0] if len(scenarios) == 1 else {"name": name, MIX: scenarios}
-    comments = [f"# From {shown}, by bbrgym path. {_defaults(fit)}" for shown, fit in fits.items()]
+    comments = [f"# From {shown!r}, by bbrgym path. {_defaults(fit)}" for shown, fit in fits.items()]
     text = yaml.safe_dump(values, sort_keys=False, width=120)
     write_text(path, "\n".join([*comments, text]))
     return [path, *traces]

@@ -2,7 +2,8 @@
 """Logs of iperf3: ``--json`` or ``--json-stream``, of the client or of the server.
 
 An interval of the sender counts bytes written to its socket, which are those delivered but for what the send buffer
-gained, above all in the first interval. Its RTT is the kernel's smoothed RTT at the interval's end, not a minimum.
+gains; it fills in the first interval, which is left out. Both sides count whole blocks. The sender's RTT is the
+kernel's smoothed RTT at the interval's end, not a minimum.
 """
 
 from __future__ import annotations
@@ -59,6 +60,10 @@ def read_iperf3(values: Mapping[str, Any]) -> PathLog:
         if key not in begun:
             begun.add(key)
             _describe(connection, stream, start, end)
+            connection.step_bytes = max(number(test.get("blksize")), 0.0)
+            if connection.at_sender:
+                connection.add(Sample(number(stream.get("end")), 0.0, retransmitted_pkts=0.0))
+                continue
             connection.add(Sample(number(stream.get("start")), 0.0, retransmitted_pkts=0.0))
         _add(connection, stream, is_limited=number(test.get("target_bitrate")) > 0)
     if "error" in values and not connections.all():

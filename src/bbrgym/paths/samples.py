@@ -45,6 +45,7 @@ class Connection:
         name: for people; it is not from the log's text.
         mss_bytes: payload of a full packet; NaN: the log does not tell.
         cc: name of its congestion control; empty: the log does not tell.
+        step_bytes: delivery is counted in steps of so many bytes; NaN or 0: in packets.
         at_sender: whether it was watched where its data came from.
         has_handshake: whether the minimum RTT may be of the handshake, whose packets are short.
         peer: tells paths apart; connections with the same one share a path.
@@ -54,6 +55,7 @@ class Connection:
     name: str
     mss_bytes: float = NAN
     cc: str = ""
+    step_bytes: float = 0.0
     at_sender: bool = True
     has_handshake: bool = True
     peer: str = ""
