@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Trainer `evolution`: CMA-ES over the parameters of a policy, scored by whole episodes.
 
-    anchors     the best fixed settings that CMA-ES finds without other flows and beside these
+    anchors     the best fixed settings that CMA-ES finds: for all draws, and from there for those beside other flows
     gate        the first rule: on which features the second anchor gains over the first one, by ridge regression
-    evolution   CMA-ES over the gate, then over the corrections too; a generation meets fresh draws, all its policies
-                the same ones
+    evolution   CMA-ES over the gate, then over all of the rule; a generation meets fresh draws, all its policies the
+                same ones
 
 A policy's fitness is its mean gain over the better anchor on these draws, see `guarded_mean`. The agent is the
 mean of the distribution, averaged over the last generations. Hansen, The CMA evolution strategy: a tutorial, 2016.
@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -53,7 +54,9 @@ _LEAST_SHIFT, _MOST_SHIFT = (
     -0.5,
     0.2,
 )  # tried on the first rule's merits: its labels do not know what disagreement costs
-_GATE_ALONE = 0.6  # share of the evolution in which the rule corrects nothing: equal choices then give equal scores
+_GATE_ALONE = 0.4  # share of the evolution in which the modes stay as they are: equal choices then give equal scores
+_GATE = ("merit", "merit_bias", "hysteresis")  # parameters that choose the mode
+_REST = ("anchors", "correction", "correction_bias")  # the others
 _EVERY = 3  # control intervals between two samples of features of a flow
 
 
@@ -63,7 +66,8 @@ class EvolutionTrainer(Trainer):
     Attributes:
         policy: `modes` (a rule that chooses between settings, `ModesNetwork`) or `fixed` (the best fixed setting).
         corrected: tunables that a rule corrects by features beside its choice.
-        anchor_share: share of the steps for each search of an anchor.
+        start: run folder of a training with `policy=fixed`, whose setting is the first anchor. Default: search it.
+        anchor_share: share of the steps for the search of the first anchor; half as many for the second one.
         gate_share: share of the steps for the first gate.
         policies: of a generation.
         draws: of a generation.
@@ -76,7 +80,8 @@ class EvolutionTrainer(Trainer):
 
     policy: Literal["modes", "fixed"] = "modes"
     corrected: List[str] = ()
-    anchor_share: Annotated[Float, Field(gt=0, lt=0.4)] = 0.2
+    start: str = ""
+    anchor_share: Annotated[Float, Field(gt=0, lt=0.6)] = 0.4
     gate_share: Annotated[Float, Field(gt=0, lt=0.2)] = 0.05
     policies: Annotated[Whole, Field(ge=4, le=1000)] = 16
     draws: Annotated[Whole, Field(ge=1, le=10_000)] = 64
@@ -146,16 +151,36 @@ class _Search:
     # ---- stages ------------------------------------------------------------------------------------------------
 
     def _anchors(self, steps: int) -> Tensor:
-        """Return the settings of the modes: [modes, tunables]."""
-        stages = {"without others": _is_without_others, "beside others": _is_beside_others}
-        if not all(any(map(one, self._drawn("groups", self._asked.draws))) for one in stages.values()):
-            stages = {"all": _is_any}
-        return torch.stack([self._anchor(name, one, self._step + steps) for name, one in stages.items()])
+        """Return the settings of the modes, the best one for all draws first: [modes, tunables]."""
+        anchors = [self._start() if self._asked.start else self._anchor("all", _is_any, self._step + steps)]
+        drawn = self._drawn("groups", self._asked.draws)
+        if any(map(_is_beside_others, drawn)) and not all(map(_is_beside_others, drawn)):
+            anchors.append(self._anchor("beside others", _is_beside_others, self._step + steps // 2, anchors[0]))
+        return torch.stack(anchors)
 
-    def _anchor(self, group: str, is_wanted: _Wanted, end: int) -> Tensor:
-        """Return the setting with the best mean score over the draws of a group that a search finds until a step."""
+    def _start(self) -> Tensor:
+        """Return the setting of the run to start from.
+
+        Raises:
+            ConfigError: it cannot be loaded, or holds no setting of these tunables.
+        """
+        found: dict[str, Tensor] = {}
+        restore_state(TrainingFolder(Path(self._asked.start)), "last", lambda state: found.update(state["policy"]))
+        names = self._scaling.names
+        if "setting" not in found or found["setting"].shape != (len(names),):
+            raise ConfigError(
+                f"agent.start: {self._asked.start} holds no setting of {len(names)} tunables, expected a run folder of "
+                "agent=evolution agent.policy=fixed with the same variant and action"
+            )
+        return found["setting"]
+
+    def _anchor(self, group: str, is_wanted: _Wanted, end: int, *also: Tensor) -> Tensor:
+        """Return the setting with the best mean score over the draws of a group that a search finds until a step.
+
+        It starts from the best one of the presets and ``also``.
+        """
         self._run.stage = f"anchor {group}"
-        first = torch.from_numpy(np.stack(presets(self._scaling)))
+        first = torch.stack([*map(torch.from_numpy, presets(self._scaling)), *also])
         draws = self._drawn(f"{group} presets", self._asked.draws, is_wanted)
         scores = self._scores(HeldNetwork(first[0]), {"setting": first}, draws)
         network = HeldNetwork(first[int(_mean(scores, draws).argmax())])
@@ -166,9 +191,8 @@ class _Search:
         def keep(parameters: Parameters) -> None:
             self._policy = {"setting": parameters["setting"][0].clamp(-1.0, 1.0)}
 
-        self._generations(
-            Evolution(network, *self._strategy(_ANCHOR_STEP, group)), group, is_wanted, end, fitness, keep
-        )
+        evolution = Evolution(dict(network.named_parameters()), *self._strategy(_ANCHOR_STEP, group))
+        self._generations(evolution, group, is_wanted, end, fitness, keep)
         return self._policy["setting"]
 
     def _first_rule(self, anchors: Tensor, steps: int) -> ModesNetwork:
@@ -227,27 +251,28 @@ class _Search:
     def _evolve(self, network: ModesNetwork, end: int) -> None:
         """Move the rule's parameters to where whole episodes gain most over the better anchor."""
         fitness = self._fitness_of_rules(network)
-        buffers = dict(network.named_buffers())
+        self._policy = {name: one.detach().clone() for name, one in network.state_dict().items()}
 
         def keep(parameters: Parameters) -> None:
-            with torch.no_grad():
-                for name, one in network.named_parameters():
-                    one.copy_(parameters[name][0] if name in parameters else one)
-            self._policy = {**buffers, **{name: one.detach().clone() for name, one in network.named_parameters()}}
+            self._policy |= {name: one[0] for name, one in parameters.items()}
+            self._policy["anchors"] = self._policy["anchors"].clamp(-1.0, 1.0)
+            network.load_state_dict(self._policy)
 
-        corrections = (network.correction, network.correction_bias)
-        gate_end = self._step + int(_GATE_ALONE * (end - self._step)) if self._asked.corrected else end
-        for stage, until in (("gate alone", gate_end), ("rule", end)):
-            self._run.stage = f"evolution, {stage}"
-            for one in corrections:
-                one.requires_grad_(stage == "rule")
-            if self._step < until:
-                evolution = Evolution(network, *self._strategy(_RULE_STEP, stage))
-                self._generations(evolution, stage, _is_any, until, fitness, keep)
+        stages = {"gate": (_GATE, self._step + int(_GATE_ALONE * (end - self._step))), "rule": ((*_GATE, *_REST), end)}
+        if len(network.anchors) == 1:
+            del stages["gate"]
+        for stage, (names, until) in stages.items():
+            self._run.stage = f"evolution of the {stage}"
+            start = {name: self._policy[name] for name in names}
+            evolution = Evolution(start, *self._strategy(_RULE_STEP, stage))
+            self._generations(evolution, stage, _is_any, until, fitness, keep)
 
     def _fitness_of_rules(self, network: ModesNetwork) -> Callable[[Parameters, Sequence[TrainingDraw]], Table]:
         """Return the fitness of rules with some parameters on draws: [policies]."""
-        held = network.holding(range(len(network.anchors)))
+        held = {
+            **network.holding(range(len(network.anchors))),
+            "anchors": network.anchors.clone().expand(len(network.anchors), -1, -1),
+        }
         totals = np.zeros(len(network.anchors))
 
         def fitness(parameters: Parameters, draws: Sequence[TrainingDraw]) -> Table:
@@ -353,7 +378,3 @@ def _is_any(draw: TrainingDraw) -> bool:  # noqa: ARG001 - whatever it is
 
 def _is_beside_others(draw: TrainingDraw) -> bool:
     return group_of(draw) == BESIDE_OTHERS
-
-
-def _is_without_others(draw: TrainingDraw) -> bool:
-    return not _is_beside_others(draw)

@@ -74,7 +74,7 @@ class ModesNetwork(nn.Module):
         first = torch.eye(len(self.anchors))[:1].expand(len(observations), -1)
         held = torch.where(is_first, first, mode[0])
         merits = features @ self.merit.T + self.merit_bias
-        merits = torch.cat([torch.zeros_like(merits[:, :1]), merits], dim=-1) + self.hysteresis.abs() * held
+        merits = torch.cat([torch.zeros_like(features[:, :1]), merits], dim=-1) + self.hysteresis.abs() * held
         chosen = (merits >= merits.amax(-1, keepdim=True)).to(merits.dtype)
         chosen = torch.where(is_first, first, chosen * (chosen.cumsum(-1) <= 1))
         correction = features @ self.correction.T + self.correction_bias

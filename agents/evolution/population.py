@@ -117,7 +117,7 @@ class _Acting:
         buffers = dict(network.named_buffers())
 
         def act(own: dict[str, Tensor], *inputs: Tensor) -> tuple[Tensor, ...]:
-            result: tuple[Tensor, ...] = torch.func.functional_call(network, {**own, **buffers}, inputs)
+            result: tuple[Tensor, ...] = torch.func.functional_call(network, {**buffers, **own}, inputs)
             return result
 
         self._act = torch.func.vmap(act)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""CMA-ES over the parameters of a network, as one vector."""
+"""CMA-ES over named parameters of a policy, as one vector."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from bbrgym.agents.evolution.population import Parameters
 from bbrgym.errors import MissingExtraError
@@ -20,7 +20,7 @@ class Evolution:
     """Distribution of parameters, which moves towards the better ones of each generation.
 
     Args:
-        network: whose parameters with gradients are searched; their own values are the first mean.
+        start: first mean of the parameters by name.
         policies: of a generation.
         step: standard deviation of each parameter in the first generation.
         seed: of the generations.
@@ -29,15 +29,14 @@ class Evolution:
         MissingExtraError: the package cmaes is not installed.
     """
 
-    def __init__(self, network: nn.Module, policies: int, step: float, seed: int) -> None:
+    def __init__(self, start: Mapping[str, Tensor], policies: int, step: float, seed: int) -> None:
         try:
             import cmaes
         except ModuleNotFoundError as error:
             raise MissingExtraError("agent=evolution", "train", error) from error
-        searched = {name: one.detach() for name, one in network.named_parameters() if one.requires_grad}
-        self._shapes = {name: one.shape for name, one in searched.items()}
-        start = torch.cat([one.ravel() for one in searched.values()])
-        self._strategy = cmaes.CMA(start.double().numpy(), step, seed=seed % 2**32, population_size=policies)
+        self._shapes = {name: one.shape for name, one in start.items()}
+        mean = torch.cat([one.detach().ravel() for one in start.values()])
+        self._strategy = cmaes.CMA(mean.double().numpy(), step, seed=seed % 2**32, population_size=policies)
         self._policies = policies
         self._means: list[Table] = []
 
@@ -63,5 +62,5 @@ class Evolution:
     def _parts(self, numbers: Tensor) -> Iterator[tuple[str, Tensor]]:
         place = 0
         for name, shape in self._shapes.items():
-            yield name, numbers[:, place : place + shape.numel()].reshape(-1, *shape)
+            yield name, numbers[:, place : place + shape.numel()].reshape(len(numbers), *shape)
             place += shape.numel()

@@ -96,3 +96,14 @@ def test_an_unknown_tunable_to_correct_is_refused(tmp_path) -> None:
     agent = {**SHORT["agent"], "corrected": ["bbr_gain"]}
     with pytest.raises(ConfigError, match=r"agent\.corrected: 'bbr_gain'"):
         train(output_dir=tmp_path / "run", **{**SHORT, "agent": agent})
+
+
+def test_a_rule_starts_from_the_setting_of_a_finished_search(tmp_path) -> None:
+    alone = {**SHORT, "scenario": SCENARIO, "total_steps": 600}
+    train(output_dir=tmp_path / "fixed", **{**alone, "agent": {**SHORT["agent"], "policy": "fixed"}})
+    fixed, _ = load_agent(tmp_path / "fixed", "last")
+    train(output_dir=tmp_path / "rule", **{**alone, "agent": {**SHORT["agent"], "start": str(tmp_path / "fixed")}})
+    rule, _ = load_agent(tmp_path / "rule", "last")
+    assert rule.network().anchors.numpy() == pytest.approx(fixed.action[None], abs=0.5)
+    with pytest.raises(ConfigError, match=r"agent\.start: .*rule holds no setting of 8 tunables"):
+        train(output_dir=tmp_path / "other", **{**alone, "agent": {**SHORT["agent"], "start": str(tmp_path / "rule")}})
