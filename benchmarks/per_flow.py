@@ -6,7 +6,7 @@ usage: python benchmarks/per_flow.py RULE... --fixed RUN [--draws 200] [--first-
 
 RULE and RUN are run folders of `bbrgym train experiment=wan_per_flow`, RUN with `agent.policy=fixed`. Three tables:
 
-    networks   gain over the fixed setting by kind of network of `wan_mix`, and on other distributions
+    networks   gain over the fixed setting by family of networks of `wan_mix`, and on other distributions
     harm       what two flows of others get of their equal share beside two of each control (Ware et al., HotNets 2019)
     deployed   `wan_mix` where the other half of the flows are BBR: gain over BBR there, and what these others get
 
@@ -16,7 +16,7 @@ Intervals are by bootstrap over draws and, of several RULEs, trainings.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,9 @@ from bbrgym.evaluate.records import FIXED
 from bbrgym.evaluate.results import Results
 from bbrgym.evaluate.statistics import Scores, bootstrap_mean
 from bbrgym.scenario.distribution import load_distribution
-from bbrgym.scenario.model import Scenario
+from bbrgym.scenario.families import FAMILIES, families_of
 
 OTHERS = ("with_cubic", "rtt_pairs", "lossy_mix")
-BITS_PER_BYTE = 8
 
 
 def main() -> None:
@@ -64,9 +63,9 @@ def networks(asked: argparse.Namespace) -> str:
     results = evaluated("wan_mix", asked, ["bbr"])
     scores = by_entrant(results, asked)
     rows = [row("wan_mix", scores)]
-    for kind, is_of in KINDS.items():
-        places = [place for place, draw in enumerate(results.draws.values()) if is_of(draw)]
-        rows.append(row(kind, scores.of_draws(places)))
+    families = [families_of(draw) for draw in results.draws.values()]
+    for name in FAMILIES:
+        rows.append(row(name, scores.of_draws([place for place, of_draw in enumerate(families) if name in of_draw])))
     rows += [row(f"`{name}`", by_entrant(evaluated(name, asked, ["bbr"]), asked)) for name in OTHERS]
     return table("networks", "draws", "gain over the fixed setting", "gain over bbr", rows=rows)
 
@@ -94,35 +93,6 @@ def deployed(asked: argparse.Namespace) -> str:
 
 
 # ---- networks ----------------------------------------------------------------------------------------------
-
-
-def is_beside_others(draw: Scenario) -> bool:
-    return any(flow.role != "tuned" for flow in draw.resolved().flows)
-
-
-def queue_bdp(draw: Scenario) -> float:
-    """Return the size of the queue in BDP of the longest RTT."""
-    longest_ms = max(flow.rtt_ms for flow in draw.resolved().flows)
-    return float(draw.link.queue.size_bytes or 0) * BITS_PER_BYTE / (draw.link.rate_mbps or 1.0) / longest_ms / 1e3
-
-
-def unevenness(draw: Scenario) -> float:
-    """Return the longest RTT / the shortest one."""
-    rtts_ms = [flow.rtt_ms for flow in draw.resolved().flows]
-    return max(rtts_ms) / min(rtts_ms)
-
-
-KINDS: Mapping[str, Callable[[Scenario], bool]] = {
-    "alone": lambda draw: len(draw.resolved().flows) == 1,
-    "several": lambda draw: len(draw.resolved().flows) > 1 and not is_beside_others(draw),
-    "beside CUBIC": is_beside_others,
-    "random loss": lambda draw: draw.link.loss.kind != "none",
-    "steps of the capacity": lambda draw: bool(draw.link.changes),
-    "shallow queue, below 1 BDP": lambda draw: queue_bdp(draw) < 1.0,
-    "deep queue, above 4 BDP": lambda draw: queue_bdp(draw) > 4.0,
-    "uneven RTTs, above 1:3": lambda draw: unevenness(draw) > 3.0,
-}
-"""Kinds of networks, which overlap."""
 
 
 def beside(other: str) -> dict[str, Any]:
