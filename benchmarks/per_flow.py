@@ -64,8 +64,10 @@ def networks(asked: argparse.Namespace) -> str:
     scores = by_entrant(results, asked)
     rows = [row("wan_mix", scores)]
     families = [families_of(draw) for draw in results.draws.values()]
-    for name in FAMILIES:
-        rows.append(row(name, scores.of_draws([place for place, of_draw in enumerate(families) if name in of_draw])))
+    rows += [
+        row(name, scores.of_draws([place for place, of_draw in enumerate(families) if name in of_draw]))
+        for name in FAMILIES
+    ]
     rows += [row(f"`{name}`", by_entrant(evaluated(name, asked, ["bbr"]), asked)) for name in OTHERS]
     return table("networks", "draws", "gain over the fixed setting", "gain over bbr", rows=rows)
 
