@@ -175,9 +175,10 @@ class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
         is_as_asked = not self._has_command or (seed is None and not has_new_arguments)
         if self._state is not _State.INTRODUCED or not is_as_asked:
             self._introduce(seed)
-        while not self._begin():  # it did not wait for this reset; another one may
+        self._state = _State.OVER  # unless all goes well
+        while (message := self._session.begin()) is None:  # it did not wait for this reset; another one may
             self._introduce(seed)
-        observation, _, terminated, truncated, info = self._play(None)
+        observation, _, terminated, truncated, info = self._shown(message)
         if terminated or truncated:
             raise ProtocolError("the simulation was over before its first step")
         return observation, info
@@ -186,7 +187,9 @@ class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
         """Send an action, and return the simulation's next state."""
         if self._state is not _State.RUNNING:
             raise gymnasium.error.ResetNeeded("no episode is running: call reset() first")
-        return self._play(pack(self.action_space, action, "action"))
+        message = pack(self.action_space, action, "action")
+        self._state = _State.OVER  # unless all goes well
+        return self._shown(self._session.play(message))
 
     def close(self) -> None:
         """End the simulation and all processes that it has started."""
@@ -231,13 +234,8 @@ class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
                     raise ProtocolError(f"the simulation's {name} is {space}, expected {known} as at first")
         self._state = _State.INTRODUCED
 
-    def _begin(self) -> bool:
-        self._state = _State.OVER  # unless all goes well
-        return self._session.begin()
-
-    def _play(self, action: Message | None) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        self._state = _State.OVER  # unless all goes well
-        message = self._session.play(action)
+    def _shown(self, message: Message) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Return what a state says: observation, reward, terminated, truncated and info."""
         with self._session.ending_on_error():
             observation = unpack(self.observation_space, message.obsData, "observation")
             self._check_bounds(observation)

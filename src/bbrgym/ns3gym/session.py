@@ -98,8 +98,8 @@ class Session:
         with self.ending_on_error():
             return self._agent.await_simulation(self._watch("SimInitMsg"))
 
-    def begin(self) -> bool:
-        """Let the simulation begin; return False if one that was waited for has gone.
+    def begin(self) -> Message | None:
+        """Let the simulation begin and return its first EnvStateMsg; None if one that was waited for has gone.
 
         Raises:
             PeerGone: the simulation that was started here has gone.
@@ -107,22 +107,21 @@ class Session:
         with self.ending_on_error():
             try:
                 self._agent.acknowledge()
+                return self._agent.receive_state(self._watch("EnvStateMsg"))
             except PeerGone:
-                if self._command is not None:
+                if self._command is not None or self._is_interrupted:
                     raise
-                return False
-            return True
+                return None
 
-    def play(self, action: Message | None = None, timeout_s: float | None = None) -> Message:
-        """Send an action, except before the first state, and return the next EnvStateMsg.
+    def play(self, action: Message, timeout_s: float | None = None) -> Message:
+        """Send an action and return the next EnvStateMsg.
 
         Args:
-            action: DataContainer; None before the first state.
+            action: DataContainer.
             timeout_s: longest wait for the state, in seconds. Default: the session's.
         """
         with self.ending_on_error():
-            if action is not None:
-                self._agent.send_action(action)
+            self._agent.send_action(action)
             return self._agent.receive_state(self._watch("EnvStateMsg"), timeout_s)
 
     def dismiss(self) -> None:

@@ -114,8 +114,7 @@ class Ns3GymEngine:
             self._scenario_json, self._scenario = scenario_json, json.loads(scenario_json)
         self._scenario_file.write_text(self._scenario_json, encoding="utf-8")
         with self._lock, _engine_failures():
-            self._observation_space, self._action_space = self._introduce(seed)
-            message = self._session.play(None)
+            message = self._begin(seed)
             with self._session.ending_on_error():
                 info = _info_of(message)
                 self._compare(info, seed)
@@ -152,8 +151,8 @@ class Ns3GymEngine:
 
     # ---- internals ---------------------------------------------------------------------------------------------
 
-    def _introduce(self, seed: int) -> tuple[Space, Space]:
-        """Start the program up to its introduction, let it begin, and return its spaces."""
+    def _begin(self, seed: int) -> Message:
+        """Start the program, note its spaces and return its first state."""
         while True:
             init = self._session.introduce(seed, {"scenario": str(self._scenario_file)} if self._has_command else {})
             with self._session.ending_on_error():
@@ -161,8 +160,9 @@ class Ns3GymEngine:
                 for name, expected in _spaces_for(len(self._scenario["flows"])).items():
                     if found[name] != expected:
                         raise ProtocolError(f"the program's {name} space is {found[name]}, expected {expected}")
-            if self._session.begin():
-                return found["observation"], found["action"]
+            if (message := self._session.begin()) is not None:
+                self._observation_space, self._action_space = found["observation"], found["action"]
+                return message
 
     def _compare(self, info: Mapping[str, Any], seed: int) -> None:
         """Raise ProtocolError if the program runs something else than it was asked for."""
