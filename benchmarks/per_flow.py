@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from report import Bystanders, command, measured_on, replace_section
+from report import Bystanders, command, measured_on, parser_of_runs, replace_section
 
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.evaluate.records import FIXED
@@ -36,13 +36,8 @@ OTHERS = ("with_cubic", "rtt_pairs", "lossy_mix")
 
 def main() -> None:
     """Print the section, and write it into a page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rules", metavar="RULE", nargs="+", type=Path)
+    parser = parser_of_runs(__doc__, "RULE")
     parser.add_argument("--fixed", required=True, type=Path)
-    parser.add_argument("--draws", type=int, default=200)
-    parser.add_argument("--first-draw", type=int, default=0)
-    parser.add_argument("--world", default="twin")
-    parser.add_argument("--write", type=Path, help="page whose section is replaced")
     asked = parser.parse_args()
     bystanders = Bystanders()
     tables = [networks(asked), harm(asked), deployed(asked)]
@@ -129,7 +124,7 @@ def evaluated(scenario: str | Mapping[str, Any], asked: argparse.Namespace, vari
         "draws": asked.draws,
         "first_draw": asked.first_draw,
     }
-    agents = {**{f"rule{number}": str(run) for number, run in enumerate(asked.rules)}, "searched": str(asked.fixed)}
+    agents = {**{f"rule{number}": str(run) for number, run in enumerate(asked.runs)}, "searched": str(asked.fixed)}
     return run_evaluation(scenario, settings, agent=agents)
 
 
@@ -137,7 +132,7 @@ def by_entrant(results: Results, asked: argparse.Namespace) -> Scores:
     """Return the scores of `rule`, one row a training, `fixed` and `bbr`."""
     scores = results.rankings[0].scores
     found = {name.split()[0]: scores[name] for name in scores.names}
-    rules = np.concatenate([found[f"rule{number}"] for number in range(len(asked.rules))])
+    rules = np.concatenate([found[f"rule{number}"] for number in range(len(asked.runs))])
     return Scores({"rule": rules, "fixed": found["searched"], "bbr": found["bbr"]})
 
 
@@ -150,7 +145,7 @@ def shares_of_others(results: Results, asked: argparse.Namespace) -> dict[str, n
     found = {
         str(name): rows["of_equal"].to_numpy() for (name,), rows in others.group_by("entrant", maintain_order=True)
     }
-    rules = [found.pop(f"rule{number}") for number in range(len(asked.rules))]
+    rules = [found.pop(f"rule{number}") for number in range(len(asked.runs))]
     return {"rule": np.concatenate(rules), **found}
 
 

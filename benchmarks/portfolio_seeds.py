@@ -16,7 +16,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from report import Bystanders, command, measured_on, replace_section
+from report import Bystanders, command, measured_on, parser_of_runs, replace_section
 
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.evaluate.statistics import Estimate, Scores
@@ -28,13 +28,8 @@ ALL = "all of them"
 
 def main() -> None:
     """Print the section, and write it into a page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", metavar="RUN", nargs="+", type=Path)
+    parser = parser_of_runs(__doc__, "RUN")
     parser.add_argument("--scenario", default="wan_mix")
-    parser.add_argument("--draws", type=int, default=200)
-    parser.add_argument("--first-draw", type=int, default=0)
-    parser.add_argument("--world", default="twin")
-    parser.add_argument("--write", type=Path, help="page whose section is replaced")
     asked = parser.parse_args()
     bystanders = Bystanders()
     of_runs = [gains(run, asked) for run in asked.runs]

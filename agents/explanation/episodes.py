@@ -131,7 +131,7 @@ class _Recorder:
         """Return a policy whose decisions are recorded."""
         places = self._places.of(seeds)
         self._policy_seeds.update(zip(places, seeds, strict=True))
-        return _Recording(self._agent.make_policy(seeds), self, places)
+        return _RecordingPolicy(self._agent.make_policy(seeds), self, places)
 
     def add(self, place: Place, observation: Any, action: Any) -> None:
         """Take a decision of an episode that has not ended before."""
@@ -153,7 +153,7 @@ class _Recorder:
         return [(times_s, delays_ms, goodputs) for times_s, delays_ms, goodputs in columns]
 
 
-class _Recording:
+class _RecordingPolicy:
     def __init__(self, policy: Policy, recorder: _Recorder, places: Sequence[Place]) -> None:
         self._policy, self._recorder, self._places = policy, recorder, places
 

@@ -23,7 +23,7 @@ MIN_EPISODES = 2  # a feature is shuffled between them
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """What an agent does.
+    """Account of what an agent does.
 
     Attributes:
         agent: name of the agent.

@@ -28,7 +28,7 @@ TUNABLES = "current tunables"
 
 @dataclass(frozen=True, eq=False)
 class ShuffledFeature:
-    """What changes if a feature is that of another episode.
+    """Changes that follow if a feature is that of another episode.
 
     Attributes:
         name: of the feature.

@@ -46,7 +46,7 @@ class ComparedQuantity:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, and each quantity of each other choice in each scenario."""
+    """A question, and each quantity of each other choice in each scenario."""
 
     title: str
     first: str  # the choice that the others are compared with

@@ -69,7 +69,7 @@ class FittedValue:
 
     @property
     def is_seen(self) -> bool:
-        """Whether there is a value."""
+        """True if there is a value."""
         return not math.isnan(self.value)
 
     def times(self, factor: float) -> FittedValue:

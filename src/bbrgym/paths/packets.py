@@ -189,7 +189,7 @@ def _tcp_packet(record: _Record) -> TcpPacket | None:
 
 
 class _Options(NamedTuple):
-    """What the options of a TCP header say, as in `TcpPacket`."""
+    """Options of a TCP header, as in `TcpPacket`."""
 
     sacked_until: int = -1
     sacked_bytes: int = 0
