@@ -14,7 +14,7 @@ from vectors import coming_and_going
 import bbrgym
 from bbrgym.envs.features import FlowFeatures, HostFeatures
 from bbrgym.envs.flow_batch import FlowBatch, FlowOptions
-from bbrgym.envs.observation import FEATURES, SenderObservation
+from bbrgym.envs.observation import FEATURES
 from bbrgym.worlds import VectorWorld
 
 INSTANT = [feature for feature in FEATURES if not feature.remembered]
@@ -145,7 +145,3 @@ def test_one_controller_has_no_host() -> None:
             bbrgym.ConfigError, match="view: 'host', allowed are each and pooled: one controller acts for"
         ):
             plain_envs.make("bbrgym/Tune-v1", world="twin", scenario=scenario, view="host")
-
-
-def test_its_width() -> None:
-    assert SenderObservation(1, 2, "instant", view="host").width == 4 * COUNT + 1 + 2

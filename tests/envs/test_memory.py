@@ -164,28 +164,6 @@ def test_a_new_episode_begins_without_a_memory():
     env.close()
 
 
-def test_instant_features_are_those_with_a_memory_without_the_rest():
-    seen = {}
-    for features in ("instant", "memory"):
-        env = plain_envs.make("bbrgym/Tune-v1", world="twin", features=features, scenario=one_tuned_flow()).unwrapped
-        env.reset(seed=2)
-        seen[features] = [env.step(env.default_action)[0] for _ in range(4)]
-        env.close()
-    count = len(FEATURE_LISTS["instant"])
-    for instant, memory in zip(seen["instant"], seen["memory"], strict=True):
-        assert instant[:count].tobytes() == memory[:count].tobytes()
-
-
-def one_tuned_flow():
-    """A tuned flow alone."""
-    return {
-        "name": "one",
-        "duration_s": 0.5,
-        "link": {"rate_mbps": 8.0, "queue": {"size_bdp": 1.0}},
-        "flows": [{"name": "a", "rtt_ms": 20.0}],
-    }
-
-
 # ---- snapshots -----------------------------------------------------------------------------------------
 
 SHAPES = [

@@ -98,11 +98,6 @@ def test_each_term(name, goodput, others, expected):
     assert term(name, goodput, **others) == expected
 
 
-@pytest.mark.parametrize("flows", [1, 3, 5, 7])
-def test_a_mean_of_floors_is_the_floor(flows):
-    assert term("throughput", [0.0] * flows) == -6.0
-
-
 def alpha_fair_of(alpha, *args, **kwargs):
     return alpha_fair(interval(*args, **kwargs), alpha).item()
 

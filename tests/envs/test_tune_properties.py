@@ -92,6 +92,15 @@ class DerivedToo(Derived, gymnasium.utils.EzPickle):
         super().__init__(bonus)
 
 
+def test_a_picture_shows_the_episode_so_far(make):
+    env = make(render_mode="rgb_array")
+    env.reset()
+    before = np.array(env.render())
+    env.step(actions_of(env))
+    assert (before.shape[-2:], before.dtype) == ((960, 3), np.uint8)
+    assert not np.array_equal(before, env.render())
+
+
 def test_a_step_needs_a_reset(make):
     env = make()
     with pytest.raises(ResetNeeded, match=r"call reset\(\) first"):

@@ -3,7 +3,6 @@
 
 import json
 import shutil
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import polars as pl
 import pytest
 import torch
 from small_portfolio import files, small
-from tiny import SCENARIO, interrupt, kill, run
+from tiny import SCENARIO, interrupt, run
 
 import bbrgym
 from bbrgym.agents.deploy.export_agent import export
@@ -86,13 +85,6 @@ def test_an_interrupted_training_goes_on_to_the_same_bytes(stage: str, whole: Pa
     resume_training(folder)
     assert files(folder) == files(whole)
     assert all((folder / "states" / name).stat().st_mtime_ns == written for name, written in before.items())
-
-
-@pytest.mark.slow
-def test_a_killed_training_goes_on_to_the_same_bytes(whole: Path, tmp_path: Path) -> None:
-    folder = kill(tmp_path / "run", 1500, signal.SIGKILL, small())
-    resume_training(folder)
-    assert files(folder) == files(whole)
 
 
 def test_a_finished_training_is_not_run_again(whole: Path) -> None:
