@@ -57,13 +57,7 @@ class LibraryAgent(Agent, Protocol):
 
 
 class Constant:
-    """Agent that always takes the same action.
-
-    Args:
-        name: name in records.
-        action: the action, [tunables].
-        is_per_flow: see `Agent`.
-    """
+    """Agent that always takes the same action, [tunables]."""
 
     def __init__(self, name: str, action: NDArray[Any], *, is_per_flow: bool = False) -> None:
         self.name = name

@@ -61,11 +61,7 @@ def validation_rollout(options: Options, source: Scenario | Distribution, seeds:
 
 
 class Rollout(ABC):
-    """N episodes side by side, each from its beginning to the end of its scenario.
-
-    Attributes:
-        tunables: names of the tunables that actions set.
-    """
+    """N episodes side by side, each from its beginning to the end of its scenario."""
 
     def __init__(self, batch: TuneBatch | FlowBatch, seeds: Sequence[int]) -> None:
         self._batch = batch

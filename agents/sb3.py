@@ -177,11 +177,7 @@ class Sb3Trainer(Trainer):
         segments.end()
 
     def check_steps(self, settings: TrainingSettings, model: Any) -> None:
-        """Check that the steps suffice for an update.
-
-        Raises:
-            ConfigError: they do not.
-        """
+        """Raise ConfigError unless the steps suffice for an update."""
 
     # ---- the model ---------------------------------------------------------------------------------------------
 

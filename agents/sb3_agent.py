@@ -23,14 +23,7 @@ from bbrgym.agents.networks import (
 
 
 class Sb3Agent(NetworkAgent):
-    """Agent that acts by a policy of Stable-Baselines3, on the sender's observation only.
-
-    Args:
-        name: name in records.
-        policy: the policy.
-        is_sampling: whether actions are drawn from the policy's distribution. Default: the mean.
-        is_per_flow: see `Agent`.
-    """
+    """Agent that acts by a policy of Stable-Baselines3, on the sender's observation only."""
 
     def __init__(self, name: str, policy: BasePolicy, *, is_sampling: bool = False, is_per_flow: bool = False) -> None:
         policy.set_training_mode(False)  # the algorithm turns it on again where it trains

@@ -113,13 +113,7 @@ class OptunaTrainer(SearchTrainer):
 
 
 class _TrialLog:
-    """Keeps all results, and writes the best of them at every checkpoint.
-
-    Args:
-        run: the training.
-        action: action space.
-        steps: control intervals of one setting.
-    """
+    """Keeps all results, and writes the best of them at every checkpoint."""
 
     def __init__(self, run: TrainingRun, action: TunableScaling, steps: int) -> None:
         self._run = run
@@ -217,10 +211,6 @@ class Proposer(Protocol):
 class GridProposer:
     """Proposes every combination of evenly spaced levels; switches and modes take all their values.
 
-    Args:
-        action: action space.
-        levels: number of values of a tunable, at least 2.
-
     Attributes:
         size: number of settings.
 
@@ -260,10 +250,6 @@ def _settled(action: TunableScaling, index: int, values: NormalisedAction) -> No
 
 class TpeProposer:
     """Proposes settings by Optuna's multivariate TPE; needs the extra `train`.
-
-    Args:
-        action: action space.
-        seed: seed of the sampler.
 
     Raises:
         MissingExtraError: Optuna is not installed.

@@ -120,12 +120,6 @@ class Samples:
 class Collector:
     """Collects samples in N environments, which continue from one rollout to the next.
 
-    Args:
-        envs: environments.
-        model: current policy.
-        asked: hyperparameters.
-        run: the training.
-
     Attributes:
         generator: random numbers of exploration and minibatches.
     """

@@ -47,10 +47,6 @@ class CriticObservation:
 
     Many environments are observed at once; each gets what it would get alone, bit for bit.
 
-    Args:
-        flows: largest number of tuned flows.
-        view: `each` or `pooled`, see `FlowFeatures`.
-
     Attributes:
         space: Box(0, 1, (width,), float32); width = 8 + 7 * flows (`each`), or 8 + 3 * 7 + 1 (`pooled`).
     """

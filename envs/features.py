@@ -84,11 +84,7 @@ class Feature:
 
 
 class Normaliser:
-    """Mapping from measurements to features, of many columns at once as of each alone, bit for bit.
-
-    Args:
-        features: features in the order of the result.
-    """
+    """Mapping from measurements to features, of many columns at once as of each alone, bit for bit."""
 
     def __init__(self, features: Sequence[Feature]) -> None:
         self.features = tuple(features)
@@ -153,11 +149,6 @@ class FlowFeatures:
 
     Pooled features depend neither on the order of the flows nor, but for the last number, on `flows`.
 
-    Args:
-        features: features of each flow.
-        flows: largest number of tuned flows.
-        view: `each` or `pooled`.
-
     Attributes:
         names: of the numbers of an environment: ``FEATURE`` of one flow, ``FEATURE[FLOW]`` of several;
             ``mean FEATURE``, ``min FEATURE``, ``max FEATURE`` and ``active share`` if pooled.
@@ -214,9 +205,6 @@ class HostFeatures:
         one), 1 / number of these flows (0 without one)
 
     Only flows of the host count, so the numbers depend neither on the number nor on the order of the others.
-
-    Args:
-        features: features of each flow.
 
     Attributes:
         names: of the numbers of a flow: ``FEATURE``, ``mean FEATURE``, ``min FEATURE``, ``max FEATURE`` and

@@ -209,11 +209,7 @@ class SenderObservation:
         self.space = spaces.Box(0.0, 1.0, (frame_stack * self.width,), np.float32)
 
     def names(self, tunables: Sequence[str]) -> tuple[str, ...]:
-        """Return the names of the numbers of an observation; those of the k-th interval before the last end in ``@-k``.
-
-        Args:
-            tunables: names of the controlled tunables.
-        """
+        """Return the names of an observation's numbers; those of the k-th interval before the last end in ``@-k``."""
         of_interval = (*self._flow_features.names, *tunables)
         back = range(self.frame_stack - 1, -1, -1)
         return tuple(f"{name}@-{number}" if number else name for number in back for name in of_interval)
@@ -246,12 +242,7 @@ class SenderObservation:
 
 
 class FrameStack:
-    """Last intervals of N environments, of which their observations consist.
-
-    Args:
-        num_envs: N.
-        observation: the observation space.
-    """
+    """Last intervals of N environments, of which their observations consist."""
 
     def __init__(self, num_envs: int, observation: SenderObservation) -> None:
         self._views = np.zeros((num_envs, observation.frame_stack, observation.width), np.float32)

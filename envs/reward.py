@@ -32,9 +32,6 @@ _SEE = "docs/environments.md"
 class Reward:
     """Weighted sum of reward terms.
 
-    Args:
-        source: name of a preset, or its contents.
-
     Attributes:
         weights: weights by term, in the order of the table of terms.
         alpha: parameter of alpha_fair.

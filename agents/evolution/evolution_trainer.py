@@ -109,16 +109,7 @@ _Wanted: TypeAlias = Callable[[TrainingDraw], bool]
 
 
 class _Search:
-    """A training under way.
-
-    Args:
-        asked: hyperparameters.
-        run: the training.
-        worlds: ends the worlds.
-
-    Raises:
-        ConfigError: there is no such tunable to correct.
-    """
+    """A training under way."""
 
     def __init__(self, asked: EvolutionTrainer, run: TrainingRun, worlds: ExitStack) -> None:
         self._asked = asked

@@ -102,11 +102,7 @@ class ModesNetwork(nn.Module):
 
 
 class HeldNetwork(nn.Module):
-    """Policy that holds one setting, its parameter: observations [N, numbers], episode_starts [N] -> [N, tunables].
-
-    Args:
-        setting: [tunables].
-    """
+    """Policy that holds one setting, its parameter: observations [N, numbers], episode_starts [N] -> [N, tunables]."""
 
     def __init__(self, setting: Tensor) -> None:
         super().__init__()

@@ -71,13 +71,6 @@ def recorded_episodes(
 ) -> list[RecordedEpisode]:
     """Run an agent in one episode per seed, side by side, to their ends.
 
-    Args:
-        agent: the agent.
-        options: arguments of the environments.
-        source: the scenario of all episodes, or the distribution that each seed draws one from.
-        seeds: of the episodes.
-        delta: weight of the RTT in the score.
-
     Raises:
         WorldError: a simulation failed.
     """
@@ -165,12 +158,7 @@ class _RecordingPolicy:
 
 
 class Places:
-    """The place of each policy in a rollout: its episode and, of an agent per flow, its tuned flow.
-
-    Args:
-        agent: the agent.
-        seeds: of the episodes.
-    """
+    """The place of each policy in a rollout: its episode and, of an agent per flow, its tuned flow."""
 
     def __init__(self, agent: Agent, seeds: Sequence[int]) -> None:
         self._seeds = seeds

@@ -57,14 +57,7 @@ class RuleExplanation:
 def explained_rule(
     network: ModesNetwork, names: Sequence[str], scaling: TunableScaling, episodes: Sequence[RecordedEpisode]
 ) -> RuleExplanation:
-    """Return what a rule does.
-
-    Args:
-        network: the rule, whose actions are absolute.
-        names: of the numbers of an observation.
-        scaling: of the tunables that it sets.
-        episodes: in which it acted.
-    """
+    """Return what a rule does."""
     count = len(network.mean)
     observed = np.concatenate([each.observations[:, :count] for one in episodes for each in one.decisions])
     usual: Table = np.percentile(observed, USUAL, axis=0)

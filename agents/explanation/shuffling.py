@@ -43,12 +43,7 @@ class ShuffledFeature:
 
 
 def columns_by_feature(names: Sequence[str], tunables: Sequence[str]) -> dict[str, list[int]]:
-    """Return the columns of an observation by feature, in all its intervals and of all flows.
-
-    Args:
-        names: of the numbers of an observation.
-        tunables: names of those among them that are tunables.
-    """
+    """Return the columns of an observation by feature, in all its intervals and of all flows."""
     columns: dict[str, list[int]] = {}
     for column, name in enumerate(names):
         feature = re.sub(r"^(mean|min|max) |@-\d+$", "", name)
@@ -66,15 +61,7 @@ def shuffled_features(
     *,
     delta: float,
 ) -> list[ShuffledFeature]:
-    """Return what each feature changes, that which changes the actions most first.
-
-    Args:
-        agent: the agent.
-        options: arguments of the environments.
-        source: the episodes' scenario, or what they are drawn from.
-        episodes: of the agent, at least two.
-        columns: of an observation by feature.
-        delta: weight of the RTT in the score.
+    """Return what each feature changes over two episodes at least, that which changes the actions most first.
 
     Raises:
         WorldError: a simulation failed.

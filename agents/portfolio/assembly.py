@@ -32,10 +32,6 @@ class Found(TypedDict):
 class Assembly:
     """The parts of an agent that a training's settings decide.
 
-    Args:
-        settings: of the training.
-        identification_s: length of the identification.
-
     Attributes:
         scaling: of the tunables that the agent sets.
         identification_setting: setting during the identification, [tunables].
@@ -76,13 +72,7 @@ class Assembly:
         library: Tensor,
         selector: Mapping[str, Tensor],
     ) -> PortfolioNetwork:
-        """Return a network that chooses from a library.
-
-        Args:
-            features: from what was observed.
-            library: settings, [settings, tunables].
-            selector: its state, by these features.
-        """
+        """Return a network that chooses from a library."""
         return PortfolioNetwork(features, TreeSelector(selector), library.numpy(), self.intervals, self.width).eval()
 
 

@@ -126,25 +126,12 @@ def _worlds_of(batch: TuneBatch) -> VectorWorld:
 
 
 def histories(table: pl.DataFrame, intervals: int, width: int) -> Tensor:
-    """Return what was observed in a table of `IdentificationPart`, [draws, intervals, numbers].
-
-    Args:
-        table: of the stage.
-        intervals: of an identification.
-        width: numbers of an interval's observation.
-    """
+    """Return what was observed in a table of `IdentificationPart`, [draws, intervals, numbers]."""
     return torch.from_numpy(np.array(table["history"].to_list(), np.float32).reshape(-1, intervals, width))
 
 
 def examples_of(table: pl.DataFrame, features: nn.Module, intervals: int, width: int) -> Examples:
-    """Return the examples of a table of `IdentificationPart`.
-
-    Args:
-        table: of the stage.
-        features: from histories to features.
-        intervals: of an identification.
-        width: numbers of an interval's observation.
-    """
+    """Return the examples of a table of `IdentificationPart`."""
     with torch.no_grad():
         found = features(histories(table, intervals, width))
     return Examples(found, np.array(table["scores"].to_list()), table["weight"].to_numpy())

@@ -24,18 +24,7 @@ from bbrgym.worlds import Flags
 
 
 class PortfolioNetwork(nn.Module):
-    """Chooses settings by an identification's observations: [N, intervals * numbers] -> [N, tunables].
-
-    Args:
-        features: of the identification.
-        selector: predicts the settings' scores.
-        library: the settings, [settings, tunables].
-        intervals: of the identification.
-        width: numbers of an interval's observation.
-
-    Attributes:
-        features, selector: as given.
-    """
+    """Chooses settings by an identification's observations: [N, intervals * numbers] -> [N, tunables]."""
 
     inputs = ("history",)
     outputs = ("actions",)
@@ -65,12 +54,7 @@ class PortfolioNetwork(nn.Module):
 
 
 class ReselectingNetwork(nn.Module):
-    """Two networks: one chooses after the identification, the other one after a time in which a choice was held.
-
-    Args:
-        first: chooses after the identification.
-        again: chooses after what was chosen before, where input ``reselect`` is 1.
-    """
+    """Two networks: one chooses after the identification, the other one after a time in which a choice was held."""
 
     inputs = ("history", "reselect")
     outputs = ("actions",)

@@ -78,11 +78,6 @@ class StageSettings(Model):
 class Stages:
     """The stages of a training under way.
 
-    Args:
-        settings: of the stages.
-        assembly: of the agent.
-        run: the training.
-
     Raises:
         ConfigError: the stages cannot run so.
         MissingExtraError: a package that the fit needs is not installed.

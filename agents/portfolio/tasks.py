@@ -33,14 +33,7 @@ class TrainingConditions:
         return max(1, round(scenario.duration_s / self.options.control_interval_s))
 
     def trials(self, draws: Sequence[TrainingDraw], runs: int, first: int, threads: int | None) -> Trials:
-        """Return trials with ``runs`` runs of each draw, the runs of a draw one after the other.
-
-        Args:
-            draws: to run.
-            runs: of each draw.
-            first: number of the first of them, see `TrainingDraw.run_seed`.
-            threads: of the worlds.
-        """
+        """Return trials with ``runs`` runs of each draw, numbered from ``first`` on, those of a draw in a row."""
         numbers = range(first, first + runs)
         return Trials(
             [draw.scenario for draw in draws for _ in numbers],

@@ -60,11 +60,7 @@ class TrainingFolder(RunFolder):
         return any(path.stem == name for path in (self.path / _CHECKPOINTS).glob(f"{name}.*"))
 
     def check_model(self) -> None:
-        """Check the model of Stable-Baselines3, if there is one.
-
-        Raises:
-            ConfigError: it is damaged.
-        """
+        """Raise ConfigError if there is a model of Stable-Baselines3 that is damaged."""
         if self.holds(MODEL):
             with opened(self.path / MODEL, MAX_TABLE_BYTES, below=self.path) as file:
                 check_checksum(file, self.path / MODEL)

@@ -99,16 +99,8 @@ class _SinceLastRow:
 class TrainingRun:
     """A training under way, as its trainer uses it.
 
-    Args:
-        settings: of the training.
-        folder: run folder, open.
-        logger: told of everything that is measured.
-        rollouts: runs the environments.
-        on_progress: called several times a second.
-        callback: of the caller's, for the trainer, see `Trainer.check_callback`.
-
     Attributes:
-        settings, folder, logger, rollouts, callback: as given.
+        callback: of the caller's, for the trainer, see `Trainer.check_callback`.
         state: state of the training at the last checkpoint.
         stage: what the trainer is doing, for the progress; its to set.
     """
@@ -229,11 +221,7 @@ class TrainingRun:
         self._add(step, row)
 
     def refuse_nan(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Check metrics.
-
-        Raises:
-            TrainingError: one is NaN or infinite.
-        """
+        """Raise TrainingError if a metric is NaN or infinite."""
         for name, value in metrics.items():
             if not math.isfinite(value):
                 raise self.broken(name, step)

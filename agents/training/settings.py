@@ -207,11 +207,7 @@ class TrainingSettings(Model):
         return replace(self.options(self.validation.world), critic=False)
 
     def refuse_less_than_a_rollout(self, n_steps: int) -> None:
-        """Check that the steps suffice for one rollout of `n_steps` in each environment.
-
-        Raises:
-            ConfigError: they do not.
-        """
+        """Raise ConfigError unless the steps suffice for one rollout of `n_steps` in each environment."""
         least = n_steps * self.envs_side_by_side
         if self.total_steps < least:
             raise ConfigError(
@@ -220,11 +216,7 @@ class TrainingSettings(Model):
             )
 
     def refuse_more_than_the_cores_allow(self) -> None:
-        """Check that environments in real time have two cores each, and a thread.
-
-        Raises:
-            ConfigError: they do not.
-        """
+        """Raise ConfigError unless environments in real time have two cores each, and a thread."""
         if not self._is_real_time:
             return
         most = min(runs_at_once(self.world), self.threads or self.envs_side_by_side)
@@ -235,11 +227,7 @@ class TrainingSettings(Model):
             )
 
     def refuse_all_but_whole_settings(self) -> None:
-        """Check that an action sets all tunables to values of their own at once, as agents that choose settings need.
-
-        Raises:
-            ConfigError: it does not.
-        """
+        """Raise ConfigError unless an action sets all tunables at once, as agents that choose settings need."""
         options = self.options(self.world_name)
         is_free = options.levels is None and options.max_change is None and options.hold_intervals == 1
         if options.action_kind != "absolute" or not is_free:

@@ -253,11 +253,7 @@ def _refuse_another(settings: TrainingSettings, folder: TrainingFolder) -> None:
 
 
 def _refuse_damaged(settings: TrainingSettings, folder: TrainingFolder, trainer: Trainer) -> None:
-    """Check that the best agent of a training that goes on can be loaded: it stays if none is better.
-
-    Raises:
-        ConfigError: it cannot.
-    """
+    """Raise ConfigError if the best agent of a training that goes on cannot be loaded: it stays if none is better."""
     if folder.has_checkpoint("last"):
         trainer.load(folder, settings, "best")
         folder.check_model()

@@ -49,11 +49,7 @@ class Trainer(Target):
         return settings
 
     def check_callback(self, callback: Any) -> None:
-        """Check that it can train with a callback of the caller's.
-
-        Raises:
-            ConfigError: it cannot.
-        """
+        """Raise ConfigError unless it can train with a callback of the caller's."""
         raise ConfigError(
             f"callback: is {shown(callback)}, expected none with agent={self.name}: only agents of Stable-Baselines3 "
             f"take one"
