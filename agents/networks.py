@@ -11,8 +11,6 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-_LEAST_VARIANCE = 1e-6  # that of Stable-Baselines3
-
 Head = Callable[[Tensor], Tensor]
 """Function from the output of a network's last layer, [N, numbers], to actions, [N, ...]."""
 
@@ -88,25 +86,6 @@ class SamplingNetwork(nn.Module):
     def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:
         """Return zeros as inputs for ``count`` environments with observations of ``width`` numbers."""
         return torch.zeros(count, width), torch.zeros(count, self.tunables)
-
-
-class StateDependentNetwork(SamplingNetwork):
-    """Gaussian policy whose standard deviation depends on the observation (`use_sde` of Stable-Baselines3).
-
-    Args:
-        layers: from observations to features, [N, features].
-        means: from features to the means of actions.
-        std: standard deviation of an action per feature, [features, tunables].
-    """
-
-    def __init__(self, layers: nn.Module, means: nn.Module, std: Tensor) -> None:
-        super().__init__(layers, std)
-        self._means = means
-
-    def forward(self, observations: Tensor, noise: Tensor) -> Tensor:
-        latent = self._layers(observations)
-        std = (latent.square() @ self._std.square() + _LEAST_VARIANCE).sqrt()
-        return clipped(self._means(latent) + std * noise)
 
 
 class RecurrentNetwork(nn.Module):

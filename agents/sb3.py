@@ -302,6 +302,12 @@ class OnPolicyTrainer(Sb3Trainer):
     clip_range: Positive | None = None
     max_grad_norm: Positive | None = None
 
+    @model_validator(mode="after")
+    def _refuse_samples_of_sde(self) -> OnPolicyTrainer:
+        if self.acts != "mean" and (self.model_extra or {}).get("use_sde"):
+            raise FieldProblem("acts", f"is {shown(self.acts)}, expected 'mean' with agent.use_sde=true")
+        return self
+
     def flow_buffer(self, env: FlowVecEnv) -> dict[str, Any]:
         return {"rollout_buffer_class": FlowRolloutBuffer, "rollout_buffer_kwargs": {"env": env}}
 

@@ -50,21 +50,13 @@ _CLOSED = "the environment is closed: make another one"
 
 @dataclass(frozen=True)
 class EpisodeSnapshot:
-    """An episode at one moment, from `save` for `restore`; keeps its value whatever the episode does.
+    """An episode at one moment, from `save` for `restore`; keeps its value whatever the episode does."""
 
-    Attributes:
-        world: the simulation.
-        options: arguments of the environment that shape an observation or an action, by name.
-        spec: the scenario.
-        is_running: whether the episode goes on.
-        arrays: memory, observations and tunables of the environment.
-    """
-
-    world: Snapshot
-    options: Mapping[str, Any]
-    spec: EpisodeSpec
-    is_running: bool
-    arrays: Sequence[NDArray[Any]]
+    world: Snapshot  # the simulation
+    options: Mapping[str, Any]  # arguments of the environment that shape an observation or an action, by name
+    spec: EpisodeSpec  # the scenario
+    is_running: bool  # whether the episode goes on
+    arrays: Sequence[NDArray[Any]]  # memory, observations and tunables of the environment
 
 
 class Episodes(ABC):

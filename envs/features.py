@@ -43,27 +43,16 @@ def observation_at(observations: ObsType, index: int) -> ObsType:
 
 @dataclass(frozen=True)
 class Feature:
-    """Number of an observation.
+    """Number of an observation."""
 
-    Attributes:
-        name: unique name.
-        field: field of the world's measurements, or what is remembered of fields.
-        unit: unit before normalisation.
-        scale: normaliser, see above.
-        low: value that gives 0, in the unit (`within`: the smallest value that gives 1).
-        high: value that gives 1, in the unit (`within`: the largest value that gives 1).
-        per: field, or what is remembered of fields, to divide by; None without one.
-        meaning: description in one line.
-    """
-
-    name: str
-    field: str | Remembered
-    unit: str
-    scale: Literal["linear", "log", "within"]
-    low: float
-    high: float
-    per: str | Remembered | None
-    meaning: str
+    name: str  # unique name
+    field: str | Remembered  # field of the world's measurements, or what is remembered of fields
+    unit: str  # unit before normalisation
+    scale: Literal["linear", "log", "within"]  # normaliser, see above
+    low: float  # value that gives 0, in the unit (`within`: the smallest value that gives 1)
+    high: float  # value that gives 1, in the unit (`within`: the largest value that gives 1)
+    per: str | Remembered | None  # field, or what is remembered of fields, to divide by; None without one
+    meaning: str  # description in one line
 
     def __post_init__(self) -> None:
         expected = {"linear": "low < high", "log": "0 < low < high", "within": "low <= high"}[self.scale]

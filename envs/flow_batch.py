@@ -22,7 +22,7 @@ from bbrgym.envs.observation import FrameStack, SenderObservation
 from bbrgym.envs.options import Options
 from bbrgym.envs.row_sums import sum_rows
 from bbrgym.envs.scaling import NormalisedAction
-from bbrgym.envs.terms import FieldRows, TermInputs
+from bbrgym.envs.terms import TermInputs, by_field
 from bbrgym.errors import ConfigError
 from bbrgym.tunables import VARIANTS
 from bbrgym.worlds import Flags, Table
@@ -250,8 +250,8 @@ class FlowBatch(Episodes):
         acted = self.has_acted.T[:, :, None]
         total = sum_rows(change.transpose(1, 0, 2) * acted)
         return TermInputs(
-            tuned=FieldRows(self._rewarded_stats(stats)),
-            flows=FieldRows(self._open_worlds().flow_stats.T),
+            tuned=by_field(self._rewarded_stats(stats)),
+            flows=by_field(self._open_worlds().flow_stats.T),
             base_rtt_ms=self._tuned.base_rtt_ms,
             change=(total / np.maximum(sum_rows(acted), 1.0)).astype(np.float32),
         )
@@ -260,8 +260,8 @@ class FlowBatch(Episodes):
         """Return the same of L * N environments with one tuned flow each: all first flows, all second ones, ..."""
         by_flow = self._rewarded_stats(stats)
         return TermInputs(
-            tuned=FieldRows(by_flow.reshape(len(by_flow), 1, -1)),
-            flows=FieldRows(self._open_worlds().flow_stats.T, repeats=self.max_tuned),
+            tuned=by_field(by_flow.reshape(len(by_flow), 1, -1)),
+            flows=by_field(np.tile(self._open_worlds().flow_stats.T, (1, 1, self.max_tuned))),
             base_rtt_ms=self._tuned.base_rtt_ms.reshape(1, -1),
             change=change.transpose(1, 0, 2).reshape(-1, change.shape[2]),
         )

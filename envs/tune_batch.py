@@ -17,7 +17,7 @@ from bbrgym.envs.features import Observation, ObsType
 from bbrgym.envs.observation import FrameStack, SenderObservation
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import NormalisedAction
-from bbrgym.envs.terms import FieldRows, TermInputs
+from bbrgym.envs.terms import TermInputs, by_field
 from bbrgym.errors import ConfigError
 from bbrgym.worlds import Flags, Table
 
@@ -136,8 +136,8 @@ class TuneBatch(Episodes):
         worlds = self._open_worlds()
         stats = self._tuned.stats(worlds)
         self._inputs = TermInputs(
-            tuned=FieldRows(self._rewarded_stats(stats, starting)),
-            flows=FieldRows(worlds.flow_stats.T),
+            tuned=by_field(self._rewarded_stats(stats, starting)),
+            flows=by_field(worlds.flow_stats.T),
             base_rtt_ms=self._tuned.base_rtt_ms,
             change=change,
         )

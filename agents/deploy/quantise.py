@@ -206,16 +206,7 @@ def _linears(module: nn.Module) -> Iterator[tuple[nn.Linear, Activation]]:
 
 
 def _layer(weight: Tensor, bias: Tensor | None, activation: Activation) -> IntegerLayer:
-    """Return a layer whose weights use as many of their 16 bits as a power of two as scale allows.
-
-    Args:
-        weight: [outputs, inputs].
-        bias: [outputs]; None: 0.
-        activation: function of the outputs.
-
-    Raises:
-        ConfigError: the numbers are too large, or too many.
-    """
+    """Return a layer whose weights use as many of their 16 bits as a power of two as scale allows."""
     weights = weight.detach().double().numpy()
     biases = np.zeros(len(weights)) if bias is None else bias.detach().double().numpy()
     return IntegerLayer(*whole_weights(weights, biases, Q16, MAX_WEIGHT), activation)

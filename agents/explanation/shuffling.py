@@ -28,18 +28,13 @@ TUNABLES = "current tunables"
 
 @dataclass(frozen=True, eq=False)
 class ShuffledFeature:
-    """Changes that follow if a feature is that of another episode.
+    """Changes that follow if a feature is that of another episode."""
 
-    Attributes:
-        name: of the feature.
-        action_change: mean distance between the actions in the same situation, in parts of the tunables' ranges; of
-            actions by number the share that differs: [episodes].
-        score_drop: what whole episodes score less, [episodes].
-    """
-
-    name: str
+    name: str  # of the feature
+    # mean distance between the actions in the same situation, in parts of the tunables' ranges; of actions by number
+    # the share that differs: [episodes]
     action_change: Table
-    score_drop: Table
+    score_drop: Table  # what whole episodes score less, [episodes]
 
 
 def columns_by_feature(names: Sequence[str], tunables: Sequence[str]) -> dict[str, list[int]]:

@@ -24,14 +24,10 @@ DRAWS_PER_PART = 16
 
 
 class Part(Protocol):
-    """A task of a training; it can be pickled.
-
-    Attributes:
-        steps: control intervals that it simulates.
-    """
+    """A task of a training; it can be pickled."""
 
     @property
-    def steps(self) -> int: ...
+    def steps(self) -> int: ...  # control intervals that it simulates
 
     def __call__(self, threads: int | None) -> pl.DataFrame:
         """Simulate, in so many threads, and return the results.

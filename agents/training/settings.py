@@ -199,11 +199,7 @@ class TrainingSettings(Model):
         )
 
     def validation_options(self) -> Options:
-        """Return the options of the agent's environments in the world of the validation.
-
-        Raises:
-            ConfigError: an option cannot be used.
-        """
+        """Return the options of the agent's environments in the world of the validation."""
         return replace(self.options(self.validation.world), critic=False)
 
     def refuse_less_than_a_rollout(self, n_steps: int) -> None:
@@ -310,11 +306,7 @@ def _with_library(asked: Any) -> Any:
 
 
 def _with_observation(env: Any, observation: Any) -> Any:
-    """Return the environment's arguments with those of a file in conf/observation that they do not have themselves.
-
-    Raises:
-        ConfigError: there is no such file.
-    """
+    """Return the environment's arguments with those of a file in conf/observation that they do not have themselves."""
     given = shipped("observation", observation) if isinstance(observation, str) else observation
     if not isinstance(given, Mapping):
         raise ConfigError(f"observation: is {shown(given)}, expected {' or '.join(shipped_names('observation'))}")

@@ -159,6 +159,10 @@ def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(agent: str, t
             {"agent": {"name": "dqn", "start_at_default": True}, "action": FLAT},
             "agent.start_at_default: is true, expected false: .* no mean",
         ),
+        (
+            {"agent": {"name": "ppo", "acts": "sample", "use_sde": True}},
+            "agent.acts: is 'sample', expected 'mean' with",
+        ),
         ({"agent": {"name": "ppo", "acts": "often"}}, "agent.acts: is 'often', expected one of 'mean' or 'sample'"),
         (
             {"agent": {"name": "ppo", "device": "gpu"}},
