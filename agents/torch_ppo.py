@@ -118,18 +118,14 @@ class Samples:
 
 
 class Collector:
-    """Collects samples in N environments, which continue from one rollout to the next.
-
-    Attributes:
-        generator: random numbers of exploration and minibatches.
-    """
+    """Collects samples in N environments, which continue from one rollout to the next."""
 
     def __init__(self, envs: TuneVectorEnv, model: ActorCritic, asked: TorchPpo, run: TrainingRun) -> None:
         self._envs = envs
         self._model = model
         self._asked = asked
         self._run = run
-        self.generator = torch.Generator()
+        self.generator = torch.Generator()  # random numbers of exploration and minibatches
 
     def restart(self, step: int) -> None:
         """Begin a segment: seed all random numbers and reset all environments."""

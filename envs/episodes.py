@@ -74,24 +74,13 @@ class Episodes(ABC):
         options: arguments of all environments.
         has_equal_capacity: whether all environments can have equally many tuned flows; or, unless
             `options.max_tuned` is given, each as many as its own scenarios need.
-
-    Attributes:
-        num_envs: N.
-        scaling: mapping between normalised actions and tunables.
-        action: mapping from actions to tunables.
-        observation: mapping from measurements to observations of the senders.
-        observation_space: space of an environment's observations, or of an agent's in it.
-        critic: mapping from measurements to the privileged observation.
-        max_tuned: largest number of tuned flows in an environment.
-        tuned_capacity: the same for each environment, [N].
-        worlds: simulations, from the first reset on.
-        refuses_late: whether an episode in real time that was late raises an error at its end, as its score needs; or
-            it ends like any other and the log says so, since its steps have been learnt from. Default: no.
     """
 
+    # whether an episode in real time that was late raises an error at its end, as its score needs; or it ends like any
+    # other and the log says so, since its steps have been learnt from. Default: no
     refuses_late = False
-    observation: SenderObservation
-    observation_space: spaces.Space[Any]
+    observation: SenderObservation  # mapping from measurements to observations of the senders
+    observation_space: spaces.Space[Any]  # space of an environment's observations, or of an agent's in it
     _stack: FrameStack
     _memory: FlowMemory
     _inputs: TermInputs  # of the last interval's rewards, once there was one
@@ -103,7 +92,8 @@ class Episodes(ABC):
         self._options = options
         library = None if options.library is None else load_library(options.library, options.variant)
         tunables = library.tunables if library is not None and options.tunables is None else options.tunables
-        self.scaling = TunableScaling(options.variant, tunables)
+        self.scaling = TunableScaling(options.variant, tunables)  # mapping between normalised actions and tunables
+        # mapping from actions to tunables
         self.action = ActionMapping(
             self.scaling,
             options.action_kind,
@@ -115,11 +105,14 @@ class Episodes(ABC):
         )
         self._sources = episode_sources(options.scenario, num_envs, options.variant, options.world)
         needs = names_and_tuned(self._sources, options.variant)
+        # largest number of tuned flows in an environment
         self.max_tuned = options.max_tuned or max(tuned for _, tuned in needs)
         is_equal = has_equal_capacity or options.max_tuned is not None
+        # the same for each environment, [N]
         self.tuned_capacity = [self.max_tuned if is_equal else tuned for _, tuned in needs]
         for index, (name, tuned) in enumerate(needs):
             self._check_capacity(index, name, tuned)
+        # mapping from measurements to the privileged observation
         self.critic = CriticObservation(self.max_tuned, "pooled" if options.view == "pooled" else "each")
         self._reward = Reward(options.reward)
         self._tuned = TunedFlows(num_envs, self.max_tuned, [TUNABLE_COLUMNS[name] for name in self.scaling.names])
@@ -133,7 +126,7 @@ class Episodes(ABC):
                 (self.max_tuned, num_envs),
             )
         )
-        self.worlds: VectorWorld | None = None
+        self.worlds: VectorWorld | None = None  # simulations, from the first reset on
         self._is_closed = False
         self._is_running: Flags = np.zeros(num_envs, np.bool_)
         self._seeds = np.zeros(num_envs, np.int64)

@@ -138,11 +138,6 @@ class FlowFeatures:
 
     Pooled features depend neither on the order of the flows nor, but for the last number, on `flows`.
 
-    Attributes:
-        names: of the numbers of an environment: ``FEATURE`` of one flow, ``FEATURE[FLOW]`` of several;
-            ``mean FEATURE``, ``min FEATURE``, ``max FEATURE`` and ``active share`` if pooled.
-        width: number of numbers of an environment.
-
     Raises:
         ConfigError: there is no such view.
     """
@@ -155,12 +150,14 @@ class FlowFeatures:
         self._flows = flows
         self._is_pooled = view == "pooled"
         own = [feature.name for feature in features]
+        # of the numbers of an environment: ``FEATURE`` of one flow, ``FEATURE[FLOW]`` of several; ``mean FEATURE``,
+        # ``min FEATURE``, ``max FEATURE`` and ``active share`` if pooled
         self.names = (
             (*_pooled_names(own), "active share")
             if self._is_pooled
             else tuple(f"{name}[{flow}]" if flows > 1 else name for flow in range(flows) for name in own)
         )
-        self.width = len(self.names)
+        self.width = len(self.names)  # number of numbers of an environment
 
     def write(
         self, view: Observation, fields: Sequence[str], flows: Table, is_present: NDArray[np.bool_] | None = None
@@ -194,19 +191,16 @@ class HostFeatures:
         one), 1 / number of these flows (0 without one)
 
     Only flows of the host count, so the numbers depend neither on the number nor on the order of the others.
-
-    Attributes:
-        names: of the numbers of a flow: ``FEATURE``, ``mean FEATURE``, ``min FEATURE``, ``max FEATURE`` and
-            ``1 / active flows``.
-        width: number of numbers of a flow.
     """
 
     def __init__(self, features: Sequence[Feature]) -> None:
         self._normaliser = Normaliser(features)
         self._features = len(features)
         own = [feature.name for feature in features]
+        # of the numbers of a flow: ``FEATURE``, ``mean FEATURE``, ``min FEATURE``, ``max FEATURE`` and ``1 / active
+        # flows``
         self.names = (*own, *_pooled_names(own), "1 / active flows")
-        self.width = len(self.names)
+        self.width = len(self.names)  # number of numbers of a flow
 
     def write(self, view: Observation, fields: Sequence[str], flows: Table, hosts: NDArray[np.intp]) -> None:
         """Write the numbers of each flow into an array.

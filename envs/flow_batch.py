@@ -86,11 +86,6 @@ class FlowBatch(Episodes):
         runs_to_the_end: whether episodes go on to the end of the scenario even if no tuned flow is left.
 
     The other attributes are those of `Episodes`; an environment has the capacity that its own scenarios need.
-
-    Attributes:
-        observation: mapping from measurements to observations, of one flow.
-        has_acted: flows that acted in the last step, [N, L].
-        will_act: flows that act in the next step, [N, L].
     """
 
     def __init__(self, num_envs: int, options: FlowOptions, *, runs_to_the_end: bool = False) -> None:
@@ -98,6 +93,7 @@ class FlowBatch(Episodes):
         self._runs_to_the_end = runs_to_the_end
         tunables, flows = len(self.scaling.names), (num_envs, self.max_tuned)
         self._is_own = options.reward_scope == "own"
+        # mapping from measurements to observations, of one flow
         self.observation = SenderObservation(1, tunables, options.features, options.frame_stack, options.view)
         self.observation_space = self.observation.space
         self._memory = self._new_memory()
@@ -105,8 +101,8 @@ class FlowBatch(Episodes):
         self._normalised = np.zeros((*flows, tunables), np.float32)
         self._values = np.zeros((*flows, tunables))
         self._step_ns = int(to_ns([options.control_interval_s * options.hold_intervals])[0])
-        self.has_acted: Flags = np.zeros(flows, np.bool_)
-        self.will_act: Flags = np.zeros(flows, np.bool_)
+        self.has_acted: Flags = np.zeros(flows, np.bool_)  # flows that acted in the last step, [N, L]
+        self.will_act: Flags = np.zeros(flows, np.bool_)  # flows that act in the next step, [N, L]
 
     def reset(self, indices: Sequence[int], seeds: Sequence[int]) -> Observation:
         """Begin episodes in some environments and return the observations of all flows: [N, L, numbers]."""

@@ -176,14 +176,6 @@ class SenderObservation:
         frame_stack: number of intervals.
         view: `each` or `pooled`, see `FlowFeatures`; or, of one flow, `host`, see `HostFeatures`.
 
-    Attributes:
-        features: the chosen features.
-        remembered: what they remember of the episode; a `FlowMemory` computes it.
-        frame_stack: number of intervals.
-        width: number of numbers of an interval: flows * features + tunables (`each`), 3 * features + 1 + tunables
-            (`pooled`), or 4 * features + 1 + tunables (`host`).
-        space: Box(0, 1, (frame_stack * width,), float32).
-
     Raises:
         ConfigError: an argument is not allowed.
     """
@@ -199,13 +191,17 @@ class SenderObservation:
         if not isinstance(frame_stack, int) or isinstance(frame_stack, bool) or frame_stack < 1:
             raise ConfigError(f"frame_stack: {frame_stack!r}, allowed is a whole number of intervals from 1")
         known = {feature.name: feature for feature in FEATURES}
-        self.features = tuple(known[name] for name in feature_names(features))
+        self.features = tuple(known[name] for name in feature_names(features))  # the chosen features
+        # what they remember of the episode; a `FlowMemory` computes it
         self.remembered = tuple(dict.fromkeys(each for feature in self.features for each in feature.remembered))
-        self.frame_stack = frame_stack
+        self.frame_stack = frame_stack  # number of intervals
         self._flow_features = (
             HostFeatures(self.features) if view == "host" else FlowFeatures(self.features, flows, view)
         )
+        # number of numbers of an interval: flows * features + tunables (`each`), 3 * features + 1 + tunables
+        # (`pooled`), or 4 * features + 1 + tunables (`host`)
         self.width = self._flow_features.width + tunables
+        # Box(0, 1, (frame_stack * width,), float32)
         self.space = spaces.Box(0.0, 1.0, (frame_stack * self.width,), np.float32)
 
     def names(self, tunables: Sequence[str]) -> tuple[str, ...]:

@@ -42,13 +42,6 @@ class TunableScaling:
         variant: name of the variant.
         tunables: names of the tunables, in the order of a normalised action. Default: all of the variant's.
 
-    Attributes:
-        variant: name of the variant.
-        names: names of the tunables, in the order of a normalised action.
-        space: Box(-1, 1, (tunables,), float32).
-        default: normalised action that sets the variant's own values, [tunables].
-        value_counts: number of values of each tunable that takes whole numbers only, 0 of the others: [tunables].
-
     Raises:
         ConfigError: there is no such variant, it has no tunables, or not these.
     """
@@ -59,7 +52,8 @@ class TunableScaling:
         preset = VARIANTS[variant].preset
         if not preset:
             raise ConfigError(f"variant {variant!r} has no tunables to set")
-        self.variant = variant
+        self.variant = variant  # name of the variant
+        # names of the tunables, in the order of a normalised action
         self.names = tuple(preset if tunables is None else argument("tunables", tunables, list, "is a list of names"))
         for name in self.names:
             if name not in preset:
@@ -67,9 +61,10 @@ class TunableScaling:
         if not self.names or len(set(self.names)) < len(self.names):
             raise ConfigError(f"tunables: {list(self.names)}, allowed is a non-empty list without repetition")
         self._sort(preset)
-        self.space = spaces.Box(-1.0, 1.0, (len(self.names),), np.float32)
-        self.default = self.from_values(preset)
+        self.space = spaces.Box(-1.0, 1.0, (len(self.names),), np.float32)  # Box(-1, 1, (tunables,), float32)
+        self.default = self.from_values(preset)  # normalised action that sets the variant's own values, [tunables]
         tables = [TUNABLES[name] for name in self.names]
+        # number of values of each tunable that takes whole numbers only, 0 of the others: [tunables]
         self.value_counts = np.array([round(t.high - t.low) + 1 if t.unit in WHOLE_NUMBERS else 0 for t in tables])
 
     def to_values(self, normalised: NormalisedAction) -> dict[str, float]:

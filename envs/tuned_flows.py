@@ -21,22 +21,17 @@ class TunedFlows:
         num_envs: N.
         count: L.
         columns: columns of the controlled tunables in the worlds' array of tunables.
-
-    Attributes:
-        count: L.
-        is_present: places that hold a flow, [L, N].
-        is_full: whether all places hold a flow.
-        hosts: number of the flows' host, -1 where absent, [L, N].
-        base_rtt_ms: two-way propagation delay of the flows, 1 where absent, [L, N].
-        start_ns, stop_ns: start and stop times of the flows, 0 where absent, [L, N].
     """
 
     def __init__(self, num_envs: int, count: int, columns: Sequence[int]) -> None:
         self.count = count
-        self.is_present: Flags = np.ones((count, num_envs), np.bool_)
-        self.is_full = True
+        self.is_present: Flags = np.ones((count, num_envs), np.bool_)  # places that hold a flow, [L, N]
+        self.is_full = True  # whether all places hold a flow
+        # number of the flows' host, -1 where absent, [L, N]
         self.hosts: NDArray[np.intp] = np.full((count, num_envs), -1, np.intp)
+        # two-way propagation delay of the flows, 1 where absent, [L, N]
         self.base_rtt_ms: Table = np.ones((count, num_envs))
+        # start and stop times of the flows, 0 where absent, [L, N]
         self.start_ns: Times = np.zeros((count, num_envs), np.int64)
         self.stop_ns: Times = np.zeros((count, num_envs), np.int64)
         self._columns = np.array(columns, np.intp)

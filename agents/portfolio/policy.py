@@ -88,10 +88,6 @@ class PortfolioAgent:
         networks: choose after the identification, and, if there are two, whenever as much time has passed.
         routine: of the identification.
         privileged: predicts the settings' scores from the true parameters of a network.
-
-    Attributes:
-        library: settings to choose from, [settings, tunables]; the first is the best fixed one.
-        networks, routine: as given.
     """
 
     is_per_flow = False
@@ -101,7 +97,8 @@ class PortfolioAgent:
     ) -> None:
         self.name = name
         self.routine = routine
-        self.networks = tuple(network.eval() for network in networks)
+        self.networks = tuple(network.eval() for network in networks)  # as given
+        # settings to choose from, [settings, tunables]; the first is the best fixed one
         self.library: NormalisedAction = self.networks[0].library.numpy()
         self._privileged = privileged.eval()
 

@@ -97,13 +97,7 @@ class _SinceLastRow:
 
 
 class TrainingRun:
-    """A training under way, as its trainer uses it.
-
-    Attributes:
-        callback: of the caller's, for the trainer, see `Trainer.check_callback`.
-        state: state of the training at the last checkpoint.
-        stage: what the trainer is doing, for the progress; its to set.
-    """
+    """A training under way, as its trainer uses it."""
 
     def __init__(
         self,
@@ -114,7 +108,7 @@ class TrainingRun:
         on_progress: Callable[[TrainingProgress], None] | None = None,
         callback: Any = None,
     ) -> None:
-        self.callback = callback
+        self.callback = callback  # of the caller's, for the trainer, see `Trainer.check_callback`
         self.settings = settings
         self.folder = folder
         self.rollouts = rollouts
@@ -131,8 +125,8 @@ class TrainingRun:
         self._shown = (time.perf_counter(), 0)
         self._steps_per_s = math.nan
         self._reward = math.nan
-        self.state = TrainingState()
-        self.stage = ""
+        self.state = TrainingState()  # state of the training at the last checkpoint
+        self.stage = ""  # what the trainer is doing, for the progress; its to set
 
     def close(self) -> None:
         """End the worlds of the validation."""

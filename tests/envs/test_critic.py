@@ -90,19 +90,3 @@ def test_the_actor_sees_what_it_sees_without_a_critic(short_scenario):
     assert len(varied) == 20
     for env in (alone, beside):
         env.close()
-
-
-def test_an_interval_as_short_as_a_packet_is_used_fully_and_no_more():
-    packets_take_12_ms = {"rate_mbps": 1.0, "queue": {"size_bdp": 4.0}}
-    scenario = {"duration_s": 3.0, "link": packets_take_12_ms, "flows": [{"name": "tuned", "rtt_ms": 40.0}]}
-    env = plain_envs.make("bbrgym/Tune-v1", world="twin", scenario=scenario, critic=True, control_interval_s=0.02)
-    observation, _ = env.reset(seed=1)
-    raw, features, truncated = [], [], False
-    while not truncated:
-        observation, _, _, truncated, info = env.step(env.unwrapped.default_action)
-        raw.append(info["link_stats"][env.unwrapped.link_fields.index("utilisation")])
-        features.append(observation["critic"][[f.name for f in LINK_FEATURES].index("utilisation")])
-    env.close()
-    assert raw[-100:] == pytest.approx([1.0] * 100)
-    assert max(raw) <= 1
-    assert features == pytest.approx(raw)

@@ -143,28 +143,6 @@ def test_options_that_do_not_fit(options: dict[str, Any], says: str) -> None:
         plain_envs.make("bbrgym/Tune-v1", world="twin", scenario=scenario(), **asked)
 
 
-def test_a_setting_of_a_library_is_what_the_same_values_are_as_an_action() -> None:
-    common = {
-        "world": "twin",
-        "scenario": scenario(),
-        "variant": "bbr-mix",
-        "tunables": ["use_probe_cap", "bbr_cwnd_gain"],
-    }
-    fields = with_settings(a={"use_probe_cap": 1, "bbr_cwnd_gain": 1.5}, b={"bbr_cwnd_gain": 2.5})
-    chosen = plain_envs.make("bbrgym/Tune-v1", **common, action_kind="library", library=fields).unwrapped
-    given = plain_envs.make("bbrgym/Tune-v1", **common).unwrapped
-    scaling = TunableScaling("bbr-mix", common["tunables"])
-    for env in (chosen, given):
-        env.reset(seed=3)
-    for number in (0, 0, 1, 0, 1):
-        values = load_library(fields).values(common["tunables"])[number]
-        one, other = chosen.step(number), given.step(scaling.normalised(values))
-        assert one[0] == pytest.approx(other[0], abs=1e-4)
-        assert one[4]["tunables"] == dict(zip(common["tunables"], values.tolist(), strict=True))
-    chosen.close()
-    given.close()
-
-
 def test_each_flow_chooses_for_itself() -> None:
     options = {"world": "twin", "variant": "bbr-mix", "action_kind": "library", "library": FIELDS}
     flows = FlowBatch(1, FlowOptions(scenario=scenario(), **options))

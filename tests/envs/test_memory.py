@@ -91,26 +91,6 @@ def test_extremes_and_means_wait_for_a_sample_and_totals_do_not():
     assert after(Remembered("seconds", "active"), waiting, known()) == 1.0
 
 
-@given(hnp.arrays(np.float64, (6, len(FIELDS), 4), elements=st.just(0.0) | st.floats(1e-6, 1e9)))
-def test_extremes_and_totals_are_monotone_and_means_lie_between(intervals):
-    remembered = [Remembered(kind, DELIVERY) for kind in ("max", "min", "mean", "ewma", "total", "seconds")]
-    memory = FlowMemory(remembered, FIELDS, 0.1, (2, 2))
-    before = None
-    for stats in intervals:
-        memory.add(stats)
-        rows = dict(zip(memory.fields, memory.extend(stats), strict=True))
-        now = {each.kind: rows[str(each)] for each in remembered}
-        for mean in ("mean", "ewma"):
-            assert (now[mean] <= now["max"] * (1 + 1e-12)).all()
-            assert (now[mean] >= now["min"] * (1 - 1e-12)).all()
-        if before is not None:
-            was_known = before["max"] > 0
-            for growing in ("max", "total", "seconds"):
-                assert (now[growing] >= before[growing]).all()
-            assert (now["min"] <= before["min"])[was_known].all()
-        before = now
-
-
 @given(hnp.arrays(np.float64, (4, len(FIELDS), 6), elements=st.just(0.0) | st.floats(1e-6, 1e9)))
 def test_each_of_many_remembers_as_if_it_were_alone(intervals):
     together = FlowMemory(MEMORY, FIELDS, 0.1, (2, 3))

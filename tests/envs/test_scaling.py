@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-2.0-only
-import itertools
 
 import numpy as np
 import pytest
@@ -103,18 +102,6 @@ def test_whole_numbers_have_equal_parts():
     middles = (np.arange(8, dtype=np.float32) * 2 + 1) / 8 - 1
     assert [mapping.to_values(c[None])["acd_identical_count"] for c in middles] == list(range(1, 9))
     assert [mapping.from_values({"acd_identical_count": n})[0] for n in range(1, 9)] == pytest.approx(middles)
-
-
-@pytest.mark.parametrize("order", list(itertools.permutations(["pg_trand_low_us", "pg_trand_high_us"])))
-@given(normalised=st.tuples(st.floats(-1, 1), st.floats(-1, 1)))
-def test_trand_is_ordered_whatever_the_order_of_the_names(order, normalised):
-    mapping = TunableScaling("bbr-pg", order)
-    by_name = dict(zip(["pg_trand_low_us", "pg_trand_high_us"], normalised, strict=True))
-    values = mapping.to_values(np.array([by_name[name] for name in order], np.float32))
-    assert values["pg_trand_low_us"] <= values["pg_trand_high_us"]
-    assert values == TunableScaling("bbr-pg", order[::-1]).to_values(
-        np.array([by_name[name] for name in order[::-1]], np.float32)
-    )
 
 
 @pytest.mark.parametrize(

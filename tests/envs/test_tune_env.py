@@ -165,39 +165,6 @@ def test_absent_tuned_flows_are_not_seen_and_leave_the_rest_as_it_is(make):
             assert info["reward_terms"] == roomy_info["reward_terms"]
 
 
-def test_absent_tuned_flows_tunables_are_nobodys(make):
-    env = make(world="twin", scenario=crowd(1), max_tuned=3, tunables=["bbr_cwnd_gain"])
-    env.reset(seed=1)
-    env.step(np.ones(1, np.float32))
-    worlds = env.unwrapped._batch.worlds
-    set_to = worlds.tunables[0, :, worlds.tunable_names.index("bbr_cwnd_gain")]
-    assert np.array_equal(set_to, [np.nan, 4.0], equal_nan=True)
-
-
-def test_pooled_is_what_each_shows_put_together(make):
-    options = {"world": "twin", "scenario": crowd(4), "max_tuned": 5}
-    each, pooled = make(**options), make(**options, view="pooled")
-    features = len(FEATURE_LISTS["instant"])
-    assert pooled.observation_space.shape == (3 * features + 1 + len(pooled.unwrapped.tunables),)
-    each.action_space.seed(1)
-    seen = set()
-    one, other = each.reset(seed=3)[0], pooled.reset(seed=3)[0]
-    for _ in range(5):
-        flows = one[: 5 * features].reshape(5, features)
-        active = flows[flows[:, 0] == 1.0].astype(float)
-        seen.add(len(active))
-        if len(active):
-            expected = np.concatenate([active.mean(axis=0), active.min(axis=0), active.max(axis=0)])
-        else:
-            expected = np.zeros(3 * features)
-        assert other[: 3 * features] == pytest.approx(expected, abs=1e-6)
-        assert other[3 * features] == pytest.approx(len(active) / 5)
-        assert other[3 * features + 1 :].tobytes() == one[5 * features :].tobytes()
-        action = each.action_space.sample()
-        one, other = each.step(action)[0], pooled.step(action)[0]
-    assert seen == {0, 3, 4}
-
-
 @pytest.mark.parametrize("kind", [TuneEnv, TuneVectorEnv])
 def test_a_constructor_shows_the_arguments_that_are_declared_once(kind):
     shown = inspect.signature(kind).parameters

@@ -8,23 +8,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tiny import FLAT, LEARNABLE, SCENARIO, SHORT, asked, curve, run, weights
+from tiny import FLAT, LEARNABLE, SHORT, asked, curve, run, weights
 
 import bbrgym
-from bbrgym.agents.base import Constant
 from bbrgym.agents.loading import load_agent
-from bbrgym.agents.rollout import validation_rollout
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.settings import parse_training
 from bbrgym.agents.training.train_agent import train
 from bbrgym.cli.main import main
 from bbrgym.envs.library import load_library, write_library
 from bbrgym.envs.observation import FEATURE_LISTS
-from bbrgym.envs.options import Options
-from bbrgym.envs.scaling import TunableScaling
 from bbrgym.errors import TrainingError
 from bbrgym.evaluate.agent_entrants import Learned
-from bbrgym.scenario.distribution import split_seeds
 
 
 @pytest.fixture(scope="module")
@@ -68,26 +63,6 @@ def test_learning_raises_the_score(tmp_path: Path) -> None:
     assert rows["validation/score"][-1] > rows["validation/score"][0] + 0.1
     rewards = curve(tmp_path / "run")["rollout/reward"].drop_nulls()
     assert rewards[-1] > rewards[0]
-
-
-# ---- validation ---------------------------------------------------------------------------------------
-
-
-def test_validation_gives_each_run_the_score_that_it_has_alone() -> None:
-    """Runs of different lengths, side by side."""
-    lengths = {**SCENARIO, "duration_s": {"uniform": [1.0, 4.0]}}
-    distribution = bbrgym.load_distribution(lengths)
-    seeds = split_seeds("validation", 5)
-    options = Options(world="twin", scenario=distribution, variant="bbq", control_interval_s=0.3)
-    agent = Constant("mine", np.full(TunableScaling("bbq").space.shape, 0.25, np.float32))
-    validation = validation_rollout(options, distribution, seeds)
-    scores = validation.scores(agent.make_policy)
-    assert validation.scores(agent.make_policy).tolist() == scores.tolist()
-    values = TunableScaling("bbq").to_values(agent.action)
-    for seed, score in zip(seeds, scores, strict=True):
-        alone = bbrgym.evaluate(distribution(seed), ["bbq"], seeds=[seed], world="twin", tunables=values)
-        assert alone["score"][0] == pytest.approx(score, abs=1e-12)
-    validation.close()
 
 
 # ---- what cannot be -----------------------------------------------------------------------------------
