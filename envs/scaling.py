@@ -52,7 +52,7 @@ class TunableScaling:
         preset = VARIANTS[variant].preset
         if not preset:
             raise ConfigError(f"variant {variant!r} has no tunables to set")
-        self.variant = variant  # name of the variant
+        self.variant = variant
         # names of the tunables, in the order of a normalised action
         self.names = tuple(preset if tunables is None else argument("tunables", tunables, list, "is a list of names"))
         for name in self.names:
@@ -61,7 +61,7 @@ class TunableScaling:
         if not self.names or len(set(self.names)) < len(self.names):
             raise ConfigError(f"tunables: {list(self.names)}, allowed is a non-empty list without repetition")
         self._sort(preset)
-        self.space = spaces.Box(-1.0, 1.0, (len(self.names),), np.float32)  # Box(-1, 1, (tunables,), float32)
+        self.space = spaces.Box(-1.0, 1.0, (len(self.names),), np.float32)
         self.default = self.from_values(preset)  # normalised action that sets the variant's own values, [tunables]
         tables = [TUNABLES[name] for name in self.names]
         # number of values of each tunable that takes whole numbers only, 0 of the others: [tunables]

@@ -28,15 +28,8 @@ from bbrgym.targets import shipped, shipped_names, with_shipped
 from bbrgym.worlds import FAST_WORLD, WorldSettings, registered_worlds, runs_at_once
 
 #: Arguments of the environments by their names under `action`.
-_OF_ACTION = {
-    "kind": "action_kind",
-    "tunables": "tunables",
-    "step_size": "step_size",
-    "max_change": "max_change",
-    "levels": "levels",
-    "flat": "flat",
-    "hold_intervals": "hold_intervals",
-    "library": "library",
+_OF_ACTION = {"kind": "action_kind"} | {
+    name: name for name in ("tunables", "step_size", "max_change", "levels", "flat", "hold_intervals", "library")
 }
 #: Arguments of the environments that are neither under `action` nor under `env`.
 _OWN = (

@@ -166,18 +166,6 @@ def test_the_default_of_relative_actions_stays(tunables_and_control, seed):
         assert [part.tobytes() for part in still] == [values.tobytes(), settings.tobytes()]
 
 
-@pytest.mark.parametrize("kind", ["absolute", "relative"])
-def test_flat_is_the_same_in_one_number(kind):
-    tunables = TunableScaling("bbr-acd", ["acd_alpha_us", "acd_halve_mode"])
-    grid, flat = (ActionMapping(tunables, kind, levels=5, flat=flat) for flat in (False, True))
-    assert flat.space == spaces.Discrete(np.prod(grid.space.nvec))
-    assert np.unravel_index(flat.default, grid.space.nvec) == tuple(grid.default)
-    settings = started(tunables, flat.space.n)
-    numbers = np.arange(flat.space.n)
-    levels = np.stack(np.unravel_index(numbers, grid.space.nvec), axis=-1)
-    assert flat.apply(numbers, settings)[0].tobytes() == grid.apply(levels, settings)[0].tobytes()
-
-
 @pytest.mark.parametrize(
     ("options", "text"),
     [

@@ -42,24 +42,6 @@ def test_every_action_is_a_legal_setting(space_and_action):
         assert upper not in values or values[lower] <= values[upper]
 
 
-@given(action_of_a_variant())
-def test_a_setting_gives_an_action_that_gives_it_again(space_and_action):
-    mapping, action = space_and_action
-    values = mapping.to_values(action)
-    again = mapping.from_values(values)
-    assert mapping.space.contains(again)
-    assert mapping.to_values(again) == pytest.approx(values, rel=2e-6, abs=1e-3)
-    continuous = [i for i, name in enumerate(mapping.names) if TUNABLES[name].unit not in WHOLE]
-    at = [i for i in continuous if not _is_squeezed(mapping.names[i], values)]
-    assert again[at] == pytest.approx(action[at], abs=1e-5)
-
-
-def _is_squeezed(name, values):
-    """Whether little of its range is left, so that a normalised value cannot be told from its value."""
-    lower = NOT_BELOW.get(name)
-    return lower is not None and values[lower] > 0.99 * TUNABLES[name].high
-
-
 @given(action_of_a_variant(), st.data())
 def test_a_larger_action_sets_no_smaller_value(space_and_action, data):
     mapping, action = space_and_action
