@@ -40,7 +40,6 @@ class IdentificationPart:
     library: NormalisedAction  # settings to try, [settings, tunables]
     # network that chooses after the identification, for stage `reselect`; None: every setting is tried then
     first: nn.Module | None = None
-    run: int = 0  # number of the run of each draw, see `TrainingDraw.run_seed`
 
     @property
     def steps(self) -> int:
@@ -86,7 +85,7 @@ class IdentificationPart:
             What was observed in the last intervals, [draws, intervals, numbers], and each draw's world then.
         """
         every = range(len(self.draws))
-        batch.reset(every, [draw.run_seed(self.run) for draw in self.draws])
+        batch.reset(every, [draw.run_seed(0) for draw in self.draws])
         actions = np.tile(self.setting, (len(self.draws), 1))
         views: list[Observation] = []
         for done in range(self._watched):
