@@ -93,11 +93,6 @@ class RecurrentNetwork(nn.Module):
 
     Begun is 1 where an episode begins, else 0. Memory is two arrays [layers, N, width]; their values do not matter
     where an episode begins.
-
-    Args:
-        memory: LSTM of PyTorch, whose weights are shared.
-        layers: from the LSTM's outputs to the last layer's output.
-        head: from that to actions.
     """
 
     inputs = ("observations", "episode_starts", "hidden", "cell")

@@ -169,13 +169,6 @@ class SenderObservation:
     The state at the reset stands for the intervals before it. Many environments are observed at once; each gets what
     it would get alone, bit for bit.
 
-    Args:
-        flows: largest number of tuned flows.
-        tunables: number of controlled tunables.
-        features: names from `FEATURES`, in the order of the observation; or the name of a list of them.
-        frame_stack: number of intervals.
-        view: `each` or `pooled`, see `FlowFeatures`; or, of one flow, `host`, see `HostFeatures`.
-
     Raises:
         ConfigError: an argument is not allowed.
     """

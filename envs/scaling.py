@@ -38,10 +38,6 @@ WHOLE_NUMBERS = ("count", "mode", "switch")
 class TunableScaling:
     """Scaling of some tunables of a variant.
 
-    Args:
-        variant: name of the variant.
-        tunables: names of the tunables, in the order of a normalised action. Default: all of the variant's.
-
     Raises:
         ConfigError: there is no such variant, it has no tunables, or not these.
     """

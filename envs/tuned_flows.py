@@ -16,11 +16,6 @@ class TunedFlows:
     """Places for L tuned flows in each of N environments.
 
     A scenario's tuned flows fill the first places; the other places are absent.
-
-    Args:
-        num_envs: N.
-        count: L.
-        columns: columns of the controlled tunables in the worlds' array of tunables.
     """
 
     def __init__(self, num_envs: int, count: int, columns: Sequence[int]) -> None:

@@ -26,12 +26,6 @@ Parameters = Mapping[str, Tensor]
 class Population:
     """Environments for P policies on D draws each, where every policy meets the same D runs.
 
-    Args:
-        policies: P.
-        draws: D.
-        options: of the environments; their scenario gives the number of tuned flows.
-        delta: weight of the RTT in the score.
-
     Attributes:
         features: numbers of an observation before the current tunables.
     """

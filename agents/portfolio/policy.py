@@ -81,14 +81,7 @@ class IdentificationRoutine:
 
 
 class PortfolioAgent:
-    """Agent that identifies the path, then holds the setting that its network chooses.
-
-    Args:
-        name: name in records.
-        networks: choose after the identification, and, if there are two, whenever as much time has passed.
-        routine: of the identification.
-        privileged: predicts the settings' scores from the true parameters of a network.
-    """
+    """Agent that identifies the path, then holds the setting that its network chooses."""
 
     is_per_flow = False
 

@@ -5,9 +5,6 @@ import gymnasium
 import numpy as np
 import plain_envs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from vectors import Crowds, assert_same, coming_and_going, scenario
 
 import bbrgym
@@ -89,20 +86,6 @@ def test_extremes_and_means_wait_for_a_sample_and_totals_do_not():
         assert after(Remembered(kind, "srtt_ms"), waiting, known(srtt_ms=40.0)) == 40.0
     assert after(Remembered("total", "sent_pkts"), waiting, known(sent_pkts=5.0)) == 15.0
     assert after(Remembered("seconds", "active"), waiting, known()) == 1.0
-
-
-@given(hnp.arrays(np.float64, (4, len(FIELDS), 6), elements=st.just(0.0) | st.floats(1e-6, 1e9)))
-def test_each_of_many_remembers_as_if_it_were_alone(intervals):
-    together = FlowMemory(MEMORY, FIELDS, 0.1, (2, 3))
-    alone = [FlowMemory(MEMORY, FIELDS, 0.1, (2, 1)) for _ in range(3)]
-    for stats in intervals:
-        together.add(stats)
-        its = [np.ascontiguousarray(stats[:, i::3]) for i in range(3)]
-        for i in range(3):
-            alone[i].add(its[i])
-            expected = alone[i].extend(its[i])
-            assert together.extend(its[i], [i]).tobytes() == expected.tobytes()
-            assert np.ascontiguousarray(together.extend(stats)[:, i::3]).tobytes() == expected.tobytes()
 
 
 def test_a_reset_forgets_an_environment_and_no_other():

@@ -104,16 +104,6 @@ def test_values_of_another_type_are_refused(make, option, wrong, allowed):
         make(**{option: wrong})
 
 
-@pytest.mark.parametrize("seed", [np.int64(3), np.array(3), 3])
-def test_seeds_are_whole_numbers_of_any_type(make, seed):
-    env = make()
-    if not hasattr(env, "seed"):
-        env.reset(seed=seed)
-        for wrong in (True, 1.5, -1, "1"):
-            with pytest.raises(bbrgym.ConfigError, match=r"seed: .*, allowed are integers from 0"):
-                env.reset(seed=wrong)
-
-
 @pytest.mark.parametrize(
     "scene", [crowd(3), Crowds(), drawn, "wan_mix"], ids=["given", "object", "function", "distribution"]
 )
