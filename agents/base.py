@@ -76,10 +76,7 @@ class Constant:
 class Called:
     """Agent that acts by a function, or by an object with ``predict``, such as a model of Stable-Baselines3.
 
-    Args:
-        name: name in records.
-        act: the function, from an observation to an action, or the object; ``predict`` may return a tuple whose first
-            item is the action.
+    What ``predict`` returns may be a tuple whose first item is the action.
     """
 
     is_per_flow = False

@@ -27,12 +27,7 @@ def torch_threads(count: int) -> Iterator[None]:
 
 
 class Network(nn.Module):
-    """Deterministic policy: observations [N, numbers] -> actions [N, tunables], or [N] if an action is one number.
-
-    Args:
-        layers: from observations to the last layer's output.
-        head: from that to actions.
-    """
+    """Deterministic policy: observations [N, numbers] -> actions [N, tunables], or [N] if an action is one number."""
 
     inputs = ("observations",)
     outputs = ("actions",)
@@ -61,9 +56,7 @@ class Sb3Network(Network):
 class SamplingNetwork(nn.Module):
     """Gaussian policy: observations [N, numbers], standard normal noise [N, tunables] -> actions [N, tunables].
 
-    Args:
-        layers: from observations to the means of actions.
-        std: standard deviations of actions, [tunables].
+    The layers lead to the means of actions, whose standard deviations are [tunables].
     """
 
     inputs = ("observations", "noise")

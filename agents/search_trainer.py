@@ -131,9 +131,9 @@ class OptunaTrainer(SearchTrainer):
         sampler = optuna.samplers.TPESampler(multivariate=True, seed=settings.stream("search", 0))
         study = optuna.create_study(direction="maximize", sampler=sampler)
         study.enqueue_trial(dict(zip(action.names, action.default.tolist(), strict=True)))
-        space = dict.fromkeys(action.names, optuna.distributions.FloatDistribution(-1.0, 1.0))
+        every = optuna.distributions.FloatDistribution(-1.0, 1.0)
         while True:
-            trial = study.ask(space)
+            trial = study.ask(dict.fromkeys(action.names, every))
             study.tell(trial, (yield np.array([trial.params[name] for name in action.names], np.float32)))
 
 

@@ -48,15 +48,7 @@ from bbrgym.schema import Count, Float, NotNegative, Positive, Share
 
 
 class ActorCritic(nn.Module):
-    """Normal distribution of actions, with the actor's output as mean, and value of a state.
-
-    Args:
-        actor_width: numbers in the actor's observation.
-        critic_width: numbers in the critic's observation.
-        default: mean of the first actions, [tunables].
-        hidden: widths of the hidden layers.
-        std: standard deviation of the first actions.
-    """
+    """Normal distribution of actions, with the actor's output as mean, at first ``default``, and value of a state."""
 
     def __init__(
         self, actor_width: int, critic_width: int, default: NDArray[np.float32], hidden: tuple[int, ...], std: float

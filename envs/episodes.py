@@ -326,11 +326,7 @@ class Episodes(ABC):
         return self.worlds
 
     def check_running(self, mask: Flags | None = None) -> None:
-        """Refuse to act where no episode runs.
-
-        Args:
-            mask: environments that will act, [N]. Default: all.
-        """
+        """Refuse to act in environments, [N] (default: all), where no episode runs."""
         self._open_worlds()
         if not (self._is_running if mask is None else self._is_running[mask]).all():
             raise ResetNeeded(RESET_FIRST)
@@ -402,10 +398,7 @@ class Episodes(ABC):
         return spec.start
 
     def _advance(self, mask: Flags | None = None) -> None:
-        """Run the worlds for a control interval; episodes at the end of their scenario end.
-
-        Args:
-            mask: environments that run, [N]. Default: all.
+        """Run worlds, [N] (default: all), for a control interval; episodes at the end of their scenario end.
 
         Raises:
             WorldError: a world broke, or was late where that is refused; all episodes have ended then.
@@ -433,11 +426,7 @@ class Episodes(ABC):
         return held
 
     def _begin_step(self, acts: Flags | None) -> None:
-        """Begin a step, whose first interval has been measured.
-
-        Args:
-            acts: environments that ran in it, [N]; None for all.
-        """
+        """Begin a step of environments, [N] (None: all), whose first interval has been measured."""
         self._steps[slice(None) if acts is None else acts] += 1
         self._intervals_left = self._options.hold_intervals - 1
         if self._intervals_left:
@@ -446,11 +435,7 @@ class Episodes(ABC):
             self._count_terms(self._acts)
 
     def _count_terms(self, mask: Flags) -> None:
-        """Add the reward terms of an interval to those of the step.
-
-        Args:
-            mask: environments that ran in it, [N].
-        """
+        """Add the reward terms of an interval, in which environments ran, [N], to those of the step."""
         self._step_terms.add(self._reward.terms(self._inputs), mask)
 
     def _terms_of_step(self) -> dict[str, Table]:
@@ -485,11 +470,7 @@ class Episodes(ABC):
         """Return the normalised current tunables of an environment, by the names that a picture shows."""
 
     def _record(self, mask: Flags | None = None) -> None:
-        """Keep the last interval for pictures, if these are asked for.
-
-        Args:
-            mask: environments that ran, [N]. Default: all.
-        """
+        """Keep the last interval of environments that ran, [N] (default: all), if pictures are asked for."""
         if self._options.render_mode is None:
             return
         worlds = self._open_worlds()

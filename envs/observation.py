@@ -213,12 +213,7 @@ class SenderObservation:
     ) -> Observation:
         """Return one interval's numbers of each environment: [N, width].
 
-        Args:
-            fields: names of the measurements, and of what is remembered of them.
-            flows: measurements, [fields, flows * N], as `FlowFeatures.write` takes them.
-            normalised: normalised current tunables, [N, tunables].
-            is_present: flows that are not absent, [flows, N]. Default: all.
-            hosts: for view `host`, as `HostFeatures.write` takes them.
+        Measurements are as `FlowFeatures.write` takes them, or, with hosts, `HostFeatures.write`.
         """
         view = np.empty((len(normalised), self.width), np.float32)
         numbers = view[:, : self._flow_features.width]

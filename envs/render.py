@@ -54,14 +54,7 @@ class History:
         self._picture: _Picture | None = None
 
     def add(self, now_s: float, flows: Mapping[str, Table], link: Mapping[str, float], tunables: Table) -> None:
-        """Add an interval.
-
-        Args:
-            now_s: simulated time of its end.
-            flows: measurements by field, [flows] each.
-            link: measurements of the link by field.
-            tunables: fractions of the ranges of the tunables, from 0 to 1.
-        """
+        """Add an interval."""
         self._now_s.append(now_s)
         self._goodput.add(flows["goodput_mbps"].copy())
         rtt_ms = np.where(flows["rtt_mean_ms"] > 0, flows["rtt_mean_ms"], np.nan)

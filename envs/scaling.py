@@ -64,11 +64,7 @@ class TunableScaling:
         self.value_counts = np.array([round(t.high - t.low) + 1 if t.unit in WHOLE_NUMBERS else 0 for t in tables])
 
     def to_values(self, normalised: NormalisedAction) -> dict[str, float]:
-        """Return the values of the tunables, in natural units, by name.
-
-        Args:
-            normalised: [tunables].
-        """
+        """Return the values that a normalised action, [tunables], sets, in natural units, by name."""
         if np.shape(normalised) != self.space.shape:
             raise self.error(normalised)
         return dict(zip(self.names, self.values(normalised).tolist(), strict=True))
@@ -82,11 +78,7 @@ class TunableScaling:
         return self.snap(normalised)[0]
 
     def snap(self, normalised: NormalisedAction) -> tuple[Table, NormalisedAction]:
-        """Return the values that normalised actions set, and the actions, of whole numbers in the middle of their part.
-
-        Args:
-            normalised: [..., tunables].
-        """
+        """Return what normalised actions set, and the actions, of whole numbers in the middle of their part."""
         self.check(normalised)
         shape = np.shape(normalised)
         part = np.asarray(normalised, np.float64).reshape(-1, shape[-1]).T.take(self._order, axis=0)

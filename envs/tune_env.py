@@ -100,7 +100,7 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     See `bbrgym.envs.options.Options`.
 
     ## Version History
-    * v1: arguments default to those of training; `frame_stack` was `stack`, `max_tuned` was `max_tuned`.
+    * v1: arguments default to those of training.
     * v0: first version.
     """
 

@@ -61,10 +61,6 @@ class TunedFlows:
         """Return the measurements of the tuned flows, 0 where absent: [fields, L * environments].
 
         The first flows of all environments come first, then all second flows, and so on.
-
-        Args:
-            worlds: where they are measured.
-            indices: environments. Default: all.
         """
         rows = self._rows if indices is None else self._rows[:, indices]
         stats = worlds.flow_stats
@@ -75,11 +71,7 @@ class TunedFlows:
         return np.ascontiguousarray(by_flow.T)
 
     def presence(self, indices: Sequence[int] | None = None) -> Flags | None:
-        """Return the places that hold a flow, [L, environments]; None if all of all environments do.
-
-        Args:
-            indices: environments. Default: all.
-        """
+        """Return the places of some environments (default: all) that hold a flow, [L, environments]; None if all do."""
         if self.is_full:
             return None
         return self.is_present if indices is None else self.is_present[:, indices]

@@ -50,10 +50,8 @@ from bbrgym.worlds import Flags, Table
 _ANCHOR_STEP = 0.3  # standard deviation of a setting in the first generation; tunables range from -1 to 1
 _RULE_STEP = 0.05  # of a rule's parameters; features are standardised
 _HYSTERESIS = 0.1  # of the first rule, in units of the score
-_LEAST_SHIFT, _MOST_SHIFT = (
-    -0.5,
-    0.2,
-)  # tried on the first rule's merits: its labels do not know what disagreement costs
+# tried on the first rule's merits: its labels do not know what disagreement costs
+_LEAST_SHIFT, _MOST_SHIFT = -0.5, 0.2
 _GATE_ALONE = 0.4  # share of the evolution in which the modes stay as they are: equal choices then give equal scores
 _GATE = ("merit", "merit_bias", "hysteresis")  # parameters that choose the mode
 _REST = ("anchors", "correction", "correction_bias")  # the others

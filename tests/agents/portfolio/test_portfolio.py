@@ -111,21 +111,9 @@ def test_it_drains_by_the_tunables_that_there_are(tunables: list[str] | None) ->
         ({}, {"action": {"hold_intervals": 2}}, "'hold_intervals': 2}, expected absolute ones"),
         ({"search_share": 0.7, "cross_share": 0.3}, {}, "agent.cross_share: is 0.3 beside agent.search_share 0.7,"),
         ({"reselect_share": 0.9}, {}, "agent.refine_share 0.15 and agent.reselect_share 0.9, expected a sum below 1"),
-        (
-            {"reselect_share": 0.2},
-            {},
-            "agent.identification_s: are 2 control intervals, twice because of agent.reselect_share",
-        ),
-        (
-            {"identification_s": 2.0},
-            {},
-            "agent.identification_s: are 4 control intervals, expected less than a run's 4",
-        ),
-        (
-            {"search_trials": 400},
-            {},
-            "total_steps: stage search has 600 of them, which are 0 draws, expected",
-        ),
+        ({"reselect_share": 0.2}, {}, "agent.identification_s: are 2 control intervals, twice because of"),
+        ({"identification_s": 2.0}, {}, "agent.identification_s: are 4 control intervals, expected less than"),
+        ({"search_trials": 400}, {}, "total_steps: stage search has 600 of them, which are 0 draws"),
         ({"fit": {"folds": 1}}, {}, "agent.fit.folds: is 1, expected a number >= 2"),
     ],
 )

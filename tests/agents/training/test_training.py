@@ -90,20 +90,11 @@ def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(agent: str, t
         ({"agent": {"name": "ppo", "initial_std": 0}}, "agent.initial_std: is 0, expected a number > 0"),
         ({"agent": {"name": "ppo", "n_steps": 1}, "num_envs": 1}, "agent: ppo cannot be made: .*greater than 1"),
         ({"total_steps": 31}, "total_steps: is 31, expected at least 32: one rollout takes agent.n_steps = 8 steps"),
-        (
-            {"agent": {"_target_": "stable_baselines3.POPO", "name": "ppo"}},
-            "module stable_baselines3 has no class POPO",
-        ),
-        (
-            {"agent": {"_target_": "bbrgym.agents.base.Constant", "name": "ppo"}},
-            "expected a class derived from .*Trainer",
-        ),
+        ({"agent": {"_target_": "stable_baselines3.POPO", "name": "ppo"}}, "stable_baselines3 has no class POPO"),
+        ({"agent": {"_target_": "bbrgym.agents.base.Constant", "name": "ppo"}}, "expected a class .*Trainer"),
         ({"action": {"tunabels": ["x"]}}, "action.tunabels: is not an option of actions; did you mean tunables"),
         ({"env": {"tunables": ["x"]}}, "env.tunables: is called action.tunables here"),
-        (
-            {"env": {"frame_stac": 2}},
-            "env.frame_stac: is not an argument of the environments; did you mean frame_stack",
-        ),
+        ({"env": {"frame_stac": 2}}, "env.frame_stac: is not an argument .*; did you mean frame_stack"),
         ({"variant": "bqb"}, "variant 'bqb': did you mean bb"),
         ({"world": "moon"}, "world: is 'moon'; allowed are ns3, twin"),
         ({"validation": {"world": "moon"}}, "validation.world: is 'moon'; allowed are ns3, twin"),
@@ -113,10 +104,7 @@ def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(agent: str, t
         ({"logger": "wnb"}, "logger: is 'wnb'; "),
         # of plain PyTorch
         ({"agent": {"name": "torch_ppo", "hidden": []}}, r"agent.hidden: is \[\], expected at least 1"),
-        (
-            {"agent": "torch_ppo", "action": {"levels": 3}},
-            "action.levels: .* MultiDiscrete.*, expected continuous ones",
-        ),
+        ({"agent": "torch_ppo", "action": {"levels": 3}}, "levels: .* MultiDiscrete.*, expected continuous"),
         # of draws
         ({"draws": {"by_cots": True}}, "draws.by_cots: is not a field; did you mean by_cost"),
         ({"draws": {"by_cost": True}, "scenario": "steady"}, "draws.by_cost: is True, expected false: one scenario"),
@@ -134,15 +122,9 @@ def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(agent: str, t
             {"agent": {"name": "dqn", "start_at_default": True}, "action": FLAT},
             "agent.start_at_default: is true, expected false: .* no mean",
         ),
-        (
-            {"agent": {"name": "ppo", "acts": "sample", "use_sde": True}},
-            "agent.acts: is 'sample', expected 'mean' with",
-        ),
+        ({"agent": {"name": "ppo", "acts": "sample", "use_sde": True}}, "agent.acts: is 'sample', expected 'mean'"),
         ({"agent": {"name": "ppo", "acts": "often"}}, "agent.acts: is 'often', expected one of 'mean' or 'sample'"),
-        (
-            {"agent": {"name": "ppo", "device": "gpu"}},
-            "agent.device: is 'gpu', expected one of 'auto', 'cpu' or",
-        ),
+        ({"agent": {"name": "ppo", "device": "gpu"}}, "agent.device: is 'gpu', expected one of 'auto', 'cpu'"),
         *(
             ({"agent": {"name": "ppo", "policy_kwargs": arguments}}, says)
             for arguments, says in (
