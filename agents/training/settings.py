@@ -305,7 +305,7 @@ def _with_observation(env: Any, observation: Any) -> Any:
         raise ConfigError(f"observation: is {shown(given)}, expected {' or '.join(shipped_names('observation'))}")
     if not isinstance(env, Mapping):
         return env
-    return {**given, **{name: value for name, value in env.items() if (name, value) != ("features", None)}}
+    return {**given, **env}
 
 
 def _fields_of(scenario: Any) -> dict[str, Any]:

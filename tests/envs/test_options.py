@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from kinds import KINDS, make_tune
+from kinds import OPTIONS, make_tune
 from omegaconf import OmegaConf
 from vectors import Crowds, crowd, drawn
 
@@ -19,19 +19,11 @@ from bbrgym.envs.observation import FEATURE_LISTS
 from bbrgym.envs.options import Options
 from bbrgym.envs.reward import Reward
 
-BASE = {"world": "twin", "scenario": crowd(2), "tunables": ["bbq_beta", "bbq_alpha_us"]}
 
-
-@pytest.fixture(params=KINDS, ids=lambda make: make.__name__.removeprefix("make_"))
-def make(request, closed):
-    """Makes environments of one kind."""
-    return lambda **options: closed(request.param(**{**BASE, **options}))
-
-
-def test_an_unknown_argument_is_pythons_type_error_too(make):
+def test_an_unknown_argument_is_pythons_type_error_too(make_any):
     """As TorchRL and Stable-Baselines3 look for."""
     with pytest.raises(TypeError, match=r"__init__\(\) got an unexpected keyword argument 'frameskip'") as error:
-        make(frameskip=2)
+        make_any(frameskip=2)
     assert isinstance(error.value, bbrgym.ConfigError)
     with pytest.raises(TypeError, match=r"__init__\(\) got an unexpected keyword argument 'render_mode'"):
         Ns3GymEnv(render_mode="rgb_array")
@@ -41,7 +33,7 @@ def test_what_the_hint_names_shows_the_arguments():
     with pytest.raises(bbrgym.ConfigError, match=r"; help\(bbrgym\.envs\.options\.Options\) shows all \d+"):
         make_tune(zzz=1)
     with pytest.raises(bbrgym.ConfigError, match=r"features: 'zzz': help\(bbrgym\.envs\.tune_env\.TuneEnv\) shows all"):
-        make_tune(**BASE, features=["zzz"])
+        make_tune(**OPTIONS, features=["zzz"])
 
 
 TYPES = {
@@ -75,9 +67,9 @@ TYPES["omegaconf"].pop("one")
 
 
 @pytest.mark.parametrize("types", TYPES)
-def test_types_of_others_count_as_pythons(make, types):
+def test_types_of_others_count_as_pythons(make_any, types):
     plain = {"tunables": ["bbq_beta"], "frame_stack": 2, "features": ["active", "bw"], "reward": {"throughput": 2.0}}
-    ours, theirs = make(**plain, numeric_infos=True, max_tuned=3), make(**TYPES[types])
+    ours, theirs = make_any(**plain, numeric_infos=True, max_tuned=3), make_any(**TYPES[types])
     assert ours._batch._options == theirs._batch._options
 
 
@@ -99,9 +91,9 @@ def test_types_of_others_count_as_pythons(make, types):
         ("variant", ["bbq"], "is a text"),
     ],
 )
-def test_values_of_another_type_are_refused(make, option, wrong, allowed):
+def test_values_of_another_type_are_refused(make_any, option, wrong, allowed):
     with pytest.raises(bbrgym.ConfigError, match=rf"^{option}: .*allowed {allowed}"):
-        make(**{option: wrong})
+        make_any(**{option: wrong})
 
 
 @pytest.mark.parametrize(

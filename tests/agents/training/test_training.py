@@ -217,11 +217,10 @@ def test_an_agent_keeps_the_library_that_it_chooses_from(agent: str, tmp_path: P
     assert np.isfinite(rows["score"].to_numpy()).all()
 
 
-def test_an_observation_is_completed_by_its_file_and_a_former_default_still_read() -> None:
+def test_an_observation_is_completed_by_its_file() -> None:
     memory = parse_training(asked(observation="memory"))
     assert (tuple(memory.env["features"]), memory.env["frame_stack"]) == (FEATURE_LISTS["memory"], 1)
-    instant = parse_training(asked(env={"name": "tune", "features": None, "frame_stack": 2}))
-    assert (tuple(instant.env["features"]), instant.env["frame_stack"]) == (FEATURE_LISTS["instant"], 2)
+    assert parse_training(asked(env={"name": "tune", "frame_stack": 2})).env["frame_stack"] == 2
     assert parse_training(memory.plain()) == memory
 
 
