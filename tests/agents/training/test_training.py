@@ -97,11 +97,8 @@ def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(agent: str, t
         ({"env": {"frame_stac": 2}}, "env.frame_stac: is not an argument .*; did you mean frame_stack"),
         ({"variant": "bqb"}, "variant 'bqb': did you mean bb"),
         ({"world": "moon"}, "world: is 'moon'; allowed are ns3, twin"),
-        ({"validation": {"world": "moon"}}, "validation.world: is 'moon'; allowed are ns3, twin"),
-        ({"validation": {"draws": 0}}, "validation.draws: is 0, expected a number >= 1"),
         ({"scenario": "wan_mx"}, "no scenario is named 'wan_mx'; did you mean wan_mix"),
         ({"total_step": 5}, "total_step: is not a field; did you mean total_steps"),
-        ({"logger": "wnb"}, "logger: is 'wnb'; "),
         # of plain PyTorch
         ({"agent": {"name": "torch_ppo", "hidden": []}}, r"agent.hidden: is \[\], expected at least 1"),
         ({"agent": "torch_ppo", "action": {"levels": 3}}, "levels: .* MultiDiscrete.*, expected continuous"),
