@@ -57,13 +57,7 @@ class LibraryAgent(Agent, Protocol):
 
 
 class Constant:
-    """Agent that always takes the same action.
-
-    Args:
-        name: name in records.
-        action: the action, [tunables].
-        is_per_flow: see `Agent`.
-    """
+    """Agent that always takes the same action, [tunables]."""
 
     def __init__(self, name: str, action: NDArray[Any], *, is_per_flow: bool = False) -> None:
         self.name = name
@@ -82,10 +76,7 @@ class Constant:
 class Called:
     """Agent that acts by a function, or by an object with ``predict``, such as a model of Stable-Baselines3.
 
-    Args:
-        name: name in records.
-        act: the function, from an observation to an action, or the object; ``predict`` may return a tuple whose first
-            item is the action.
+    What ``predict`` returns may be a tuple whose first item is the action.
     """
 
     is_per_flow = False

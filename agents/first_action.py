@@ -56,10 +56,6 @@ def start_at(model: BaseAlgorithm, action: NDArray[Any]) -> None:
 def searched_action(run_dir: str, env: VecEnv) -> NDArray[Any]:
     """Return the setting that a search found, as an action of the environments, [tunables].
 
-    Args:
-        run_dir: run folder of the search.
-        env: environments.
-
     Raises:
         ConfigError: the folder is none of a search, actions are discrete, or the search set other tunables.
     """

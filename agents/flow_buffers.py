@@ -28,11 +28,6 @@ class FlowRolloutBuffer(RolloutBuffer):
     """Rollout buffer of PPO.
 
     A flow begins with an episode start and leaves with an episode end, so no advantage passes from one to another.
-
-    Args:
-        *arguments: as of `RolloutBuffer`.
-        env: environments of the rows; a row is kept if it was active in the step that is added.
-        **others: as of `RolloutBuffer`.
     """
 
     def __init__(self, *arguments: Any, env: FlowVecEnv, **others: Any) -> None:
@@ -69,16 +64,7 @@ class FlowRolloutBuffer(RolloutBuffer):
 
 
 class FlowReplayBuffer(ReplayBuffer):
-    """Replay buffer of SAC, TQC and DQN.
-
-    Args:
-        buffer_size: steps of flows that are kept, whichever rows they are of.
-        observation_space: of one flow.
-        action_space: of one flow.
-        env: environments of the rows; a row is kept if it was active in the step that is added.
-        n_envs: ignored.
-        **others: as of `ReplayBuffer`.
-    """
+    """Replay buffer of SAC, TQC and DQN; `buffer_size` counts steps of flows, whichever rows they are of."""
 
     def __init__(
         self,

@@ -22,15 +22,7 @@ Layers = Annotated[List[Width], Field(max_length=64)]
 
 
 def refuse_large(path: str, widths: Sequence[int]) -> None:
-    """Check the number of weights between layers.
-
-    Args:
-        path: of the field.
-        widths: of the layers.
-
-    Raises:
-        FieldProblem: they are more than any training here takes.
-    """
+    """Raise FieldProblem if layers have more weights between them than any training here takes."""
     weights = sum(before * after for before, after in itertools.pairwise(widths))
     if weights > MAX_WEIGHTS:
         raise FieldProblem(
@@ -39,11 +31,7 @@ def refuse_large(path: str, widths: Sequence[int]) -> None:
 
 
 def refuse_large_arguments(path: str, value: Any) -> None:
-    """Check the widths among arguments of a network, however they are nested.
-
-    Raises:
-        FieldProblem: one is too large.
-    """
+    """Raise FieldProblem if a width among arguments of a network, however nested, is too large."""
     if isinstance(value, Mapping):
         for name, one in value.items():
             refuse_large_arguments(f"{path}.{name}", one)

@@ -185,11 +185,7 @@ def _about_in(file: BinaryIO, path: Path) -> dict[str, Any]:
 
 
 def _about(text: str | bytes, path: Path) -> dict[str, Any]:
-    """Return the description of an agent.
-
-    Raises:
-        ConfigError: it is none.
-    """
+    """Return the description of an agent."""
     try:
         about = json.loads(text)
     except (ValueError, RecursionError):
@@ -213,11 +209,7 @@ def _code_of(error: Exception) -> str:
 
 
 def _restored(data: Any, weights: Any) -> Any:
-    """Return the policy of what a model's file holds.
-
-    Raises:
-        ValueError: it holds no model.
-    """
+    """Return the policy of what a model's file holds."""
     if not isinstance(data, dict) or "policy" not in weights:
         raise ValueError("it holds no model")
     spaces = data["observation_space"], data["action_space"]

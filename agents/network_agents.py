@@ -18,13 +18,7 @@ from bbrgym.worlds import Flags
 
 
 class NetworkAgent:
-    """Agent that acts by a network.
-
-    Args:
-        name: name in records.
-        network: from observations to actions.
-        is_per_flow: see `Agent`.
-    """
+    """Agent that acts by a network."""
 
     def __init__(self, name: str, network: nn.Module, *, is_per_flow: bool = False) -> None:
         self.name = name

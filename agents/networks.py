@@ -11,8 +11,6 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-_LEAST_VARIANCE = 1e-6  # that of Stable-Baselines3
-
 Head = Callable[[Tensor], Tensor]
 """Function from the output of a network's last layer, [N, numbers], to actions, [N, ...]."""
 
@@ -29,12 +27,7 @@ def torch_threads(count: int) -> Iterator[None]:
 
 
 class Network(nn.Module):
-    """Deterministic policy: observations [N, numbers] -> actions [N, tunables], or [N] if an action is one number.
-
-    Args:
-        layers: from observations to the last layer's output.
-        head: from that to actions.
-    """
+    """Deterministic policy: observations [N, numbers] -> actions [N, tunables], or [N] if an action is one number."""
 
     inputs = ("observations",)
     outputs = ("actions",)
@@ -63,9 +56,7 @@ class Sb3Network(Network):
 class SamplingNetwork(nn.Module):
     """Gaussian policy: observations [N, numbers], standard normal noise [N, tunables] -> actions [N, tunables].
 
-    Args:
-        layers: from observations to the means of actions.
-        std: standard deviations of actions, [tunables].
+    The layers lead to the means of actions, whose standard deviations are [tunables].
     """
 
     inputs = ("observations", "noise")
@@ -90,35 +81,11 @@ class SamplingNetwork(nn.Module):
         return torch.zeros(count, width), torch.zeros(count, self.tunables)
 
 
-class StateDependentNetwork(SamplingNetwork):
-    """Gaussian policy whose standard deviation depends on the observation (`use_sde` of Stable-Baselines3).
-
-    Args:
-        layers: from observations to features, [N, features].
-        means: from features to the means of actions.
-        std: standard deviation of an action per feature, [features, tunables].
-    """
-
-    def __init__(self, layers: nn.Module, means: nn.Module, std: Tensor) -> None:
-        super().__init__(layers, std)
-        self._means = means
-
-    def forward(self, observations: Tensor, noise: Tensor) -> Tensor:
-        latent = self._layers(observations)
-        std = (latent.square() @ self._std.square() + _LEAST_VARIANCE).sqrt()
-        return clipped(self._means(latent) + std * noise)
-
-
 class RecurrentNetwork(nn.Module):
     """Recurrent policy: observations [N, numbers], episode_starts [N], memory -> actions, memory.
 
     Begun is 1 where an episode begins, else 0. Memory is two arrays [layers, N, width]; their values do not matter
     where an episode begins.
-
-    Args:
-        memory: LSTM of PyTorch, whose weights are shared.
-        layers: from the LSTM's outputs to the last layer's output.
-        head: from that to actions.
     """
 
     inputs = ("observations", "episode_starts", "hidden", "cell")

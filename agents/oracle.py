@@ -32,12 +32,7 @@ class BestSettings:
     scores: Table  # their scores, [scenarios]
 
     def or_better(self, actions: NormalisedAction, scores: Table) -> BestSettings:
-        """Return the better setting of each scenario; of equals the earlier one.
-
-        Args:
-            actions: newer settings, [scenarios, tunables].
-            scores: their scores, [scenarios].
-        """
+        """Return the better setting of each scenario; of equals the earlier one."""
         is_better = scores > self.scores
         return BestSettings(np.where(is_better[:, None], actions, self.actions), np.maximum(scores, self.scores))
 

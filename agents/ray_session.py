@@ -18,10 +18,7 @@ from bbrgym.errors import ConfigError, MissingExtraError, one_line
 def ray_session(address: str | None, who: str, num_cpus: int | None = None) -> Iterator[Any]:
     """Yield the connected module `ray`; shut it down at the end unless it was connected before.
 
-    Args:
-        address: ``auto`` or ``HOST:PORT`` of a cluster; None starts one on this machine.
-        who: option that needs Ray, for error messages.
-        num_cpus: CPUs of the cluster that is started here. Default: all.
+    The address is ``auto`` or ``HOST:PORT`` of a cluster; None starts one on this machine.
 
     Raises:
         MissingExtraError: Ray is not installed.

@@ -41,31 +41,19 @@ def batch_of(num_envs: int, options: Options) -> TuneBatch | FlowBatch:
 
 
 def make_rollout(options: Options, seeds: Sequence[int]) -> Rollout:
-    """Return a rollout of one episode per seed in environments with these options.
-
-    Raises:
-        ConfigError: an option cannot be used.
-    """
+    """Return a rollout of one episode per seed in environments with these options."""
     batch = batch_of(len(seeds), options)
     return _FlowRollout(batch, seeds) if isinstance(batch, FlowBatch) else _EpisodeRollout(batch, seeds)
 
 
 def validation_rollout(options: Options, source: Scenario | Distribution, seeds: Sequence[int]) -> Rollout:
-    """Return a rollout of a scenario, or of the one that each seed draws from a distribution, one episode per seed.
-
-    Raises:
-        ConfigError: an option cannot be used.
-    """
+    """Return a rollout of a scenario, or of the one that each seed draws from a distribution, one episode per seed."""
     scenarios = [source if isinstance(source, Scenario) else source(seed) for seed in seeds]
     return make_rollout(replace(options, scenario=scenarios), seeds)
 
 
 class Rollout(ABC):
-    """N episodes side by side, each from its beginning to the end of its scenario.
-
-    Attributes:
-        tunables: names of the tunables that actions set.
-    """
+    """N episodes side by side, each from its beginning to the end of its scenario."""
 
     def __init__(self, batch: TuneBatch | FlowBatch, seeds: Sequence[int]) -> None:
         self._batch = batch
@@ -120,12 +108,19 @@ class Rollout(ABC):
     def _actions(self) -> NDArray[Any]:
         """Return the actions of the policies."""
 
-    def scores(self, make_policy: MakePolicy, *, delta: float = DEFAULT_DELTA) -> Table:
+    def scores(
+        self,
+        make_policy: MakePolicy,
+        *,
+        delta: float = DEFAULT_DELTA,
+        on_advanced: Callable[[Flags], object] = lambda _: None,
+    ) -> Table:
         """Run all episodes with new policies to their ends; return their scores, [N], NaN where nothing was measured.
 
         Args:
             make_policy: as for `begin`.
             delta: weight of the RTT in the score.
+            on_advanced: called after each interval with the episodes that ended in it, [N].
 
         Raises:
             WorldError: a simulation failed.
@@ -134,6 +129,7 @@ class Rollout(ABC):
         self.begin(make_policy)
         while True:
             ended = self.advance()
+            on_advanced(ended)
             for index in np.flatnonzero(ended & ~has_ended).tolist():
                 scores[index] = score_of_world(self.worlds, index, delta=delta)
             has_ended |= ended

@@ -22,7 +22,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 
 import torch
 from gymnasium import spaces
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from stable_baselines3 import PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList, ConvertCallback
@@ -51,7 +51,7 @@ from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.training.trainer import LACKS_MEMORY, Trainer
 from bbrgym.envs.flow_vec_env import FlowVecEnv
 from bbrgym.errors import ConfigError, nearest, one_line
-from bbrgym.schema import Count, FieldProblem, NotNegative, PathText, Positive, Share, Whole, plain, shown
+from bbrgym.schema import Count, FieldProblem, NotNegative, PathText, Positive, Share, Whole, shown
 from bbrgym.targets import class_of
 
 _ACTIVATIONS: Mapping[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU, "silu": nn.SiLU}
@@ -66,12 +66,6 @@ _NEVER = 2**62  # steps; Stable-Baselines3 would drop its measurements where it 
 _OF_DISTRIBUTIONS = "to satisfy the constraint"  # part of PyTorch's error about NaN in a distribution
 
 
-def _name_of_activation(value: Any) -> Any:
-    """Return the name of a class of torch.nn, given by its import path; anything else unchanged."""
-    paths = {path: name for name, kind in _ACTIVATIONS.items() for path in (plain(kind), f"torch.nn.{kind.__name__}")}
-    return paths.get(value, value) if isinstance(value, str) else value
-
-
 class Sb3Trainer(Trainer):
     """Base of the trainers of algorithms derived from those of Stable-Baselines3; see `trainer_class`."""
 
@@ -84,8 +78,7 @@ class Sb3Trainer(Trainer):
     # the algorithm's own name of the policy's class. Default: MlpPolicy, or the first of another name
     policy: str | None = None
     hidden: Layers = (64, 64)  # widths of the networks' layers
-    # function between the layers
-    activation: Annotated[Literal["tanh", "relu", "elu", "silu"], BeforeValidator(_name_of_activation)] = "tanh"
+    activation: Literal["tanh", "relu", "elu", "silu"] = "tanh"  # function between the layers
     start_at: PathText | None = None  # run folder of a search, whose setting becomes the first mean action
     start_at_default: bool = False  # whether the variant's preset becomes the first mean action
     # other arguments of the policy, before those that the fields above stand for. A class among them is given by its
@@ -177,11 +170,7 @@ class Sb3Trainer(Trainer):
         segments.end()
 
     def check_steps(self, settings: TrainingSettings, model: Any) -> None:
-        """Check that the steps suffice for an update.
-
-        Raises:
-            ConfigError: they do not.
-        """
+        """Raise ConfigError unless the steps suffice for an update."""
 
     # ---- the model ---------------------------------------------------------------------------------------------
 
@@ -305,6 +294,12 @@ class OnPolicyTrainer(Sb3Trainer):
     gae_lambda: Share | None = None
     clip_range: Positive | None = None
     max_grad_norm: Positive | None = None
+
+    @model_validator(mode="after")
+    def _refuse_samples_of_sde(self) -> OnPolicyTrainer:
+        if self.acts != "mean" and (self.model_extra or {}).get("use_sde"):
+            raise FieldProblem("acts", f"is {shown(self.acts)}, expected 'mean' with agent.use_sde=true")
+        return self
 
     def flow_buffer(self, env: FlowVecEnv) -> dict[str, Any]:
         return {"rollout_buffer_class": FlowRolloutBuffer, "rollout_buffer_kwargs": {"env": env}}

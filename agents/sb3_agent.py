@@ -16,21 +16,13 @@ from bbrgym.agents.networks import (
     RecurrentNetwork,
     SamplingNetwork,
     Sb3Network,
-    StateDependentNetwork,
     clipped,
     head_of,
 )
 
 
 class Sb3Agent(NetworkAgent):
-    """Agent that acts by a policy of Stable-Baselines3, on the sender's observation only.
-
-    Args:
-        name: name in records.
-        policy: the policy.
-        is_sampling: whether actions are drawn from the policy's distribution. Default: the mean.
-        is_per_flow: see `Agent`.
-    """
+    """Agent that acts by a policy of Stable-Baselines3, on the sender's observation only."""
 
     def __init__(self, name: str, policy: BasePolicy, *, is_sampling: bool = False, is_per_flow: bool = False) -> None:
         policy.set_training_mode(False)  # the algorithm turns it on again where it trains
@@ -49,11 +41,7 @@ def _network_of(policy: Any, is_sampling: bool) -> Network | SamplingNetwork | R
         return Network(_layers(policy.actor, policy.actor.latent_pi, policy.actor.mu), torch.tanh)
     if not hasattr(policy, "mlp_extractor"):  # one of somebody's own, or of an algorithm with other networks
         return Sb3Network(policy, clipped if head is clipped and not policy.squash_output else nn.Identity())
-    latent = _layers(policy, policy.mlp_extractor.policy_net)
-    if is_sampling and policy.use_sde:
-        std = policy.action_dist.get_std(policy.log_std)
-        return StateDependentNetwork(latent, policy.action_net, std)
-    layers = nn.Sequential(latent, policy.action_net)
+    layers = nn.Sequential(_layers(policy, policy.mlp_extractor.policy_net), policy.action_net)
     return SamplingNetwork(layers, policy.log_std.exp()) if is_sampling else Network(layers, head)
 
 

@@ -33,13 +33,6 @@ _MAY_BE_NAN = ("train/explained_variance",)  # where all returns are equal
 class SegmentCallback(BaseCallback):
     """Begins the segments of a training, writes checkpoints, records measurements and stops at NaN.
 
-    Args:
-        run: the training.
-        model: being trained.
-        env: its environments.
-        about: description that the model's file holds, see `bbrgym.agents.training.about`.
-        make_agent: returns the agent of the model's policy.
-
     Attributes:
         rows: rows of an environment; the algorithm counts a step of each.
     """
@@ -157,12 +150,7 @@ def _state(model: BaseAlgorithm) -> dict[str, Any]:
 
 
 def zipped(model: BaseAlgorithm, about: Mapping[str, Any]) -> bytes:
-    """Return the zip file that a model's class loads, here or elsewhere; what needs the environments is left out.
-
-    Args:
-        model: to save.
-        about: description of the agent, which Stable-Baselines3 leaves aside.
-    """
+    """Return the zip file that a model's class loads, here or elsewhere; what needs the environments is left out."""
     of_flows = [name for name in _OF_FLOWS if isinstance(model.get_env(), FlowVecEnv) and hasattr(model, name)]
     file = io.BytesIO()
     model.save(file, exclude=[*_OF_TRAINING, *of_flows])

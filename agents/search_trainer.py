@@ -15,8 +15,9 @@ import json
 import math
 import os
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Protocol
+from collections.abc import Generator, Mapping
+from contextlib import suppress
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field, ValidationError
@@ -65,15 +66,14 @@ class SearchTrainer(Trainer):
             threads=run.settings.threads,
             delta=run.settings.validation.score_delta,
         ) as trials:
-            proposer, log = self.proposer(trials.action, run.settings), _TrialLog(run, trials.action, steps)
+            proposals, log = self.proposals(trials.action, run.settings), _TrialLog(run, trials.action, steps)
             known = log.known()
-            for number in range(run.settings.total_steps // steps):
-                action = proposer.ask()
-                if action is None:
-                    break
-                score = known[number] if number < len(known) else float(trials.scores(action).mean())
-                proposer.tell(score)
-                log.add(action, score)
+            with suppress(StopIteration):  # a grid has an end
+                action = next(proposals)
+                for number in range(run.settings.total_steps // steps):
+                    score = known[number] if number < len(known) else float(trials.scores(action).mean())
+                    log.add(action, score)
+                    action = proposals.send(score)
             log.checkpoint()
 
     def load(self, folder: TrainingFolder, settings: TrainingSettings, checkpoint: str) -> Constant:
@@ -87,39 +87,66 @@ class SearchTrainer(Trainer):
         return Constant(settings.agent_name, action.from_values(setting))
 
     @abstractmethod
-    def proposer(self, action: TunableScaling, settings: TrainingSettings) -> Proposer:
-        """Return what proposes settings of an action space.
+    def proposals(self, action: TunableScaling, settings: TrainingSettings) -> Generator[NormalisedAction, float, None]:
+        """Yield settings to try, [tunables], and take the score of each; the same scores lead to the same settings.
 
         Raises:
-            ConfigError: the search cannot be made for it.
+            ConfigError: the search cannot be made for the action space.
             MissingExtraError: a package is not installed.
         """
 
 
 class GridTrainer(SearchTrainer):
-    """Tries every point of a grid."""
+    """Tries the default and every combination of evenly spaced levels."""
 
     levels: Annotated[Whole, Field(ge=2, le=1000)] = 5  # values of each tunable; switches and modes take all of theirs
 
-    def proposer(self, action: TunableScaling, settings: TrainingSettings) -> GridProposer:  # noqa: ARG002 - no seed
-        return GridProposer(action, self.levels)
+    def proposals(
+        self,
+        action: TunableScaling,
+        settings: TrainingSettings,  # noqa: ARG002 - nothing is drawn
+    ) -> Generator[NormalisedAction, float, None]:
+        even = np.linspace(-1.0, 1.0, self.levels, dtype=np.float32)
+        axes = [np.unique(_settled(action, index, even)) for index in range(len(action.names))]
+        combinations = math.prod(len(axis) for axis in axes)
+        if combinations > MAX_GRID:
+            raise ConfigError(
+                f"agent.levels: {self.levels} levels of {len(axes)} tunables are {combinations:.3g} settings, expected "
+                f"at most {MAX_GRID}: choose fewer of action.tunables"
+            )
+        yield action.default
+        for setting in itertools.product(*axes):
+            yield np.array(setting, np.float32)
 
 
 class OptunaTrainer(SearchTrainer):
     """Tries what Optuna's multivariate TPE proposes; needs the extra `train`."""
 
-    def proposer(self, action: TunableScaling, settings: TrainingSettings) -> TpeProposer:
-        return TpeProposer(action, settings.stream("search", 0))
+    def proposals(self, action: TunableScaling, settings: TrainingSettings) -> Generator[NormalisedAction, float, None]:
+        try:
+            import optuna
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("agent=optuna", "train", error) from error
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        sampler = optuna.samplers.TPESampler(multivariate=True, seed=settings.stream("search", 0))
+        study = optuna.create_study(direction="maximize", sampler=sampler)
+        study.enqueue_trial(dict(zip(action.names, action.default.tolist(), strict=True)))
+        every = optuna.distributions.FloatDistribution(-1.0, 1.0)
+        while True:
+            trial = study.ask(dict.fromkeys(action.names, every))
+            study.tell(trial, (yield np.array([trial.params[name] for name in action.names], np.float32)))
+
+
+def _settled(action: TunableScaling, index: int, values: NormalisedAction) -> NormalisedAction:
+    """Return values of one normalised tunable as the action space settles them: whole numbers in the middle."""
+    actions = np.tile(action.default, (len(values), 1))
+    actions[:, index] = values
+    settled: NormalisedAction = action.snap(actions)[1][:, index]
+    return settled
 
 
 class _TrialLog:
-    """Keeps all results, and writes the best of them at every checkpoint.
-
-    Args:
-        run: the training.
-        action: action space.
-        steps: control intervals of one setting.
-    """
+    """Keeps all results, and writes the best of them at every checkpoint."""
 
     def __init__(self, run: TrainingRun, action: TunableScaling, steps: int) -> None:
         self._run = run
@@ -199,93 +226,3 @@ def _read(folder: TrainingFolder, checkpoint: str) -> _Checkpoint:
 
 def _digest_of(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-# ---- proposers ----------------------------------------------------------------------------------------
-
-
-class Proposer(Protocol):
-    """Proposes settings to try; the same scores reported lead to the same proposals."""
-
-    def ask(self) -> NormalisedAction | None:
-        """Return the next setting, [tunables], or None if there is none left."""
-
-    def tell(self, score: float) -> None:
-        """Report the score of the last setting."""
-
-
-class GridProposer:
-    """Proposes every combination of evenly spaced levels; switches and modes take all their values.
-
-    Args:
-        action: action space.
-        levels: number of values of a tunable, at least 2.
-
-    Attributes:
-        size: number of settings.
-
-    Raises:
-        ConfigError: there are more than `MAX_GRID` combinations.
-    """
-
-    def __init__(self, action: TunableScaling, levels: int) -> None:
-        even = np.linspace(-1.0, 1.0, levels, dtype=np.float32)
-        axes = [np.unique(_settled(action, index, even)) for index in range(len(action.names))]
-        combinations = int(np.prod([float(len(axis)) for axis in axes]))
-        if combinations > MAX_GRID:
-            raise ConfigError(
-                f"agent.levels: {levels} levels of {len(axes)} tunables are {combinations:.3g} settings, expected at "
-                f"most {MAX_GRID}: choose fewer of action.tunables"
-            )
-        self.size = combinations + 1
-        self._settings: Iterator[NormalisedAction] = itertools.chain(
-            [action.default], (np.array(setting, np.float32) for setting in itertools.product(*axes))
-        )
-
-    def ask(self) -> NormalisedAction | None:
-        """Return the next setting, [tunables], or None after the last."""
-        return next(self._settings, None)
-
-    def tell(self, score: float) -> None:
-        """Ignore the score: the order of a grid is fixed."""
-
-
-def _settled(action: TunableScaling, index: int, values: NormalisedAction) -> NormalisedAction:
-    """Return values of one normalised tunable as the action space settles them: whole numbers in the middle."""
-    actions = np.tile(action.default, (len(values), 1))
-    actions[:, index] = values
-    settled: NormalisedAction = action.snap(actions)[1][:, index]
-    return settled
-
-
-class TpeProposer:
-    """Proposes settings by Optuna's multivariate TPE; needs the extra `train`.
-
-    Args:
-        action: action space.
-        seed: seed of the sampler.
-
-    Raises:
-        MissingExtraError: Optuna is not installed.
-    """
-
-    def __init__(self, action: TunableScaling, seed: int) -> None:
-        try:
-            import optuna
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("agent=optuna", "train", error) from error
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        sampler = optuna.samplers.TPESampler(multivariate=True, seed=seed)
-        self._names = action.names
-        self._range = optuna.distributions.FloatDistribution(-1.0, 1.0)
-        self._study = optuna.create_study(direction="maximize", sampler=sampler)
-        self._study.enqueue_trial(dict(zip(action.names, action.default.tolist(), strict=True)))
-
-    def ask(self) -> NormalisedAction | None:
-        """Return the next setting, [tunables]; there is always one."""
-        self._trial = self._study.ask(dict.fromkeys(self._names, self._range))
-        return np.array([self._trial.params[name] for name in self._names], np.float32)
-
-    def tell(self, score: float) -> None:
-        """Report the score of the last setting."""
-        self._study.tell(self._trial, score)

@@ -48,15 +48,7 @@ from bbrgym.schema import Count, Float, NotNegative, Positive, Share
 
 
 class ActorCritic(nn.Module):
-    """Normal distribution of actions, with the actor's output as mean, and value of a state.
-
-    Args:
-        actor_width: numbers in the actor's observation.
-        critic_width: numbers in the critic's observation.
-        default: mean of the first actions, [tunables].
-        hidden: widths of the hidden layers.
-        std: standard deviation of the first actions.
-    """
+    """Normal distribution of actions, with the actor's output as mean, at first ``default``, and value of a state."""
 
     def __init__(
         self, actor_width: int, critic_width: int, default: NDArray[np.float32], hidden: tuple[int, ...], std: float
@@ -118,24 +110,14 @@ class Samples:
 
 
 class Collector:
-    """Collects samples in N environments, which continue from one rollout to the next.
-
-    Args:
-        envs: environments.
-        model: current policy.
-        asked: hyperparameters.
-        run: the training.
-
-    Attributes:
-        generator: random numbers of exploration and minibatches.
-    """
+    """Collects samples in N environments, which continue from one rollout to the next."""
 
     def __init__(self, envs: TuneVectorEnv, model: ActorCritic, asked: TorchPpo, run: TrainingRun) -> None:
         self._envs = envs
         self._model = model
         self._asked = asked
         self._run = run
-        self.generator = torch.Generator()
+        self.generator = torch.Generator()  # random numbers of exploration and minibatches
 
     def restart(self, step: int) -> None:
         """Begin a segment: seed all random numbers and reset all environments."""

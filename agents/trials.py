@@ -29,22 +29,9 @@ _LOG = logging.getLogger(__name__)
 
 
 class Trials:
-    """Scenarios to try settings on, side by side, each in a world of its own.
+    """Scenarios to try settings of a variant's tunables on, side by side, each in a world with a seed of its own.
 
     In real time they run one after the other, and one that was late is repeated.
-
-    Args:
-        scenarios: to run; their tuned flows get the variant.
-        seeds: of the runs, one per scenario.
-        variant: name of the variant whose tunables are set.
-        tunables: names of the tunables to set. Default: all of the variant.
-        world: name of the world.
-        world_settings: settings of the world. Default: its own.
-        threads: threads of the worlds. Default: one per core of this process.
-        delta: weight of the RTT in the score.
-
-    Attributes:
-        action: action space, which maps settings to tunables.
 
     Raises:
         ConfigError: the variant, a tunable or a scenario cannot be used.

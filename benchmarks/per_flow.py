@@ -28,9 +28,11 @@ from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.evaluate.records import FIXED
 from bbrgym.evaluate.results import Results
 from bbrgym.evaluate.statistics import Scores, bootstrap_mean
+from bbrgym.report.markdown import markdown_table
 from bbrgym.scenario.distribution import load_distribution
 from bbrgym.scenario.families import FAMILIES, families_of
 
+GAINS = ("draws", "gain over the fixed setting", "gain over bbr")
 OTHERS = ("with_cubic", "rtt_pairs", "lossy_mix")
 
 
@@ -64,7 +66,7 @@ def networks(asked: argparse.Namespace) -> str:
         for name in FAMILIES
     ]
     rows += [row(f"`{name}`", by_entrant(evaluated(name, asked, ["bbr"]), asked)) for name in OTHERS]
-    return table("networks", "draws", "gain over the fixed setting", "gain over bbr", rows=rows)
+    return markdown_table(["networks", *GAINS], rows)
 
 
 def harm(asked: argparse.Namespace) -> str:
@@ -73,10 +75,9 @@ def harm(asked: argparse.Namespace) -> str:
     for other in ("cubic", "reno", "bbr"):
         results = evaluated(beside(other), asked, ["bbr", "cubic", "reno"])
         found = shares_of_others(results, asked)
-        shares = " | ".join(bootstrap_mean(found[name]).text(2) for name in ("rule", "searched", "bbr", other))
-        rows.append(f"| {other} | {shares} |")
+        rows.append([other, *(bootstrap_mean(found[name]).text(2) for name in ("rule", "searched", "bbr", other))])
     heads = ("the others", *(f"beside {name}" for name in ("the rule", "the fixed setting", "bbr", "themselves")))
-    return table(*heads, rows=rows)
+    return markdown_table(heads, rows)
 
 
 def deployed(asked: argparse.Namespace) -> str:
@@ -84,9 +85,8 @@ def deployed(asked: argparse.Namespace) -> str:
     results = evaluated(half_deployed(), asked, ["bbr"])
     shares = shares_of_others(results, asked)
     gains = row("`wan_mix`, other half bbr", by_entrant(results, asked))
-    rest = " | ".join(bootstrap_mean(shares[name]).text(2) for name in ("rule", "bbr"))
-    heads = ("half deployed", "draws", "gain over the fixed setting", "gain over bbr", "others' share", "beside bbr")
-    return table(*heads, rows=[f"{gains} {rest} |"])
+    rest = [bootstrap_mean(shares[name]).text(2) for name in ("rule", "bbr")]
+    return markdown_table(["half deployed", *GAINS, "others' share", "beside bbr"], [[*gains, *rest]])
 
 
 # ---- networks ----------------------------------------------------------------------------------------------
@@ -152,13 +152,9 @@ def shares_of_others(results: Results, asked: argparse.Namespace) -> dict[str, n
 # ---- pieces ------------------------------------------------------------------------------------------------
 
 
-def row(name: str, scores: Scores) -> str:
-    gains = " | ".join(scores.difference("rule", reference).text(3, "+") for reference in ("fixed", "bbr"))
-    return f"| {name} | {scores.draws} | {gains} |"
-
-
-def table(*heads: str, rows: Sequence[str]) -> str:
-    return "\n".join([f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads), *rows])
+def row(name: str, scores: Scores) -> list[str]:
+    gains = (scores.difference("rule", reference).text(3, "+") for reference in ("fixed", "bbr"))
+    return [name, str(scores.draws), *gains]
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ import numpy as np
 from report import Bystanders, command, measured_on, parser_of_runs, replace_section
 
 from bbrgym.evaluate.evaluation import run_evaluation
-from bbrgym.evaluate.statistics import Estimate, Scores
+from bbrgym.evaluate.statistics import Scores
+from bbrgym.report.markdown import markdown_table
 
 REFERENCES = ("library-best", "privileged", "library-oracle")
 FIXED = "the best fixed setting"
@@ -41,9 +42,9 @@ def main() -> None:
         f"`{command()}`, {measured_on()}; {bystanders.phrase()}. Draws {asked.first_draw} to "
         f"{asked.first_draw + asked.draws - 1} of the test split of `{asked.scenario}`. Mean scores minus that of the "
         "best fixed setting of each training, and 95 % intervals.\n\n"
-        "| training | portfolio | told the true parameters | library oracle | share of the gap, % |\n"
-        "| --- | --- | --- | --- | --- |\n"
-    ) + "\n".join(rows)
+    ) + markdown_table(
+        ["training", "portfolio", "told the true parameters", "library oracle", "share of the gap, %"], rows
+    )
     print(section)
     if asked.write:
         replace_section(asked.write, "portfolio-seeds", section + "\n", "cc tcp twin world envs agents conf/scenario")
@@ -67,15 +68,11 @@ def gains(run: Path, asked: argparse.Namespace) -> Scores:
     return Scores({**{name: one - fixed for name, one in found.items()}, FIXED: np.zeros_like(fixed)})
 
 
-def row_of(name: str, scores: Scores) -> str:
+def row_of(name: str, scores: Scores) -> list[str]:
     """Return the table's row of a training, or of all."""
-    above = " | ".join(signed(scores.difference(one, FIXED)) for one in ("portfolio", "privileged", "library-oracle"))
+    above = [scores.difference(one, FIXED).text(3, "+") for one in ("portfolio", "privileged", "library-oracle")]
     share = scores.gap_closed("portfolio", FIXED, "library-oracle")
-    return f"| {name} | {above} | {100 * share.value:.1f} [{100 * share.low:.0f}, {100 * share.high:.0f}] |"
-
-
-def signed(estimate: Estimate) -> str:
-    return f"{estimate.value:+.3f} [{estimate.low:+.3f}, {estimate.high:+.3f}]"
+    return [name, *above, f"{100 * share.value:.1f} [{100 * share.low:.0f}, {100 * share.high:.0f}]"]
 
 
 if __name__ == "__main__":

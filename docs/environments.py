@@ -1,42 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Generated parts of the page of the environments: docstrings, arguments, observations, rewards.
-
-The tables in the docstrings of the environments' classes are generated here too.
-"""
+"""Generated parts of the page of the environments: docstrings, arguments, observations, rewards."""
 
 from __future__ import annotations
 
 import ast
-import dataclasses
-import inspect
 import re
-import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from pieces import between, code, plain
+from pieces import code, plain
 
 import bbrgym
 from bbrgym import worlds
 from bbrgym.envs.critic import BASE_RTT, FLOW_FEATURES, LINK_FEATURES
+from bbrgym.envs.documentation import entries
 from bbrgym.envs.features import Feature
-from bbrgym.envs.flow_batch import MultiOptions
 from bbrgym.envs.observation import FEATURES, SOURCES
-from bbrgym.envs.options import Options
 from bbrgym.envs.reward import Reward
 from bbrgym.envs.terms import TERMS
 from bbrgym.report.markdown import markdown_table
 from bbrgym.targets import shipped, shipped_names
 
 FOLDER = Path(str(bbrgym.__path__[0]))
-FEATURES_HEAD = """\
-    The features; `linear` and `log` scale the range from low to high to [0, 1], `within` gives 1 there and 0 elsewhere:
-
-"""
-OWN_ARGUMENTS_HEAD = "    Those of `TuneEnv`, and:\n\n"
-ARGUMENTS_HEAD = "    ## Arguments\n"
-UNBROKEN = {"break_long_words": False, "break_on_hyphens": False}
-ARGUMENTS_END = "\n    ## Version History"
 
 
 def environment_blocks() -> dict[str, str]:
@@ -72,38 +57,6 @@ def environment_blocks() -> dict[str, str]:
             ["preset", "reward", "range", "meaning"], (preset_row(name) for name in shipped_names("reward"))
         ),
     }
-
-
-def tune_env_module(text: str) -> str:
-    """Return the module of `TuneEnv` with the tables of its docstring written again."""
-    rows = markdown_table(
-        ["index", "feature", "meaning", "unit", "scale", "low", "high"],
-        (
-            [str(index), f.name, f.meaning, f.unit, f.scale, plain(f.low), plain(f.high)]
-            for index, f in enumerate(FEATURES)
-        ),
-    )
-    text = between(text, FEATURES_HEAD, "\n    ## Rewards", textwrap.indent(rows, "    ") + "\n")
-    return between(text, ARGUMENTS_HEAD, ARGUMENTS_END, argument_list(Options))
-
-
-def multi_module(text: str) -> str:
-    """Return the module of `TuneMultiEnv` with the arguments in its docstring written again."""
-    common = {field.name for field in dataclasses.fields(Options)}
-    return between(text, OWN_ARGUMENTS_HEAD, ARGUMENTS_END, argument_list(MultiOptions, without=common))
-
-
-def argument_list(options: type[Options], without: Collection[str] = ()) -> str:
-    """Return the arguments that a class of options declares, as a list in a docstring."""
-    documented = [inspect.getdoc(one) or "" for one in options.__mro__ if dataclasses.is_dataclass(one)]
-    meanings = {name: text for one in documented for name, text in entries(one.partition("Attributes:\n")[2]).items()}
-    lines = []
-    for field in dataclasses.fields(options):
-        if field.name not in without:
-            value = repr(field.default).replace("'", '"')
-            text = f"* `{field.name}={value}`: {meanings[field.name]}."
-            lines.append(textwrap.fill(text, 120, initial_indent="    ", subsequent_indent="      ", **UNBROKEN) + "\n")
-    return "".join(lines)
 
 
 def shown_docstring(docstring: str) -> str:
@@ -198,10 +151,3 @@ def default(value: ast.expr) -> str:
     text = repr(getattr(worlds, value.id)) if isinstance(value, ast.Name) else ast.unparse(value)
     text = text.replace("field(default_factory=dict)", "{}")
     return text.replace("AutoresetMode.NEXT_STEP", "NextStep").replace("'", '"')
-
-
-def entries(attributes: str) -> dict[str, str]:
-    """Return the entries of a docstring's list by name."""
-    found = re.split(r"\n(?=\w)", "\n" + textwrap.dedent(attributes).rstrip())
-    pairs = (entry.split(":", 1) for entry in found if ":" in entry)
-    return {name.strip(): " ".join(meaning.split()).removesuffix(".").replace("``", "`") for name, meaning in pairs}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Write the generated parts of the documentation, and of docstrings.
+"""Write the generated parts of the documentation.
 
 usage: python docs/generate.py [--check]
 
@@ -16,11 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from environments import Source, entries, environment_blocks, multi_module, shown_docstring, tune_env_module
+from environments import Source, environment_blocks, shown_docstring
 from pieces import code, plain, with_block
 from pydantic import BaseModel
 
 import bbrgym
+from bbrgym.envs.documentation import entries
 from bbrgym.ns3gym import command
 from bbrgym.papers.catalogue import select_experiments
 from bbrgym.papers.report import papers_page
@@ -74,8 +75,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     pages = {ROOT / page: filled(ROOT / page, of_page) for page, of_page in blocks.items()} | {
         ROOT / "docs" / "papers.md": papers_page(ROOT / "docs", select_experiments(None, [])),
-        ROOT / "envs" / "tune_env.py": tune_env_module((ROOT / "envs" / "tune_env.py").read_text(encoding="utf-8")),
-        ROOT / "envs" / "multi.py": multi_module((ROOT / "envs" / "multi.py").read_text(encoding="utf-8")),
     }
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if is_check:

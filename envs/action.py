@@ -46,16 +46,8 @@ _RANGE = 2.0  # from one end of a tunable's range to the other
 class ActionMapping:
     """Action space of an environment, and the mapping from its actions to current tunables.
 
-    Many actions are mapped at once; each gives what it would give alone, bit for bit.
-
-    Args:
-        scaling: mapping between normalised actions and tunables.
-        kind: `absolute`, `relative` or `library`.
-        levels: number of discrete levels of each tunable. Default: continuous actions.
-        flat: whether one number stands for the levels of all tunables, as value-based agents need it.
-        step_size: distance by which a relative action of 1 moves a normalised tunable.
-        max_change: largest distance that a normalised tunable moves in a step. Default: no limit.
-        library: settings to choose from, of the same tunables or of some of them; for kind `library`.
+    Many actions are mapped at once; each gives what it would give alone, bit for bit. Arguments are those of
+    `bbrgym.envs.options.Options`.
 
     Attributes:
         space: Box(-1, 1, (tunables,), float32), MultiDiscrete or Discrete.

@@ -31,11 +31,7 @@ Wrapper: TypeAlias = type[gymnasium.Wrapper[Any, Any, Any, Any]]
 
 
 class SubEnv(TuneProperties):
-    """One of many environments: the attributes and methods for `get_attr`, `set_attr` and `env_method`.
-
-    Attributes:
-        action_space, observation_space, render_mode: as of `TuneEnv`.
-    """
+    """One of many environments: the attributes and methods for `get_attr`, `set_attr` and `env_method`."""
 
     def __init__(self, batch: Episodes, generators: Generators, index: int, render_mode: str | None) -> None:
         self._batch = batch
@@ -76,13 +72,7 @@ class SubEnv(TuneProperties):
 
 
 class BatchVecEnv(TuneProperties, VecEnv):
-    """Vector of environments that are stepped together; a `SubEnv` answers for each of them.
-
-    Args:
-        batch: the episodes.
-        generators: a generator for each episode.
-        sub_envs: a `SubEnv` for each row of observations and actions.
-    """
+    """Vector of environments that are stepped together; a `SubEnv` answers for each of them."""
 
     def __init__(self, batch: Episodes, generators: Generators, sub_envs: Sequence[SubEnv]) -> None:
         self._batch = batch

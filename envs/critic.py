@@ -47,10 +47,6 @@ class CriticObservation:
 
     Many environments are observed at once; each gets what it would get alone, bit for bit.
 
-    Args:
-        flows: largest number of tuned flows.
-        view: `each` or `pooled`, see `FlowFeatures`.
-
     Attributes:
         space: Box(0, 1, (width,), float32); width = 8 + 7 * flows (`each`), or 8 + 3 * 7 + 1 (`pooled`).
     """
@@ -73,13 +69,7 @@ class CriticObservation:
     ) -> Observation:
         """Return the numbers of each environment: [N, width].
 
-        Args:
-            link_fields: names of the link's measurements.
-            link: measurements of the link, [N, fields].
-            flow_fields: names of the flows' measurements.
-            flows: measurements of the flows, [fields, flows * N], as `FlowFeatures.write` takes them.
-            base_rtt_ms: two-way propagation delay of the flows, [flows, N].
-            is_present: flows that are not absent, [flows, N]. Default: all.
+        Measurements of the link are [N, fields], the others as `FlowFeatures.write` takes them, base RTTs [flows, N].
         """
         if flow_fields is not self._fields:
             self._fields, self._with_base_rtt = flow_fields, (*flow_fields, BASE_RTT)

@@ -37,28 +37,18 @@ def to_ns(seconds: Sequence[float] | Table) -> Times:
 
 @dataclass
 class EpisodeSpec:
-    """A scenario prepared for an environment.
+    """A scenario prepared for an environment."""
 
-    Attributes:
-        scenario: the scenario, with the variant in its tuned flows.
-        tuned: indices of the tuned flows among all flows, [tuned flows].
-        names: names of the tuned flows.
-        hosts: number of the host of each tuned flow, [tuned flows]; equal for flows of one host.
-        base_rtt_ms: two-way propagation delay of each tuned flow, [tuned flows].
-        start_ns, stop_ns: start and stop time of each tuned flow, [tuned flows].
-        flows: number of all flows.
-        start: values of the tunables that each tuned flow starts with, and their normalised action, [tuned flows,
-            tunables] both; None before the first episode.
-    """
-
-    scenario: Scenario
-    tuned: NDArray[np.intp]
-    names: tuple[str, ...]
-    hosts: NDArray[np.intp]
-    base_rtt_ms: Table
-    start_ns: Times
+    scenario: Scenario  # the scenario, with the variant in its tuned flows
+    tuned: NDArray[np.intp]  # indices of the tuned flows among all flows, [tuned flows]
+    names: tuple[str, ...]  # names of the tuned flows
+    hosts: NDArray[np.intp]  # number of the host of each tuned flow, [tuned flows]; equal for flows of one host
+    base_rtt_ms: Table  # two-way propagation delay of each tuned flow, [tuned flows]
+    start_ns: Times  # start and stop time of each tuned flow, [tuned flows]
     stop_ns: Times
-    flows: int
+    flows: int  # number of all flows
+    # values of the tunables that each tuned flow starts with, and their normalised action, [tuned flows, tunables]
+    # both; None before the first episode
     start: tuple[Table, NormalisedAction] | None = None
 
     @classmethod

@@ -50,21 +50,13 @@ _CLOSED = "the environment is closed: make another one"
 
 @dataclass(frozen=True)
 class EpisodeSnapshot:
-    """An episode at one moment, from `save` for `restore`; keeps its value whatever the episode does.
+    """An episode at one moment, from `save` for `restore`; keeps its value whatever the episode does."""
 
-    Attributes:
-        world: the simulation.
-        options: arguments of the environment that shape an observation or an action, by name.
-        spec: the scenario.
-        is_running: whether the episode goes on.
-        arrays: memory, observations and tunables of the environment.
-    """
-
-    world: Snapshot
-    options: Mapping[str, Any]
-    spec: EpisodeSpec
-    is_running: bool
-    arrays: Sequence[NDArray[Any]]
+    world: Snapshot  # the simulation
+    options: Mapping[str, Any]  # arguments of the environment that shape an observation or an action, by name
+    spec: EpisodeSpec  # the scenario
+    is_running: bool  # whether the episode goes on
+    arrays: Sequence[NDArray[Any]]  # memory, observations and tunables of the environment
 
 
 class Episodes(ABC):
@@ -82,24 +74,13 @@ class Episodes(ABC):
         options: arguments of all environments.
         has_equal_capacity: whether all environments can have equally many tuned flows; or, unless
             `options.max_tuned` is given, each as many as its own scenarios need.
-
-    Attributes:
-        num_envs: N.
-        scaling: mapping between normalised actions and tunables.
-        action: mapping from actions to tunables.
-        observation: mapping from measurements to observations of the senders.
-        observation_space: space of an environment's observations, or of an agent's in it.
-        critic: mapping from measurements to the privileged observation.
-        max_tuned: largest number of tuned flows in an environment.
-        tuned_capacity: the same for each environment, [N].
-        worlds: simulations, from the first reset on.
-        refuses_late: whether an episode in real time that was late raises an error at its end, as its score needs; or
-            it ends like any other and the log says so, since its steps have been learnt from. Default: no.
     """
 
+    # whether an episode in real time that was late raises an error at its end, as its score needs; or it ends like any
+    # other and the log says so, since its steps have been learnt from. Default: no
     refuses_late = False
-    observation: SenderObservation
-    observation_space: spaces.Space[Any]
+    observation: SenderObservation  # mapping from measurements to observations of the senders
+    observation_space: spaces.Space[Any]  # space of an environment's observations, or of an agent's in it
     _stack: FrameStack
     _memory: FlowMemory
     _inputs: TermInputs  # of the last interval's rewards, once there was one
@@ -111,7 +92,8 @@ class Episodes(ABC):
         self._options = options
         library = None if options.library is None else load_library(options.library, options.variant)
         tunables = library.tunables if library is not None and options.tunables is None else options.tunables
-        self.scaling = TunableScaling(options.variant, tunables)
+        self.scaling = TunableScaling(options.variant, tunables)  # mapping between normalised actions and tunables
+        # mapping from actions to tunables
         self.action = ActionMapping(
             self.scaling,
             options.action_kind,
@@ -123,11 +105,14 @@ class Episodes(ABC):
         )
         self._sources = episode_sources(options.scenario, num_envs, options.variant, options.world)
         needs = names_and_tuned(self._sources, options.variant)
+        # largest number of tuned flows in an environment
         self.max_tuned = options.max_tuned or max(tuned for _, tuned in needs)
         is_equal = has_equal_capacity or options.max_tuned is not None
+        # the same for each environment, [N]
         self.tuned_capacity = [self.max_tuned if is_equal else tuned for _, tuned in needs]
         for index, (name, tuned) in enumerate(needs):
             self._check_capacity(index, name, tuned)
+        # mapping from measurements to the privileged observation
         self.critic = CriticObservation(self.max_tuned, "pooled" if options.view == "pooled" else "each")
         self._reward = Reward(options.reward)
         self._tuned = TunedFlows(num_envs, self.max_tuned, [TUNABLE_COLUMNS[name] for name in self.scaling.names])
@@ -141,7 +126,7 @@ class Episodes(ABC):
                 (self.max_tuned, num_envs),
             )
         )
-        self.worlds: VectorWorld | None = None
+        self.worlds: VectorWorld | None = None  # simulations, from the first reset on
         self._is_closed = False
         self._is_running: Flags = np.zeros(num_envs, np.bool_)
         self._seeds = np.zeros(num_envs, np.int64)
@@ -341,11 +326,7 @@ class Episodes(ABC):
         return self.worlds
 
     def check_running(self, mask: Flags | None = None) -> None:
-        """Refuse to act where no episode runs.
-
-        Args:
-            mask: environments that will act, [N]. Default: all.
-        """
+        """Refuse to act in environments, [N] (default: all), where no episode runs."""
         self._open_worlds()
         if not (self._is_running if mask is None else self._is_running[mask]).all():
             raise ResetNeeded(RESET_FIRST)
@@ -417,10 +398,7 @@ class Episodes(ABC):
         return spec.start
 
     def _advance(self, mask: Flags | None = None) -> None:
-        """Run the worlds for a control interval; episodes at the end of their scenario end.
-
-        Args:
-            mask: environments that run, [N]. Default: all.
+        """Run worlds, [N] (default: all), for a control interval; episodes at the end of their scenario end.
 
         Raises:
             WorldError: a world broke, or was late where that is refused; all episodes have ended then.
@@ -448,11 +426,7 @@ class Episodes(ABC):
         return held
 
     def _begin_step(self, acts: Flags | None) -> None:
-        """Begin a step, whose first interval has been measured.
-
-        Args:
-            acts: environments that ran in it, [N]; None for all.
-        """
+        """Begin a step of environments, [N] (None: all), whose first interval has been measured."""
         self._steps[slice(None) if acts is None else acts] += 1
         self._intervals_left = self._options.hold_intervals - 1
         if self._intervals_left:
@@ -461,11 +435,7 @@ class Episodes(ABC):
             self._count_terms(self._acts)
 
     def _count_terms(self, mask: Flags) -> None:
-        """Add the reward terms of an interval to those of the step.
-
-        Args:
-            mask: environments that ran in it, [N].
-        """
+        """Add the reward terms of an interval, in which environments ran, [N], to those of the step."""
         self._step_terms.add(self._reward.terms(self._inputs), mask)
 
     def _terms_of_step(self) -> dict[str, Table]:
@@ -500,11 +470,7 @@ class Episodes(ABC):
         """Return the normalised current tunables of an environment, by the names that a picture shows."""
 
     def _record(self, mask: Flags | None = None) -> None:
-        """Keep the last interval for pictures, if these are asked for.
-
-        Args:
-            mask: environments that ran, [N]. Default: all.
-        """
+        """Keep the last interval of environments that ran, [N] (default: all), if pictures are asked for."""
         if self._options.render_mode is None:
             return
         worlds = self._open_worlds()

@@ -43,27 +43,16 @@ def observation_at(observations: ObsType, index: int) -> ObsType:
 
 @dataclass(frozen=True)
 class Feature:
-    """Number of an observation.
+    """Number of an observation."""
 
-    Attributes:
-        name: unique name.
-        field: field of the world's measurements, or what is remembered of fields.
-        unit: unit before normalisation.
-        scale: normaliser, see above.
-        low: value that gives 0, in the unit (`within`: the smallest value that gives 1).
-        high: value that gives 1, in the unit (`within`: the largest value that gives 1).
-        per: field, or what is remembered of fields, to divide by; None without one.
-        meaning: description in one line.
-    """
-
-    name: str
-    field: str | Remembered
-    unit: str
-    scale: Literal["linear", "log", "within"]
-    low: float
-    high: float
-    per: str | Remembered | None
-    meaning: str
+    name: str  # unique name
+    field: str | Remembered  # field of the world's measurements, or what is remembered of fields
+    unit: str  # unit before normalisation
+    scale: Literal["linear", "log", "within"]  # normaliser, see above
+    low: float  # value that gives 0, in the unit (`within`: the smallest value that gives 1)
+    high: float  # value that gives 1, in the unit (`within`: the largest value that gives 1)
+    per: str | Remembered | None  # field, or what is remembered of fields, to divide by; None without one
+    meaning: str  # description in one line
 
     def __post_init__(self) -> None:
         expected = {"linear": "low < high", "log": "0 < low < high", "within": "low <= high"}[self.scale]
@@ -84,11 +73,7 @@ class Feature:
 
 
 class Normaliser:
-    """Mapping from measurements to features, of many columns at once as of each alone, bit for bit.
-
-    Args:
-        features: features in the order of the result.
-    """
+    """Mapping from measurements to features, of many columns at once as of each alone, bit for bit."""
 
     def __init__(self, features: Sequence[Feature]) -> None:
         self.features = tuple(features)
@@ -153,16 +138,6 @@ class FlowFeatures:
 
     Pooled features depend neither on the order of the flows nor, but for the last number, on `flows`.
 
-    Args:
-        features: features of each flow.
-        flows: largest number of tuned flows.
-        view: `each` or `pooled`.
-
-    Attributes:
-        names: of the numbers of an environment: ``FEATURE`` of one flow, ``FEATURE[FLOW]`` of several;
-            ``mean FEATURE``, ``min FEATURE``, ``max FEATURE`` and ``active share`` if pooled.
-        width: number of numbers of an environment.
-
     Raises:
         ConfigError: there is no such view.
     """
@@ -175,12 +150,14 @@ class FlowFeatures:
         self._flows = flows
         self._is_pooled = view == "pooled"
         own = [feature.name for feature in features]
+        # of the numbers of an environment: ``FEATURE`` of one flow, ``FEATURE[FLOW]`` of several; ``mean FEATURE``,
+        # ``min FEATURE``, ``max FEATURE`` and ``active share`` if pooled
         self.names = (
             (*_pooled_names(own), "active share")
             if self._is_pooled
             else tuple(f"{name}[{flow}]" if flows > 1 else name for flow in range(flows) for name in own)
         )
-        self.width = len(self.names)
+        self.width = len(self.names)  # number of numbers of an environment
 
     def write(
         self, view: Observation, fields: Sequence[str], flows: Table, is_present: NDArray[np.bool_] | None = None
@@ -214,22 +191,16 @@ class HostFeatures:
         one), 1 / number of these flows (0 without one)
 
     Only flows of the host count, so the numbers depend neither on the number nor on the order of the others.
-
-    Args:
-        features: features of each flow.
-
-    Attributes:
-        names: of the numbers of a flow: ``FEATURE``, ``mean FEATURE``, ``min FEATURE``, ``max FEATURE`` and
-            ``1 / active flows``.
-        width: number of numbers of a flow.
     """
 
     def __init__(self, features: Sequence[Feature]) -> None:
         self._normaliser = Normaliser(features)
         self._features = len(features)
         own = [feature.name for feature in features]
+        # of the numbers of a flow: ``FEATURE``, ``mean FEATURE``, ``min FEATURE``, ``max FEATURE`` and ``1 / active
+        # flows``
         self.names = (*own, *_pooled_names(own), "1 / active flows")
-        self.width = len(self.names)
+        self.width = len(self.names)  # number of numbers of a flow
 
     def write(self, view: Observation, fields: Sequence[str], flows: Table, hosts: NDArray[np.intp]) -> None:
         """Write the numbers of each flow into an array.

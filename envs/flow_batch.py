@@ -22,7 +22,7 @@ from bbrgym.envs.observation import FrameStack, SenderObservation
 from bbrgym.envs.options import Options
 from bbrgym.envs.row_sums import sum_rows
 from bbrgym.envs.scaling import NormalisedAction
-from bbrgym.envs.terms import FieldRows, TermInputs
+from bbrgym.envs.terms import TermInputs, by_field
 from bbrgym.errors import ConfigError
 from bbrgym.tunables import VARIANTS
 from bbrgym.worlds import Flags, Table
@@ -86,11 +86,6 @@ class FlowBatch(Episodes):
         runs_to_the_end: whether episodes go on to the end of the scenario even if no tuned flow is left.
 
     The other attributes are those of `Episodes`; an environment has the capacity that its own scenarios need.
-
-    Attributes:
-        observation: mapping from measurements to observations, of one flow.
-        has_acted: flows that acted in the last step, [N, L].
-        will_act: flows that act in the next step, [N, L].
     """
 
     def __init__(self, num_envs: int, options: FlowOptions, *, runs_to_the_end: bool = False) -> None:
@@ -98,6 +93,7 @@ class FlowBatch(Episodes):
         self._runs_to_the_end = runs_to_the_end
         tunables, flows = len(self.scaling.names), (num_envs, self.max_tuned)
         self._is_own = options.reward_scope == "own"
+        # mapping from measurements to observations, of one flow
         self.observation = SenderObservation(1, tunables, options.features, options.frame_stack, options.view)
         self.observation_space = self.observation.space
         self._memory = self._new_memory()
@@ -105,8 +101,8 @@ class FlowBatch(Episodes):
         self._normalised = np.zeros((*flows, tunables), np.float32)
         self._values = np.zeros((*flows, tunables))
         self._step_ns = int(to_ns([options.control_interval_s * options.hold_intervals])[0])
-        self.has_acted: Flags = np.zeros(flows, np.bool_)
-        self.will_act: Flags = np.zeros(flows, np.bool_)
+        self.has_acted: Flags = np.zeros(flows, np.bool_)  # flows that acted in the last step, [N, L]
+        self.will_act: Flags = np.zeros(flows, np.bool_)  # flows that act in the next step, [N, L]
 
     def reset(self, indices: Sequence[int], seeds: Sequence[int]) -> Observation:
         """Begin episodes in some environments and return the observations of all flows: [N, L, numbers]."""
@@ -250,8 +246,8 @@ class FlowBatch(Episodes):
         acted = self.has_acted.T[:, :, None]
         total = sum_rows(change.transpose(1, 0, 2) * acted)
         return TermInputs(
-            tuned=FieldRows(self._rewarded_stats(stats)),
-            flows=FieldRows(self._open_worlds().flow_stats.T),
+            tuned=by_field(self._rewarded_stats(stats)),
+            flows=by_field(self._open_worlds().flow_stats.T),
             base_rtt_ms=self._tuned.base_rtt_ms,
             change=(total / np.maximum(sum_rows(acted), 1.0)).astype(np.float32),
         )
@@ -260,8 +256,8 @@ class FlowBatch(Episodes):
         """Return the same of L * N environments with one tuned flow each: all first flows, all second ones, ..."""
         by_flow = self._rewarded_stats(stats)
         return TermInputs(
-            tuned=FieldRows(by_flow.reshape(len(by_flow), 1, -1)),
-            flows=FieldRows(self._open_worlds().flow_stats.T, repeats=self.max_tuned),
+            tuned=by_field(by_flow.reshape(len(by_flow), 1, -1)),
+            flows=by_field(np.tile(self._open_worlds().flow_stats.T, (1, 1, self.max_tuned))),
             base_rtt_ms=self._tuned.base_rtt_ms.reshape(1, -1),
             change=change.transpose(1, 0, 2).reshape(-1, change.shape[2]),
         )

@@ -22,11 +22,7 @@ from bbrgym.worlds import Flags, Table
 
 
 class FlowSubEnv(SubEnv):
-    """Row of a `FlowVecEnv`.
-
-    Attributes:
-        world, tuned_flow: the world of the row, and which of its tuned flows.
-    """
+    """Row of a `FlowVecEnv`."""
 
     _batch: FlowBatch
 

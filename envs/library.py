@@ -38,19 +38,14 @@ _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length
 
 
 class Library(Model):
-    """Named settings of a variant's tunables.
+    """Named settings of a variant's tunables."""
 
-    Attributes:
-        variant: name of the variant.
-        units: unit of each tunable in the settings, checked against the table of tunables. Default: not checked.
-        settings: values of tunables by the name of the setting, in the order of the actions.
-        origin: how the library was found; not read.
-    """
-
-    variant: str
+    variant: str  # name of the variant
+    # unit of each tunable in the settings, checked against the table of tunables. Default: not checked
     units: dict[str, str] = Field(default_factory=dict)
+    # values of tunables by the name of the setting, in the order of the actions
     settings: Annotated[dict[_Name, dict[str, Float]], Field(min_length=1, max_length=MAX_COMBINATIONS)]
-    origin: Any = None
+    origin: Any = None  # how the library was found; not read
 
     @model_validator(mode="after")
     def _check(self) -> Library:

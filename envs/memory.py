@@ -41,19 +41,12 @@ MEASURED = ("active", "rtt_mean_ms")
 
 @dataclass(frozen=True)
 class Remembered:
-    """Number computed from all intervals of an episode so far.
+    """Number computed from all intervals of an episode so far."""
 
-    Attributes:
-        kind: computation, see above.
-        field: field of the world's measurements.
-        minus: field that is subtracted from it; None without one.
-        over_s: time that `ewma`, `low` and `high` look back, in seconds; None for others.
-    """
-
-    kind: Kind
-    field: str
-    minus: str | None = None
-    over_s: float | None = None
+    kind: Kind  # computation, see above
+    field: str  # field of the world's measurements
+    minus: str | None = None  # field that is subtracted from it; None without one
+    over_s: float | None = None  # time that `ewma`, `low` and `high` look back, in seconds; None for others
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):

@@ -14,10 +14,11 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from bbrgym.envs.action import ActType
+from bbrgym.envs.documentation import documented
 from bbrgym.envs.episodes import RESET_FIRST
 from bbrgym.envs.features import Observation
 from bbrgym.envs.flow_batch import FlowBatch, MultiOptions
-from bbrgym.envs.options import arguments_of
+from bbrgym.envs.options import Options, arguments_of
 from bbrgym.envs.seeding import Generators
 from bbrgym.envs.tune_properties import TuneProperties
 from bbrgym.errors import ConfigError, MissingExtraError, nearest
@@ -32,6 +33,7 @@ Observations: TypeAlias = dict[str, Observation]
 Infos: TypeAlias = dict[str, dict[str, Any]]
 
 
+@documented(MultiOptions, without=Options)
 class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # type: ignore[misc] # PettingZoo has no types
     """Set the tunables of each tuned flow on its own, while all of them share a link.
 
@@ -99,10 +101,7 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
     ## Arguments
     Those of `TuneEnv`, and:
 
-    * `reward_scope="team"`: `team`: each flow gets the reward that one controller of all tuned flows would get, from
-      the mean over the active ones. `own`: each flow gets the same terms of its own measurements.
-    * `absent_agents="leave"`: agents whose flow does not run: `leave` (they are not among `agents`) or `idle` (they
-      are, with observations and rewards of 0; their actions are ignored).
+    See `bbrgym.envs.flow_batch.MultiOptions`.
 
     ## Version History
     * v1: arguments default to those of training.

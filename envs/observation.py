@@ -169,21 +169,6 @@ class SenderObservation:
     The state at the reset stands for the intervals before it. Many environments are observed at once; each gets what
     it would get alone, bit for bit.
 
-    Args:
-        flows: largest number of tuned flows.
-        tunables: number of controlled tunables.
-        features: names from `FEATURES`, in the order of the observation; or the name of a list of them.
-        frame_stack: number of intervals.
-        view: `each` or `pooled`, see `FlowFeatures`; or, of one flow, `host`, see `HostFeatures`.
-
-    Attributes:
-        features: the chosen features.
-        remembered: what they remember of the episode; a `FlowMemory` computes it.
-        frame_stack: number of intervals.
-        width: number of numbers of an interval: flows * features + tunables (`each`), 3 * features + 1 + tunables
-            (`pooled`), or 4 * features + 1 + tunables (`host`).
-        space: Box(0, 1, (frame_stack * width,), float32).
-
     Raises:
         ConfigError: an argument is not allowed.
     """
@@ -199,21 +184,21 @@ class SenderObservation:
         if not isinstance(frame_stack, int) or isinstance(frame_stack, bool) or frame_stack < 1:
             raise ConfigError(f"frame_stack: {frame_stack!r}, allowed is a whole number of intervals from 1")
         known = {feature.name: feature for feature in FEATURES}
-        self.features = tuple(known[name] for name in feature_names(features))
+        self.features = tuple(known[name] for name in feature_names(features))  # the chosen features
+        # what they remember of the episode; a `FlowMemory` computes it
         self.remembered = tuple(dict.fromkeys(each for feature in self.features for each in feature.remembered))
-        self.frame_stack = frame_stack
+        self.frame_stack = frame_stack  # number of intervals
         self._flow_features = (
             HostFeatures(self.features) if view == "host" else FlowFeatures(self.features, flows, view)
         )
+        # number of numbers of an interval: flows * features + tunables (`each`), 3 * features + 1 + tunables
+        # (`pooled`), or 4 * features + 1 + tunables (`host`)
         self.width = self._flow_features.width + tunables
+        # Box(0, 1, (frame_stack * width,), float32)
         self.space = spaces.Box(0.0, 1.0, (frame_stack * self.width,), np.float32)
 
     def names(self, tunables: Sequence[str]) -> tuple[str, ...]:
-        """Return the names of the numbers of an observation; those of the k-th interval before the last end in ``@-k``.
-
-        Args:
-            tunables: names of the controlled tunables.
-        """
+        """Return the names of an observation's numbers; those of the k-th interval before the last end in ``@-k``."""
         of_interval = (*self._flow_features.names, *tunables)
         back = range(self.frame_stack - 1, -1, -1)
         return tuple(f"{name}@-{number}" if number else name for number in back for name in of_interval)
@@ -228,12 +213,7 @@ class SenderObservation:
     ) -> Observation:
         """Return one interval's numbers of each environment: [N, width].
 
-        Args:
-            fields: names of the measurements, and of what is remembered of them.
-            flows: measurements, [fields, flows * N], as `FlowFeatures.write` takes them.
-            normalised: normalised current tunables, [N, tunables].
-            is_present: flows that are not absent, [flows, N]. Default: all.
-            hosts: for view `host`, as `HostFeatures.write` takes them.
+        Measurements are as `FlowFeatures.write` takes them, or, with hosts, `HostFeatures.write`.
         """
         view = np.empty((len(normalised), self.width), np.float32)
         numbers = view[:, : self._flow_features.width]
@@ -246,12 +226,7 @@ class SenderObservation:
 
 
 class FrameStack:
-    """Last intervals of N environments, of which their observations consist.
-
-    Args:
-        num_envs: N.
-        observation: the observation space.
-    """
+    """Last intervals of N environments, of which their observations consist."""
 
     def __init__(self, num_envs: int, observation: SenderObservation) -> None:
         self._views = np.zeros((num_envs, observation.frame_stack, observation.width), np.float32)

@@ -68,15 +68,6 @@ class VecEnvActor:
 class RayVecEnv(VecEnv):
     """N environments in several actors, stepped side by side; what comes back equals that of `TuneVecEnv`, bit for bit.
 
-    Args:
-        ray: the module, connected to a cluster.
-        arguments: of `TuneVecEnv`, `num_envs` left out.
-        num_envs: N.
-        actors: among which they are divided, in order; N at most.
-        cpus: of each actor.
-        start_timeout_s: for all actors to be there.
-        timeout_s: for each step.
-
     Raises:
         TrainingError: actors did not come in time; later, an actor died or did not answer.
     """

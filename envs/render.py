@@ -25,15 +25,7 @@ _TOPS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0)  # ends of an axis, times powe
 
 @dataclass
 class _Panel:
-    """One of the plots: its lines, a row of whose values each interval adds.
-
-    Attributes:
-        label: of the y axis.
-        names: of the lines.
-        colours, styles: of the lines.
-        highest: largest value so far.
-        rows: values of the lines, [lines] each.
-    """
+    """One of the plots: its lines, a row of whose values each interval adds."""
 
     label: str
     names: Sequence[str]
@@ -48,14 +40,7 @@ class _Panel:
 
 
 class History:
-    """Intervals of an episode, to be drawn.
-
-    Args:
-        title: title of the image.
-        duration_s: end of the time axis.
-        flow_names: names of the flows.
-        tunable_names: labels of the tunables.
-    """
+    """Intervals of an episode, to be drawn."""
 
     def __init__(self, title: str, duration_s: float, flow_names: Sequence[str], tunable_names: Sequence[str]) -> None:
         flows, rtts = len(flow_names), [f"RTT {name}" for name in flow_names]
@@ -69,14 +54,7 @@ class History:
         self._picture: _Picture | None = None
 
     def add(self, now_s: float, flows: Mapping[str, Table], link: Mapping[str, float], tunables: Table) -> None:
-        """Add an interval.
-
-        Args:
-            now_s: simulated time of its end.
-            flows: measurements by field, [flows] each.
-            link: measurements of the link by field.
-            tunables: fractions of the ranges of the tunables, from 0 to 1.
-        """
+        """Add an interval."""
         self._now_s.append(now_s)
         self._goodput.add(flows["goodput_mbps"].copy())
         rtt_ms = np.where(flows["rtt_mean_ms"] > 0, flows["rtt_mean_ms"], np.nan)
@@ -92,13 +70,7 @@ class History:
 
 
 class _Picture:
-    """Picture of panels, of which a frame draws only what is new.
-
-    Args:
-        title: title of the image.
-        duration_s: end of the time axis.
-        panels: from top to bottom.
-    """
+    """Picture of panels, of which a frame draws only what is new."""
 
     def __init__(self, title: str, duration_s: float, panels: Sequence[_Panel]) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # takes longer than all else an episode imports
@@ -116,11 +88,7 @@ class _Picture:
             plot.keep()
 
     def draw(self, now_s: Sequence[float]) -> NDArray[np.uint8]:
-        """Return the image with all intervals, [720, 960, 3].
-
-        Args:
-            now_s: times of the intervals.
-        """
+        """Return the image with all intervals, [720, 960, 3]."""
         for plot in self._plots:
             plot.draw(np.array(now_s))
         return np.array(np.asarray(self._canvas.buffer_rgba())[:, :, :3])

@@ -32,13 +32,6 @@ _SEE = "docs/environments.md"
 class Reward:
     """Weighted sum of reward terms.
 
-    Args:
-        source: name of a preset, or its contents.
-
-    Attributes:
-        weights: weights by term, in the order of the table of terms.
-        alpha: parameter of alpha_fair.
-
     Raises:
         ConfigError: there is no such preset or term, or a weight is not a finite number.
     """
@@ -50,11 +43,12 @@ class Reward:
                 raise ConfigError(f"reward: {name!r}: {nearest(str(name), (*TERMS, ALPHA), _SEE)}")
             if not is_number(number) or not math.isfinite(number):
                 raise ConfigError(f"reward.{name}: {shown(number)}, allowed is a finite number")
-        self.alpha = float(given.pop(ALPHA, 1.0))
+        self.alpha = float(given.pop(ALPHA, 1.0))  # parameter of alpha_fair
         if self.alpha < 0.0:
             raise ConfigError(f"reward.{ALPHA}: {self.alpha}, allowed are numbers from 0")
         if not given:
             raise ConfigError(f"reward: {shown(source)}, allowed are weights of one term at least")
+        # weights by term, in the order of the table of terms
         self.weights = {name: float(given[name]) for name in TERMS if name in given}
         compute = {name: term.compute for name, term in TERMS.items()} | {
             "alpha_fair": partial(alpha_fair, alpha=self.alpha)

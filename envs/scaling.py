@@ -38,17 +38,6 @@ WHOLE_NUMBERS = ("count", "mode", "switch")
 class TunableScaling:
     """Scaling of some tunables of a variant.
 
-    Args:
-        variant: name of the variant.
-        tunables: names of the tunables, in the order of a normalised action. Default: all of the variant's.
-
-    Attributes:
-        variant: name of the variant.
-        names: names of the tunables, in the order of a normalised action.
-        space: Box(-1, 1, (tunables,), float32).
-        default: normalised action that sets the variant's own values, [tunables].
-        value_counts: number of values of each tunable that takes whole numbers only, 0 of the others: [tunables].
-
     Raises:
         ConfigError: there is no such variant, it has no tunables, or not these.
     """
@@ -60,6 +49,7 @@ class TunableScaling:
         if not preset:
             raise ConfigError(f"variant {variant!r} has no tunables to set")
         self.variant = variant
+        # names of the tunables, in the order of a normalised action
         self.names = tuple(preset if tunables is None else argument("tunables", tunables, list, "is a list of names"))
         for name in self.names:
             if name not in preset:
@@ -68,16 +58,13 @@ class TunableScaling:
             raise ConfigError(f"tunables: {list(self.names)}, allowed is a non-empty list without repetition")
         self._sort(preset)
         self.space = spaces.Box(-1.0, 1.0, (len(self.names),), np.float32)
-        self.default = self.from_values(preset)
+        self.default = self.from_values(preset)  # normalised action that sets the variant's own values, [tunables]
         tables = [TUNABLES[name] for name in self.names]
+        # number of values of each tunable that takes whole numbers only, 0 of the others: [tunables]
         self.value_counts = np.array([round(t.high - t.low) + 1 if t.unit in WHOLE_NUMBERS else 0 for t in tables])
 
     def to_values(self, normalised: NormalisedAction) -> dict[str, float]:
-        """Return the values of the tunables, in natural units, by name.
-
-        Args:
-            normalised: [tunables].
-        """
+        """Return the values that a normalised action, [tunables], sets, in natural units, by name."""
         if np.shape(normalised) != self.space.shape:
             raise self.error(normalised)
         return dict(zip(self.names, self.values(normalised).tolist(), strict=True))
@@ -91,11 +78,7 @@ class TunableScaling:
         return self.snap(normalised)[0]
 
     def snap(self, normalised: NormalisedAction) -> tuple[Table, NormalisedAction]:
-        """Return the values that normalised actions set, and the actions, of whole numbers in the middle of their part.
-
-        Args:
-            normalised: [..., tunables].
-        """
+        """Return what normalised actions set, and the actions, of whole numbers in the middle of their part."""
         self.check(normalised)
         shape = np.shape(normalised)
         part = np.asarray(normalised, np.float64).reshape(-1, shape[-1]).T.take(self._order, axis=0)

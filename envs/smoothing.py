@@ -21,12 +21,6 @@ class ExponentialMeans:
 
     An interval t seconds ago has the weight exp(-t / horizon), and 0 if the flow was not active in it; the weight of an
     RTT is multiplied by its number of samples.
-
-    Args:
-        fields: names of the measurements.
-        horizon_s: time constant of the means.
-        interval_s: time between two measurements.
-        shape: shape of a measurement, [L, N].
     """
 
     def __init__(self, fields: Sequence[str], horizon_s: float, interval_s: float, shape: tuple[int, int]) -> None:

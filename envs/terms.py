@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,47 +15,21 @@ from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.worlds import Table, VectorWorld
 
 _MOST = 64.0  # largest ratio that counts; under a logarithm the smallest is its inverse
-_ROW_OF_FIELD = {name: row for row, name in enumerate(VectorWorld.flow_fields)}
 
 
-class FieldRows(Mapping[str, Table]):
-    """Rows of a table of flow measurements by field name.
-
-    Args:
-        table: measurements, [flow fields, flows, N].
-        repeats: number of times that each row stands side by side: [flows, repeats * N].
-    """
-
-    def __init__(self, table: Table, repeats: int = 1) -> None:
-        self._table = table
-        self._repeats = repeats
-
-    def __getitem__(self, name: str) -> Table:
-        row: Table = self._table[_ROW_OF_FIELD[name]]
-        return row if self._repeats == 1 else np.tile(row, (1, self._repeats))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_ROW_OF_FIELD)
-
-    def __len__(self) -> int:
-        return len(_ROW_OF_FIELD)
+def by_field(table: Table) -> Mapping[str, Table]:
+    """Return the rows of a table of flow measurements, [flow fields, flows, N], by field name."""
+    return dict(zip(VectorWorld.flow_fields, table, strict=True))
 
 
 @dataclass(frozen=True)
 class TermInputs:
-    """Inputs of the terms: one interval of N environments with L tuned flows and at most F flows each.
+    """Inputs of the terms: one interval of N environments with L tuned flows and at most F flows each."""
 
-    Attributes:
-        tuned: measurements of the tuned flows by field, [L, N].
-        flows: measurements of all flows by field, [F, N]; NaN where an environment has no such flow.
-        base_rtt_ms: two-way propagation delay of the tuned flows, [L, N].
-        change: distance that each normalised tunable has moved, [N, tunables].
-    """
-
-    tuned: Mapping[str, Table]
-    flows: Mapping[str, Table]
-    base_rtt_ms: Table
-    change: NormalisedAction
+    tuned: Mapping[str, Table]  # measurements of the tuned flows by field, [L, N]
+    flows: Mapping[str, Table]  # measurements of all flows by field, [F, N]; NaN where an environment has no such flow
+    base_rtt_ms: Table  # two-way propagation delay of the tuned flows, [L, N]
+    change: NormalisedAction  # distance that each normalised tunable has moved, [N, tunables]
 
     @cached_property
     def is_active(self) -> NDArray[np.bool_]:
@@ -158,21 +132,13 @@ def change(inputs: TermInputs) -> Table:
 
 @dataclass(frozen=True)
 class Term:
-    """Reward term.
+    """Reward term."""
 
-    Attributes:
-        compute: function of the inputs, to [N].
-        formula: the formula in words; means are over the active tuned flows.
-        unit: unit of its values.
-        low: smallest value.
-        high: largest value.
-    """
-
-    compute: Callable[[TermInputs], Table]
-    formula: str
-    unit: str
-    low: float
-    high: float
+    compute: Callable[[TermInputs], Table]  # function of the inputs, to [N]
+    formula: str  # the formula in words; means are over the active tuned flows
+    unit: str  # unit of its values
+    low: float  # smallest value
+    high: float  # largest value
 
 
 TERMS: Mapping[str, Term] = {

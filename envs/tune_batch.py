@@ -17,7 +17,7 @@ from bbrgym.envs.features import Observation, ObsType
 from bbrgym.envs.observation import FrameStack, SenderObservation
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import NormalisedAction
-from bbrgym.envs.terms import FieldRows, TermInputs
+from bbrgym.envs.terms import TermInputs, by_field
 from bbrgym.errors import ConfigError
 from bbrgym.worlds import Flags, Table
 
@@ -27,10 +27,6 @@ class TuneBatch(Episodes):
 
     A step is `simulate` (or `act`, and `hold` while it `is_holding`), then in any order `observe`, `reward_terms`,
     `has_ended` and `info`. Its attributes are those of `Episodes`.
-
-    Args:
-        num_envs: N.
-        options: arguments of all environments.
     """
 
     def __init__(self, num_envs: int, options: Options) -> None:
@@ -110,12 +106,7 @@ class TuneBatch(Episodes):
         return {**super().info(), "tunables": dict(zip(self.scaling.names, tunables, strict=True))}
 
     def info_of(self, index: int, terms: dict[str, Table] | None = None) -> dict[str, Any]:
-        """Return the privileged state of one environment, as it would be without the others.
-
-        Args:
-            index: which environment.
-            terms: reward terms to be added.
-        """
+        """Return the privileged state of one environment, as it would be without the others."""
         tunables = dict(zip(self.scaling.names, self._values[index].tolist(), strict=True))
         info = {**self._state_of(index), "tunables": tunables}
         if terms is not None:
@@ -145,8 +136,8 @@ class TuneBatch(Episodes):
         worlds = self._open_worlds()
         stats = self._tuned.stats(worlds)
         self._inputs = TermInputs(
-            tuned=FieldRows(self._rewarded_stats(stats, starting)),
-            flows=FieldRows(worlds.flow_stats.T),
+            tuned=by_field(self._rewarded_stats(stats, starting)),
+            flows=by_field(worlds.flow_stats.T),
             base_rtt_ms=self._tuned.base_rtt_ms,
             change=change,
         )

@@ -16,27 +16,17 @@ class TunedFlows:
     """Places for L tuned flows in each of N environments.
 
     A scenario's tuned flows fill the first places; the other places are absent.
-
-    Args:
-        num_envs: N.
-        count: L.
-        columns: columns of the controlled tunables in the worlds' array of tunables.
-
-    Attributes:
-        count: L.
-        is_present: places that hold a flow, [L, N].
-        is_full: whether all places hold a flow.
-        hosts: number of the flows' host, -1 where absent, [L, N].
-        base_rtt_ms: two-way propagation delay of the flows, 1 where absent, [L, N].
-        start_ns, stop_ns: start and stop times of the flows, 0 where absent, [L, N].
     """
 
     def __init__(self, num_envs: int, count: int, columns: Sequence[int]) -> None:
         self.count = count
-        self.is_present: Flags = np.ones((count, num_envs), np.bool_)
-        self.is_full = True
+        self.is_present: Flags = np.ones((count, num_envs), np.bool_)  # places that hold a flow, [L, N]
+        self.is_full = True  # whether all places hold a flow
+        # number of the flows' host, -1 where absent, [L, N]
         self.hosts: NDArray[np.intp] = np.full((count, num_envs), -1, np.intp)
+        # two-way propagation delay of the flows, 1 where absent, [L, N]
         self.base_rtt_ms: Table = np.ones((count, num_envs))
+        # start and stop times of the flows, 0 where absent, [L, N]
         self.start_ns: Times = np.zeros((count, num_envs), np.int64)
         self.stop_ns: Times = np.zeros((count, num_envs), np.int64)
         self._columns = np.array(columns, np.intp)
@@ -71,10 +61,6 @@ class TunedFlows:
         """Return the measurements of the tuned flows, 0 where absent: [fields, L * environments].
 
         The first flows of all environments come first, then all second flows, and so on.
-
-        Args:
-            worlds: where they are measured.
-            indices: environments. Default: all.
         """
         rows = self._rows if indices is None else self._rows[:, indices]
         stats = worlds.flow_stats
@@ -85,11 +71,7 @@ class TunedFlows:
         return np.ascontiguousarray(by_flow.T)
 
     def presence(self, indices: Sequence[int] | None = None) -> Flags | None:
-        """Return the places that hold a flow, [L, environments]; None if all of all environments do.
-
-        Args:
-            indices: environments. Default: all.
-        """
+        """Return the places of some environments (default: all) that hold a flow, [L, environments]; None if all do."""
         if self.is_full:
             return None
         return self.is_present if indices is None else self.is_present[:, indices]

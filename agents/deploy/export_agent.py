@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Exports the actor of a trained agent to one file, ONNX, TorchScript or C, that needs neither bbrgym nor its trainer.
 
-The function in a file of the first two formats takes observations as the environment returns them, float32 [N,
-numbers], and returns the agent's actions. A sampling agent also takes noise, float32 [N, tunables] from a standard
-normal distribution; a recurrent one its memory, see `bbrgym.agents.networks.RecurrentNetwork`. Continuous actions equal
-the agent's within 1e-5, discrete ones exactly. The file also holds a JSON description of the agent and its environment:
-in ONNX under the metadata key `bbrgym`, in TorchScript as extra file `bbrgym.json`.
+docs/training.md says what a file of the first two formats takes and returns; discrete actions equal the agent's. Its
+JSON description stands in ONNX under the metadata key `bbrgym`, in TorchScript as extra file `bbrgym.json`.
 
 A C header (`bbrgym.agents.deploy.policy_header`) takes measurements and returns tunables, in integer arithmetic.
 """

@@ -54,12 +54,6 @@ _FACTOR = 1 << 56  # so that a factor times a span has at most 57 digits
 def quantise(network: nn.Module, batch: TuneBatch | FlowBatch, options: Options, agent: str) -> IntegerPolicy:
     """Return a network with the observation and the actions of an environment in integer arithmetic.
 
-    Args:
-        network: deterministic policy.
-        batch: environment that the network acts in.
-        options: arguments of the environment.
-        agent: name of the agent.
-
     Raises:
         ConfigError: the policy has no form in integers here.
     """
@@ -78,13 +72,6 @@ def quantise(network: nn.Module, batch: TuneBatch | FlowBatch, options: Options,
 
 class ObservationPlan:
     """The parts of a policy that its environment decides.
-
-    Args:
-        batch: environment that it acts in.
-        options: arguments of the environment.
-
-    Attributes:
-        tunables: tunables that it sets.
 
     Raises:
         ConfigError: its observation has no form in integers here.
@@ -114,15 +101,7 @@ class ObservationPlan:
         rule: Rule | None = None,
         identification: Identification | None = None,
     ) -> IntegerPolicy:
-        """Return the policy of a network, of a rule or of a portfolio.
-
-        Args:
-            agent: name of the agent.
-            head: of the policy.
-            layers: of the network.
-            rule: the rule.
-            identification: of the portfolio.
-        """
+        """Return the policy of a network, of a rule or of a portfolio."""
         observation, is_per_flow = self._batch.observation, isinstance(self._batch, FlowBatch)
         memory = observation.remembered
         operands = [*self._names, *map(str, memory)]
@@ -227,16 +206,7 @@ def _linears(module: nn.Module) -> Iterator[tuple[nn.Linear, Activation]]:
 
 
 def _layer(weight: Tensor, bias: Tensor | None, activation: Activation) -> IntegerLayer:
-    """Return a layer whose weights use as many of their 16 bits as a power of two as scale allows.
-
-    Args:
-        weight: [outputs, inputs].
-        bias: [outputs]; None: 0.
-        activation: function of the outputs.
-
-    Raises:
-        ConfigError: the numbers are too large, or too many.
-    """
+    """Return a layer whose weights use as many of their 16 bits as a power of two as scale allows."""
     weights = weight.detach().double().numpy()
     biases = np.zeros(len(weights)) if bias is None else bias.detach().double().numpy()
     return IntegerLayer(*whole_weights(weights, biases, Q16, MAX_WEIGHT), activation)

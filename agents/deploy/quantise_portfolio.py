@@ -19,11 +19,6 @@ from bbrgym.envs.tune_batch import TuneBatch
 def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch, options: Options) -> IntegerPolicy:
     """Return the agent in integer arithmetic.
 
-    Args:
-        agent: the agent.
-        batch: environment that it acts in.
-        options: arguments of the environment.
-
     Raises:
         ConfigError: it has no form in integers.
     """

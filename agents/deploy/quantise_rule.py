@@ -19,12 +19,6 @@ from bbrgym.errors import ConfigError
 def quantise_rule(network: ModesNetwork, batch: TuneBatch | FlowBatch, options: Options, agent: str) -> IntegerPolicy:
     """Return a rule with the observation and the actions of an environment in integer arithmetic.
 
-    Args:
-        network: the rule.
-        batch: environment that it acts in.
-        options: arguments of the environment.
-        agent: name of the agent.
-
     Raises:
         ConfigError: it has no form in integers here.
     """

@@ -50,10 +50,8 @@ from bbrgym.worlds import Flags, Table
 _ANCHOR_STEP = 0.3  # standard deviation of a setting in the first generation; tunables range from -1 to 1
 _RULE_STEP = 0.05  # of a rule's parameters; features are standardised
 _HYSTERESIS = 0.1  # of the first rule, in units of the score
-_LEAST_SHIFT, _MOST_SHIFT = (
-    -0.5,
-    0.2,
-)  # tried on the first rule's merits: its labels do not know what disagreement costs
+# tried on the first rule's merits: its labels do not know what disagreement costs
+_LEAST_SHIFT, _MOST_SHIFT = -0.5, 0.2
 _GATE_ALONE = 0.4  # share of the evolution in which the modes stay as they are: equal choices then give equal scores
 _GATE = ("merit", "merit_bias", "hysteresis")  # parameters that choose the mode
 _REST = ("anchors", "correction", "correction_bias")  # the others
@@ -61,32 +59,23 @@ _EVERY = 3  # control intervals between two samples of features of a flow
 
 
 class EvolutionTrainer(Trainer):
-    """Trains and loads policies found by evolution.
-
-    Attributes:
-        policy: `modes` (a rule that chooses between settings, `ModesNetwork`) or `fixed` (the best fixed setting).
-        corrected: tunables that a rule corrects by features beside its choice.
-        start: run folder of a training with `policy=fixed`, whose setting is the first anchor. Default: search it.
-        anchor_share: share of the steps for the search of the first anchor; half as many for the second one.
-        gate_share: share of the steps for the first gate.
-        policies: of a generation.
-        draws: of a generation.
-        guard: price of what is lost in a group of draws, see `guarded_mean`.
-        by_cost: whether draws are sampled by cost, see `bbrgym.agents.training.draws`.
-    """
+    """Trains and loads policies found by evolution."""
 
     is_shared: ClassVar[bool] = True
     is_continuable: ClassVar[bool] = False
 
+    # `modes` (a rule that chooses between settings, `ModesNetwork`) or `fixed` (the best fixed setting)
     policy: Literal["modes", "fixed"] = "modes"
-    corrected: List[str] = ()
+    corrected: List[str] = ()  # tunables that a rule corrects by features beside its choice
+    # run folder of a training with `policy=fixed`, whose setting is the first anchor. Default: search it
     start: str = ""
+    # share of the steps for the search of the first anchor; half as many for the second one
     anchor_share: Annotated[Float, Field(gt=0, lt=0.6)] = 0.4
-    gate_share: Annotated[Float, Field(gt=0, lt=0.2)] = 0.05
-    policies: Annotated[Whole, Field(ge=4, le=1000)] = 16
-    draws: Annotated[Whole, Field(ge=1, le=10_000)] = 64
-    guard: NotNegative = 1.0
-    by_cost: bool = True
+    gate_share: Annotated[Float, Field(gt=0, lt=0.2)] = 0.05  # share of the steps for the first gate
+    policies: Annotated[Whole, Field(ge=4, le=1000)] = 16  # of a generation
+    draws: Annotated[Whole, Field(ge=1, le=10_000)] = 64  # of a generation
+    guard: NotNegative = 1.0  # price of what is lost in a group of draws, see `guarded_mean`
+    by_cost: bool = True  # whether draws are sampled by cost, see `bbrgym.agents.training.draws`
 
     def adapted(self, settings: TrainingSettings) -> TrainingSettings:
         """Return the settings with one interval in an observation: a rule has no use for more; see `Trainer`."""
@@ -109,16 +98,7 @@ _Wanted: TypeAlias = Callable[[TrainingDraw], bool]
 
 
 class _Search:
-    """A training under way.
-
-    Args:
-        asked: hyperparameters.
-        run: the training.
-        worlds: ends the worlds.
-
-    Raises:
-        ConfigError: there is no such tunable to correct.
-    """
+    """A training under way."""
 
     def __init__(self, asked: EvolutionTrainer, run: TrainingRun, worlds: ExitStack) -> None:
         self._asked = asked
@@ -159,11 +139,7 @@ class _Search:
         return torch.stack(anchors)
 
     def _start(self) -> Tensor:
-        """Return the setting of the run to start from.
-
-        Raises:
-            ConfigError: it cannot be loaded, or holds no setting of these tunables.
-        """
+        """Return the setting of the run to start from."""
         found: dict[str, Tensor] = {}
         restore_state(TrainingFolder(Path(self._asked.start)), "last", lambda state: found.update(state["policy"]))
         names = self._scaling.names

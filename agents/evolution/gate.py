@@ -20,18 +20,12 @@ _LEAST_DEVIATION = 1e-3  # of a feature that hardly varies
 
 @dataclass(frozen=True)
 class Gate:
-    """Linear prediction of gains from standardised features.
+    """Linear prediction of gains from standardised features."""
 
-    Attributes:
-        mean, deviation: of the features, [features].
-        weights: of the standardised features, [settings - 1, features].
-        bias: gain at the mean of the features, [settings - 1].
-    """
-
-    mean: Table
+    mean: Table  # of the features, [features]
     deviation: Table
-    weights: Table
-    bias: Table
+    weights: Table  # of the standardised features, [settings - 1, features]
+    bias: Table  # gain at the mean of the features, [settings - 1]
 
 
 def fit_gate(features: NDArray[np.float32], gains: Table, weights: Table) -> Gate:

@@ -24,15 +24,10 @@ _ALWAYS = 1e6  # merit that no feature outweighs
 
 @dataclass(frozen=True)
 class LinearTerms:
-    """Linear functions of the features as they are observed, not standardised.
+    """Linear functions of the features as they are observed, not standardised."""
 
-    Attributes:
-        weights: [functions, features].
-        biases: [functions].
-    """
-
-    weights: Table
-    biases: Table
+    weights: Table  # [functions, features]
+    biases: Table  # [functions]
 
 
 class ModesNetwork(nn.Module):
@@ -102,11 +97,7 @@ class ModesNetwork(nn.Module):
 
 
 class HeldNetwork(nn.Module):
-    """Policy that holds one setting, its parameter: observations [N, numbers], episode_starts [N] -> [N, tunables].
-
-    Args:
-        setting: [tunables].
-    """
+    """Policy that holds one setting, its parameter: observations [N, numbers], episode_starts [N] -> [N, tunables]."""
 
     def __init__(self, setting: Tensor) -> None:
         super().__init__()

@@ -26,12 +26,6 @@ Parameters = Mapping[str, Tensor]
 class Population:
     """Environments for P policies on D draws each, where every policy meets the same D runs.
 
-    Args:
-        policies: P.
-        draws: D.
-        options: of the environments; their scenario gives the number of tuned flows.
-        delta: weight of the RTT in the score.
-
     Attributes:
         features: numbers of an observation before the current tunables.
     """
@@ -47,7 +41,6 @@ class Population:
         network: nn.Module,
         parameters: Parameters,
         draws: Sequence[TrainingDraw],
-        number: int = 0,
         on_observed: Callable[[NDArray[np.float32], Flags], object] | None = None,
     ) -> Table:
         """Return the score of each policy on each draw, [P, D].
@@ -56,7 +49,6 @@ class Population:
             network: policy with a memory, such as `ModesNetwork`, whose parameters are replaced.
             parameters: of the policies.
             draws: D of them.
-            number: of the run of each draw.
             on_observed: called with the observations of all policies, [P, D * rows, numbers], and which of these act.
 
         Raises:
@@ -65,7 +57,7 @@ class Population:
         policies, _ = self._shape
         worlds = range(policies * len(draws))
         self._batch.set_options({"scenario": [draw.scenario for draw in draws] * policies}, worlds)
-        seeds = [draw.run_seed(number) for draw in draws] * policies
+        seeds = [draw.run_seed(0) for draw in draws] * policies
         observations = cast(Observation, self._batch.reset(worlds, seeds))
         acting = _Acting(network, parameters, self._rows, observations.shape[-1])
         starts = np.ones(self._rows, np.bool_)

@@ -19,12 +19,6 @@ _AVERAGED = 10  # generations, at most
 class Evolution:
     """Distribution of parameters, which moves towards the better ones of each generation.
 
-    Args:
-        start: first mean of the parameters by name.
-        policies: of a generation.
-        step: standard deviation of each parameter in the first generation.
-        seed: of the generations.
-
     Raises:
         MissingExtraError: the package cmaes is not installed.
     """

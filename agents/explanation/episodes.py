@@ -16,7 +16,6 @@ from bbrgym.envs.options import Options
 from bbrgym.scenario.distribution import Distribution
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Flags, Table
-from bbrgym.worlds.score import score_of_world
 
 Place: TypeAlias = tuple[int, int | None]
 """Number of an episode, and of a tuned flow in it; None of a policy that sets the tunables of all of them."""
@@ -24,59 +23,33 @@ Place: TypeAlias = tuple[int, int | None]
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """Decisions of one policy in an episode.
+    """Decisions of one policy in an episode."""
 
-    Attributes:
-        seed: seed of the policy.
-        flow: number of its flow among the tuned ones; None: it sets the tunables of all of them.
-        times_s: [decisions].
-        observations: [decisions, numbers].
-        actions: [decisions, ...].
-    """
-
-    seed: int
-    flow: int | None
-    times_s: Table
-    observations: NDArray[np.float32]
-    actions: NDArray[Any]
+    seed: int  # seed of the policy
+    flow: int | None  # number of its flow among the tuned ones; None: it sets the tunables of all of them
+    times_s: Table  # [decisions]
+    observations: NDArray[np.float32]  # [decisions, numbers]
+    actions: NDArray[Any]  # [decisions, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class RecordedEpisode:
-    """Episode of an agent.
+    """Episode of an agent."""
 
-    Attributes:
-        scenario: its scenario.
-        seed: of the draw and the run.
-        score: NaN where nothing was measured.
-        flows: names of all flows.
-        times_s: ends of the control intervals, [intervals].
-        queue_delay_ms: mean queueing delay at the bottleneck, [intervals].
-        goodput_mbps: [intervals, flows].
-        decisions: of each policy that acted.
-    """
-
-    scenario: Scenario
-    seed: int
-    score: float
-    flows: tuple[str, ...]
-    times_s: Table
-    queue_delay_ms: Table
-    goodput_mbps: Table
-    decisions: tuple[Decisions, ...]
+    scenario: Scenario  # its scenario
+    seed: int  # of the draw and the run
+    score: float  # NaN where nothing was measured
+    flows: tuple[str, ...]  # names of all flows
+    times_s: Table  # ends of the control intervals, [intervals]
+    queue_delay_ms: Table  # mean queueing delay at the bottleneck, [intervals]
+    goodput_mbps: Table  # [intervals, flows]
+    decisions: tuple[Decisions, ...]  # of each policy that acted
 
 
 def recorded_episodes(
     agent: Agent, options: Options, source: Scenario | Distribution, seeds: Sequence[int], *, delta: float
 ) -> list[RecordedEpisode]:
     """Run an agent in one episode per seed, side by side, to their ends.
-
-    Args:
-        agent: the agent.
-        options: arguments of the environments.
-        source: the scenario of all episodes, or the distribution that each seed draws one from.
-        seeds: of the episodes.
-        delta: weight of the RTT in the score.
 
     Raises:
         WorldError: a simulation failed.
@@ -110,22 +83,17 @@ class _Recorder:
 
     def run(self, delta: float) -> list[float]:
         """Run to the end and return the scores."""
-        scores = [float("nan")] * len(self._seeds)
-        self._rollout.begin(self.make_policy)
-        while not self._has_ended.all():
-            ended, worlds = self._rollout.advance(), self._rollout.worlds
-            delay = worlds.link_fields.index("queue_delay_mean_ms")
-            goodput = worlds.flow_fields.index("goodput_mbps")
-            for index in np.flatnonzero(~self._has_ended).tolist():
-                flows = len(worlds.flow_names(index))
-                measured = worlds.link_stats[index, delay], worlds.flow_stats[index, :flows, goodput].copy()
-                self._intervals[index].append((float(worlds.now_s[index]), *measured))
-            for index in np.flatnonzero(ended & ~self._has_ended).tolist():
-                scores[index] = score_of_world(worlds, index, delta=delta)
-            self._has_ended |= ended
-            if ended.any() and not self._has_ended.all():  # these run once more, ignored
-                self._rollout.restart(np.flatnonzero(ended).tolist())
+        scores: list[float] = self._rollout.scores(self.make_policy, delta=delta, on_advanced=self._measure).tolist()
         return scores
+
+    def _measure(self, ended: Flags) -> None:
+        worlds = self._rollout.worlds
+        delay, goodput = worlds.link_fields.index("queue_delay_mean_ms"), worlds.flow_fields.index("goodput_mbps")
+        for index in np.flatnonzero(~self._has_ended).tolist():
+            flows = len(worlds.flow_names(index))
+            measured = worlds.link_stats[index, delay], worlds.flow_stats[index, :flows, goodput].copy()
+            self._intervals[index].append((float(worlds.now_s[index]), *measured))
+        self._has_ended |= ended
 
     def make_policy(self, seeds: Sequence[int]) -> Policy:
         """Return a policy whose decisions are recorded."""
@@ -165,12 +133,7 @@ class _RecordingPolicy:
 
 
 class Places:
-    """The place of each policy in a rollout: its episode and, of an agent per flow, its tuned flow.
-
-    Args:
-        agent: the agent.
-        seeds: of the episodes.
-    """
+    """The place of each policy in a rollout: its episode and, of an agent per flow, its tuned flow."""
 
     def __init__(self, agent: Agent, seeds: Sequence[int]) -> None:
         self._seeds = seeds

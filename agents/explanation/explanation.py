@@ -23,29 +23,17 @@ MIN_EPISODES = 2  # a feature is shuffled between them
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """Account of what an agent does.
+    """Account of what an agent does."""
 
-    Attributes:
-        agent: name of the agent.
-        scenario: name of the scenario, or of the distribution.
-        variant: whose tunables it sets.
-        interval_s: time between two decisions.
-        is_per_flow: whether each flow decides for itself.
-        tunables: names of the tunables that it sets.
-        episodes: in which it acted.
-        rule: of a rule; None of another agent.
-        shuffled: of another agent, what its features change; empty of a rule.
-    """
-
-    agent: str
-    scenario: str
-    variant: str
-    interval_s: float
-    is_per_flow: bool
-    tunables: tuple[str, ...]
-    episodes: Sequence[RecordedEpisode]
-    rule: RuleExplanation | None
-    shuffled: Sequence[ShuffledFeature]
+    agent: str  # name of the agent
+    scenario: str  # name of the scenario, or of the distribution
+    variant: str  # whose tunables it sets
+    interval_s: float  # time between two decisions
+    is_per_flow: bool  # whether each flow decides for itself
+    tunables: tuple[str, ...]  # names of the tunables that it sets
+    episodes: Sequence[RecordedEpisode]  # in which it acted
+    rule: RuleExplanation | None  # of a rule; None of another agent
+    shuffled: Sequence[ShuffledFeature]  # of another agent, what its features change; empty of a rule
 
 
 def explain(run_dir: str | Path, *, checkpoint: str = "best", draws: int = 40) -> Explanation:

@@ -25,46 +25,26 @@ USUAL = (5.0, 95.0)
 
 @dataclass(frozen=True, eq=False)
 class RuleExplanation:
-    """Rule with hysteresis between modes.
+    """Rule with hysteresis between modes."""
 
-    Attributes:
-        features: names of the numbers that it observes, [features].
-        usual: ends of what each was in nine of ten decisions, normalised, [2, features].
-        merits: gain of each mode but the first in merit, as each feature goes from one end to the other,
-            [modes - 1, features].
-        hysteresis: merit that another mode must have beyond the held one's.
-        corrected: names of the tunables that it corrects.
-        corrections: what they move as each feature goes from one end to the other, in parts of their range,
-            [corrected, features].
-        tunables: names of all tunables that it sets.
-        settings: values of the tunables in each mode, uncorrected, [modes, tunables].
-        groups: kind of network of each episode.
-        modes: mode of each decision of each policy in each episode.
-    """
-
-    features: tuple[str, ...]
-    usual: Table
+    features: tuple[str, ...]  # names of the numbers that it observes, [features]
+    usual: Table  # ends of what each was in nine of ten decisions, normalised, [2, features]
+    # gain of each mode but the first in merit, as each feature goes from one end to the other, [modes - 1, features]
     merits: Table
-    hysteresis: float
-    corrected: tuple[str, ...]
+    hysteresis: float  # merit that another mode must have beyond the held one's
+    corrected: tuple[str, ...]  # names of the tunables that it corrects
+    # what they move as each feature goes from one end to the other, in parts of their range, [corrected, features]
     corrections: Table
-    tunables: tuple[str, ...]
-    settings: Table
-    groups: tuple[str, ...]
-    modes: tuple[tuple[Modes, ...], ...]
+    tunables: tuple[str, ...]  # names of all tunables that it sets
+    settings: Table  # values of the tunables in each mode, uncorrected, [modes, tunables]
+    groups: tuple[str, ...]  # kind of network of each episode
+    modes: tuple[tuple[Modes, ...], ...]  # mode of each decision of each policy in each episode
 
 
 def explained_rule(
     network: ModesNetwork, names: Sequence[str], scaling: TunableScaling, episodes: Sequence[RecordedEpisode]
 ) -> RuleExplanation:
-    """Return what a rule does.
-
-    Args:
-        network: the rule, whose actions are absolute.
-        names: of the numbers of an observation.
-        scaling: of the tunables that it sets.
-        episodes: in which it acted.
-    """
+    """Return what a rule does."""
     count = len(network.mean)
     observed = np.concatenate([each.observations[:, :count] for one in episodes for each in one.decisions])
     usual: Table = np.percentile(observed, USUAL, axis=0)

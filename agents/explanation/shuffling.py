@@ -28,27 +28,17 @@ TUNABLES = "current tunables"
 
 @dataclass(frozen=True, eq=False)
 class ShuffledFeature:
-    """Changes that follow if a feature is that of another episode.
+    """Changes that follow if a feature is that of another episode."""
 
-    Attributes:
-        name: of the feature.
-        action_change: mean distance between the actions in the same situation, in parts of the tunables' ranges; of
-            actions by number the share that differs: [episodes].
-        score_drop: what whole episodes score less, [episodes].
-    """
-
-    name: str
+    name: str  # of the feature
+    # mean distance between the actions in the same situation, in parts of the tunables' ranges; of actions by number
+    # the share that differs: [episodes]
     action_change: Table
-    score_drop: Table
+    score_drop: Table  # what whole episodes score less, [episodes]
 
 
 def columns_by_feature(names: Sequence[str], tunables: Sequence[str]) -> dict[str, list[int]]:
-    """Return the columns of an observation by feature, in all its intervals and of all flows.
-
-    Args:
-        names: of the numbers of an observation.
-        tunables: names of those among them that are tunables.
-    """
+    """Return the columns of an observation by feature, in all its intervals and of all flows."""
     columns: dict[str, list[int]] = {}
     for column, name in enumerate(names):
         feature = re.sub(r"^(mean|min|max) |@-\d+$", "", name)
@@ -66,15 +56,7 @@ def shuffled_features(
     *,
     delta: float,
 ) -> list[ShuffledFeature]:
-    """Return what each feature changes, that which changes the actions most first.
-
-    Args:
-        agent: the agent.
-        options: arguments of the environments.
-        source: the episodes' scenario, or what they are drawn from.
-        episodes: of the agent, at least two.
-        columns: of an observation by feature.
-        delta: weight of the RTT in the score.
+    """Return what each feature changes over two episodes at least, that which changes the actions most first.
 
     Raises:
         WorldError: a simulation failed.

@@ -32,18 +32,6 @@ class Found(TypedDict):
 class Assembly:
     """The parts of an agent that a training's settings decide.
 
-    Args:
-        settings: of the training.
-        identification_s: length of the identification.
-
-    Attributes:
-        scaling: of the tunables that the agent sets.
-        identification_setting: setting during the identification, [tunables].
-        intervals: control intervals of the identification.
-        width: numbers of an interval's observation.
-        features: from the observations of an identification.
-        reselect_features: from those of a time in which a setting was held.
-
     Raises:
         ConfigError: a setting does not fit the agent.
     """
@@ -52,11 +40,15 @@ class Assembly:
         options = settings.options(settings.world_name)
         batch = TuneBatch(1, options)
         settings.refuse_all_but_whole_settings()
-        self.scaling = batch.scaling
+        self.scaling = batch.scaling  # of the tunables that the agent sets
+        # setting during the identification, [tunables]
         self.identification_setting = _identification_setting(batch.scaling)
+        # control intervals of the identification
         self.intervals = max(1, round(identification_s / options.control_interval_s))
-        self.width = batch.observation.width
+        self.width = batch.observation.width  # numbers of an interval's observation
+        # from the observations of an identification
         self.features = IdentificationFeatures(self.intervals, batch.max_tuned)
+        # from those of a time in which a setting was held
         self.reselect_features = ReselectFeatures(self.features, batch.scaling.names)
         self._name = settings.agent_name
 
@@ -76,13 +68,7 @@ class Assembly:
         library: Tensor,
         selector: Mapping[str, Tensor],
     ) -> PortfolioNetwork:
-        """Return a network that chooses from a library.
-
-        Args:
-            features: from what was observed.
-            library: settings, [settings, tunables].
-            selector: its state, by these features.
-        """
+        """Return a network that chooses from a library."""
         return PortfolioNetwork(features, TreeSelector(selector), library.numpy(), self.intervals, self.width).eval()
 
 

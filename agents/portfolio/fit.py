@@ -64,11 +64,6 @@ class Examples:
 def fitted(examples: Examples, fit: FitSettings, seed: int) -> TreeSelector:
     """Grow extremely randomised trees (Geurts, Ernst and Wehenkel, 2006) on clipped scores.
 
-    Args:
-        examples: draws to fit on.
-        fit: settings.
-        seed: of all that is drawn.
-
     Raises:
         MissingExtraError: scikit-learn is not installed.
     """
@@ -92,11 +87,7 @@ def fitted(examples: Examples, fit: FitSettings, seed: int) -> TreeSelector:
 
 
 def check_fit() -> None:
-    """Check that a selector can be fitted, before anything is simulated for it.
-
-    Raises:
-        MissingExtraError: scikit-learn is not installed.
-    """
+    """Raise MissingExtraError without scikit-learn, before anything is simulated for a fit."""
     _forest_class()
 
 

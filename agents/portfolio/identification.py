@@ -40,7 +40,6 @@ class IdentificationPart:
     library: NormalisedAction  # settings to try, [settings, tunables]
     # network that chooses after the identification, for stage `reselect`; None: every setting is tried then
     first: nn.Module | None = None
-    run: int = 0  # number of the run of each draw, see `TrainingDraw.run_seed`
 
     @property
     def steps(self) -> int:
@@ -86,7 +85,7 @@ class IdentificationPart:
             What was observed in the last intervals, [draws, intervals, numbers], and each draw's world then.
         """
         every = range(len(self.draws))
-        batch.reset(every, [draw.run_seed(self.run) for draw in self.draws])
+        batch.reset(every, [draw.run_seed(0) for draw in self.draws])
         actions = np.tile(self.setting, (len(self.draws), 1))
         views: list[Observation] = []
         for done in range(self._watched):
@@ -126,25 +125,12 @@ def _worlds_of(batch: TuneBatch) -> VectorWorld:
 
 
 def histories(table: pl.DataFrame, intervals: int, width: int) -> Tensor:
-    """Return what was observed in a table of `IdentificationPart`, [draws, intervals, numbers].
-
-    Args:
-        table: of the stage.
-        intervals: of an identification.
-        width: numbers of an interval's observation.
-    """
+    """Return what was observed in a table of `IdentificationPart`, [draws, intervals, numbers]."""
     return torch.from_numpy(np.array(table["history"].to_list(), np.float32).reshape(-1, intervals, width))
 
 
 def examples_of(table: pl.DataFrame, features: nn.Module, intervals: int, width: int) -> Examples:
-    """Return the examples of a table of `IdentificationPart`.
-
-    Args:
-        table: of the stage.
-        features: from histories to features.
-        intervals: of an identification.
-        width: numbers of an interval's observation.
-    """
+    """Return the examples of a table of `IdentificationPart`."""
     with torch.no_grad():
         found = features(histories(table, intervals, width))
     return Examples(found, np.array(table["scores"].to_list()), table["weight"].to_numpy())

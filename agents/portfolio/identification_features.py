@@ -40,12 +40,7 @@ _MOST_QUEUE = 6.0  # largest logarithm of RTT / smallest RTT
 
 
 class IdentificationFeatures(nn.Module):
-    """Function from the observations of an identification to its features: [N, intervals, numbers] -> [N, features].
-
-    Args:
-        intervals: of the identification.
-        flows: largest number of tuned flows; their features are the first numbers of an observation.
-    """
+    """Function from the observations of an identification to its features: [N, intervals, numbers] -> [N, features]."""
 
     def __init__(self, intervals: int, flows: int) -> None:
         super().__init__()
@@ -161,12 +156,7 @@ class IdentificationFeatures(nn.Module):
 
 
 class ReselectFeatures(nn.Module):
-    """Features of a time in which a setting was held: those of an identification, and the setting.
-
-    Args:
-        identification: from the observations of an identification to its features.
-        tunables: names of the setting's tunables, which are the last numbers of an observation.
-    """
+    """Features of a time in which a setting was held: those of an identification, and the tunables, observed last."""
 
     def __init__(self, identification: IdentificationFeatures, tunables: Sequence[str]) -> None:
         super().__init__()

@@ -16,20 +16,6 @@ from bbrgym.worlds import Table
 
 _CHANGES = 2  # of the capacity that count
 
-PARAMETERS = (
-    "rate",
-    "buffer",
-    "loss",
-    "tuned",
-    "others",
-    "shortest RTT",
-    "mean RTT",
-    "longest RTT",
-    "others' RTT",
-    *(f"{what} {number}" for number in range(1, _CHANGES + 1) for what in ("time of change", "rate of change")),
-)
-"""Names of the parameters: rates, RTTs, the buffer (BDP) and losses as logarithms, times in parts of the run."""
-
 
 def true_parameters(scenarios: Sequence[Scenario]) -> Table:
     """Return the parameters of scenarios, [scenarios, parameters]."""
@@ -37,6 +23,7 @@ def true_parameters(scenarios: Sequence[Scenario]) -> Table:
 
 
 def _parameters(scenario: Scenario) -> list[float]:
+    """Return rates, RTTs, the buffer (BDP) and losses as logarithms, flows, and times in parts of the run."""
     resolved = scenario.resolved()
     rate_mbps = resolved.link.mean_rate_mbps
     rtts_ms = [flow.rtt_ms for flow in resolved.flows if flow.role == "tuned"]

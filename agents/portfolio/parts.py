@@ -24,14 +24,10 @@ DRAWS_PER_PART = 16
 
 
 class Part(Protocol):
-    """A task of a training; it can be pickled.
-
-    Attributes:
-        steps: control intervals that it simulates.
-    """
+    """A task of a training; it can be pickled."""
 
     @property
-    def steps(self) -> int: ...
+    def steps(self) -> int: ...  # control intervals that it simulates
 
     def __call__(self, threads: int | None) -> pl.DataFrame:
         """Simulate, in so many threads, and return the results.
@@ -42,14 +38,7 @@ class Part(Protocol):
 
 
 class Parts:
-    """The parts of a training, in its run folder.
-
-    Args:
-        folder: run folder, open.
-        rollouts: runs the parts.
-        threads: threads of a part that runs in this process. Default: one per core.
-        on_done: called with the steps of each part that is done, and its scores; in the parts' order.
-    """
+    """The parts of a training, in its run folder."""
 
     def __init__(
         self,
@@ -61,7 +50,7 @@ class Parts:
         self._folder = folder
         self._rollouts = rollouts
         self._threads = threads
-        self._on_done = on_done
+        self._on_done = on_done  # called with the steps and the scores of each part that is done, in their order
 
     def tables(self, stage: str, parts: Sequence[Part]) -> pl.DataFrame:
         """Return the tables of a stage's parts, one below the other; run those that the folder does not hold.

@@ -24,18 +24,7 @@ from bbrgym.worlds import Flags
 
 
 class PortfolioNetwork(nn.Module):
-    """Chooses settings by an identification's observations: [N, intervals * numbers] -> [N, tunables].
-
-    Args:
-        features: of the identification.
-        selector: predicts the settings' scores.
-        library: the settings, [settings, tunables].
-        intervals: of the identification.
-        width: numbers of an interval's observation.
-
-    Attributes:
-        features, selector: as given.
-    """
+    """Chooses settings by an identification's observations: [N, intervals * numbers] -> [N, tunables]."""
 
     inputs = ("history",)
     outputs = ("actions",)
@@ -65,12 +54,7 @@ class PortfolioNetwork(nn.Module):
 
 
 class ReselectingNetwork(nn.Module):
-    """Two networks: one chooses after the identification, the other one after a time in which a choice was held.
-
-    Args:
-        first: chooses after the identification.
-        again: chooses after what was chosen before, where input ``reselect`` is 1.
-    """
+    """Two networks: one chooses after the identification, the other one after a time in which a choice was held."""
 
     inputs = ("history", "reselect")
     outputs = ("actions",)
@@ -97,18 +81,7 @@ class IdentificationRoutine:
 
 
 class PortfolioAgent:
-    """Agent that identifies the path, then holds the setting that its network chooses.
-
-    Args:
-        name: name in records.
-        networks: choose after the identification, and, if there are two, whenever as much time has passed.
-        routine: of the identification.
-        privileged: predicts the settings' scores from the true parameters of a network.
-
-    Attributes:
-        library: settings to choose from, [settings, tunables]; the first is the best fixed one.
-        networks, routine: as given.
-    """
+    """Agent that identifies the path, then holds the setting that its network chooses."""
 
     is_per_flow = False
 
@@ -117,7 +90,8 @@ class PortfolioAgent:
     ) -> None:
         self.name = name
         self.routine = routine
-        self.networks = tuple(network.eval() for network in networks)
+        self.networks = tuple(network.eval() for network in networks)  # as given
+        # settings to choose from, [settings, tunables]; the first is the best fixed one
         self.library: NormalisedAction = self.networks[0].library.numpy()
         self._privileged = privileged.eval()
 

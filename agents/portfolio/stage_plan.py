@@ -26,13 +26,6 @@ def affordable(
 ) -> tuple[TrainingDraw, ...]:
     """Return as many draws as a stage's steps allow.
 
-    Args:
-        stage: name, for the error.
-        draws: to take from.
-        steps: of the stage.
-        steps_of: steps of a draw.
-        least: smallest number of draws.
-
     Raises:
         ConfigError: the steps do not suffice for ``least``.
     """

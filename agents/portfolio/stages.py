@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The stages of a training, one after the other, and what they leave in the run folder.
+"""The stages of a training, one after the other; docs/training.md says what they leave in the run folder.
 
-    states/STAGE-*.parquet   finished parts, from which an interrupted training goes on
-    library.yaml             the library, which `action=library` takes
-    coverage.parquet         mean score of each draw's best among the first k settings, on the draws of stage refine
-    confusion.parquet        shares of draws by their best setting and the chosen one, cross-validated
-    importance.parquet       the features by what the loss of each costs, cross-validated
-
-All scores are of runs from the first packet to the last, as `bbrgym.worlds.score` says.
+An interrupted training goes on from the parts in states/. All scores are of runs from the first packet to the last, as
+`bbrgym.worlds.score` says.
 """
 
 from __future__ import annotations
@@ -77,11 +72,6 @@ class StageSettings(Model):
 
 class Stages:
     """The stages of a training under way.
-
-    Args:
-        settings: of the stages.
-        assembly: of the agent.
-        run: the training.
 
     Raises:
         ConfigError: the stages cannot run so.

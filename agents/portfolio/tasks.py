@@ -32,19 +32,11 @@ class TrainingConditions:
         """Return the number of control intervals of a run."""
         return max(1, round(scenario.duration_s / self.options.control_interval_s))
 
-    def trials(self, draws: Sequence[TrainingDraw], runs: int, first: int, threads: int | None) -> Trials:
-        """Return trials with ``runs`` runs of each draw, the runs of a draw one after the other.
-
-        Args:
-            draws: to run.
-            runs: of each draw.
-            first: number of the first of them, see `TrainingDraw.run_seed`.
-            threads: of the worlds.
-        """
-        numbers = range(first, first + runs)
+    def trials(self, draws: Sequence[TrainingDraw], runs: int, threads: int | None) -> Trials:
+        """Return trials with ``runs`` runs of each draw, those of a draw in a row."""
         return Trials(
-            [draw.scenario for draw in draws for _ in numbers],
-            [draw.run_seed(number) for draw in draws for number in numbers],
+            [draw.scenario for draw in draws for _ in range(runs)],
+            [draw.run_seed(number) for draw in draws for number in range(runs)],
             self.options.variant,
             self.options.tunables,
             world=self.options.world,
@@ -71,7 +63,7 @@ class SearchPart:
 
     def __call__(self, threads: int | None) -> pl.DataFrame:
         """Search; return a row per draw: the score of its setting, and the normalised setting."""
-        with self.conditions.trials(self.draws, self.runs, 0, threads) as trials:
+        with self.conditions.trials(self.draws, self.runs, threads) as trials:
             seeds = [draw.seed for draw in self.draws]
             best = search_each(trials, seeds, self.trials, seed=self.seed, runs=self.runs)
             columns = dict(zip(trials.action.names, best.actions.T, strict=True))
@@ -106,7 +98,7 @@ class CrossPart:
 
     def __call__(self, threads: int | None) -> pl.DataFrame:
         """Run; return a row per draw: its weight, and the candidates' scores."""
-        with self.conditions.trials(self.draws, 1, 0, threads) as trials:
+        with self.conditions.trials(self.draws, 1, threads) as trials:
             scores = np.array([trials.scores(setting) for setting in self.settings]).T
         return pl.DataFrame(
             {

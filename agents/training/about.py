@@ -15,13 +15,7 @@ KEY = "bbrgym"
 
 
 def about_agent(agent: Agent, checkpoint: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the description of an agent, plain values.
-
-    Args:
-        agent: the agent.
-        checkpoint: that it is from.
-        arguments: of its environment, as `load_agent` returns them.
-    """
+    """Return the description of an agent, plain values."""
     arguments = {**arguments, "critic": False}
     batch = batch_of(1, options_for(agent, **{**arguments, "world": FAST_WORLD}))
     return {

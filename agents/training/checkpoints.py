@@ -77,11 +77,7 @@ def restore_state(
 
 
 def finite_or_refuse(module: nn.Module, run: TrainingRun, step: int) -> None:
-    """Check the weights of a network.
-
-    Raises:
-        TrainingError: one is NaN or infinite.
-    """
+    """Raise TrainingError if a weight of a network is NaN or infinite."""
     for name, parameter in module.named_parameters():
         if not bool(torch.isfinite(parameter).all()):
             raise run.broken(f"a weight of {name}", step)

@@ -15,12 +15,7 @@ if TYPE_CHECKING:
 
 
 def draw_curve(metrics: pl.DataFrame, validation: pl.DataFrame) -> Figure:
-    """Draw the validation score (mean and interquartile range over the runs) and the training's reward, over steps.
-
-    Args:
-        metrics: table as in metrics.parquet.
-        validation: table as in validation.parquet.
-    """
+    """Draw the validation score (mean and interquartile range over the runs) and the training's reward, over steps."""
     from matplotlib.figure import Figure  # Matplotlib, which only the end of a training needs
 
     figure = Figure(figsize=(8, 5), layout="constrained")

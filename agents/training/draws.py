@@ -39,12 +39,8 @@ class TrainingDraw:
 
     def run_seed(self, number: int) -> int:
         """Return the seed of a numbered run of the scenario, another one for each number."""
-        return run_seed(self.seed, number)
-
-
-def run_seed(seed: int, number: int) -> int:
-    """Return the seed of a numbered run of a draw."""
-    return int(np.random.SeedSequence([seed, number, *b"run"]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+        drawn = np.random.SeedSequence([self.seed, number, *b"run"]).generate_state(1, np.uint64)[0]
+        return int(drawn >> np.uint64(1))
 
 
 def training_draws(source: Scenario | Distribution, seed: int, *, by_cost: bool = True) -> Iterator[TrainingDraw]:

@@ -1,16 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The run folder of a training.
+"""The run folder of a training; docs/training.md lists its files.
 
-    config.yaml           the request, every default written out
-    metrics.parquet       the curve: a row per step at which something was measured, a column per metric
-    validation.parquet    a row per validation and episode of it: its step, the episode's seed, the score
-    figures/curve.png     both as a picture, at the end
-    checkpoints/last.pt   the checkpoint from which an interrupted training goes on
-    checkpoints/best.pt   the agent with the highest validation score so far
-    model.zip             the same as a model of Stable-Baselines3, of its algorithms only
-    summary.json          the steps taken, the best score, the time used
-
-The files of a checkpoint are written in this order, so that ``last`` is never ahead of anything else.
+Those of a checkpoint are written in an order by which ``last`` is never ahead of anything else.
 """
 
 from __future__ import annotations
@@ -60,11 +51,7 @@ class TrainingFolder(RunFolder):
         return any(path.stem == name for path in (self.path / _CHECKPOINTS).glob(f"{name}.*"))
 
     def check_model(self) -> None:
-        """Check the model of Stable-Baselines3, if there is one.
-
-        Raises:
-            ConfigError: it is damaged.
-        """
+        """Raise ConfigError if there is a model of Stable-Baselines3 that is damaged."""
         if self.holds(MODEL):
             with opened(self.path / MODEL, MAX_TABLE_BYTES, below=self.path) as file:
                 check_checksum(file, self.path / MODEL)

@@ -97,21 +97,7 @@ class _SinceLastRow:
 
 
 class TrainingRun:
-    """A training under way, as its trainer uses it.
-
-    Args:
-        settings: of the training.
-        folder: run folder, open.
-        logger: told of everything that is measured.
-        rollouts: runs the environments.
-        on_progress: called several times a second.
-        callback: of the caller's, for the trainer, see `Trainer.check_callback`.
-
-    Attributes:
-        settings, folder, logger, rollouts, callback: as given.
-        state: state of the training at the last checkpoint.
-        stage: what the trainer is doing, for the progress; its to set.
-    """
+    """A training under way, as its trainer uses it."""
 
     def __init__(
         self,
@@ -122,7 +108,7 @@ class TrainingRun:
         on_progress: Callable[[TrainingProgress], None] | None = None,
         callback: Any = None,
     ) -> None:
-        self.callback = callback
+        self.callback = callback  # of the caller's, for the trainer, see `Trainer.check_callback`
         self.settings = settings
         self.folder = folder
         self.rollouts = rollouts
@@ -139,8 +125,8 @@ class TrainingRun:
         self._shown = (time.perf_counter(), 0)
         self._steps_per_s = math.nan
         self._reward = math.nan
-        self.state = TrainingState()
-        self.stage = ""
+        self.state = TrainingState()  # state of the training at the last checkpoint
+        self.stage = ""  # what the trainer is doing, for the progress; its to set
 
     def close(self) -> None:
         """End the worlds of the validation."""
@@ -229,11 +215,7 @@ class TrainingRun:
         self._add(step, row)
 
     def refuse_nan(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Check metrics.
-
-        Raises:
-            TrainingError: one is NaN or infinite.
-        """
+        """Raise TrainingError if a metric is NaN or infinite."""
         for name, value in metrics.items():
             if not math.isfinite(value):
                 raise self.broken(name, step)

@@ -28,15 +28,8 @@ from bbrgym.targets import shipped, shipped_names, with_shipped
 from bbrgym.worlds import FAST_WORLD, WorldSettings, registered_worlds, runs_at_once
 
 #: Arguments of the environments by their names under `action`.
-_OF_ACTION = {
-    "kind": "action_kind",
-    "tunables": "tunables",
-    "step_size": "step_size",
-    "max_change": "max_change",
-    "levels": "levels",
-    "flat": "flat",
-    "hold_intervals": "hold_intervals",
-    "library": "library",
+_OF_ACTION = {"kind": "action_kind"} | {
+    name: name for name in ("tunables", "step_size", "max_change", "levels", "flat", "hold_intervals", "library")
 }
 #: Arguments of the environments that are neither under `action` nor under `env`.
 _OWN = (
@@ -199,19 +192,11 @@ class TrainingSettings(Model):
         )
 
     def validation_options(self) -> Options:
-        """Return the options of the agent's environments in the world of the validation.
-
-        Raises:
-            ConfigError: an option cannot be used.
-        """
+        """Return the options of the agent's environments in the world of the validation."""
         return replace(self.options(self.validation.world), critic=False)
 
     def refuse_less_than_a_rollout(self, n_steps: int) -> None:
-        """Check that the steps suffice for one rollout of `n_steps` in each environment.
-
-        Raises:
-            ConfigError: they do not.
-        """
+        """Raise ConfigError unless the steps suffice for one rollout of `n_steps` in each environment."""
         least = n_steps * self.envs_side_by_side
         if self.total_steps < least:
             raise ConfigError(
@@ -220,11 +205,7 @@ class TrainingSettings(Model):
             )
 
     def refuse_more_than_the_cores_allow(self) -> None:
-        """Check that environments in real time have two cores each, and a thread.
-
-        Raises:
-            ConfigError: they do not.
-        """
+        """Raise ConfigError unless environments in real time have two cores each, and a thread."""
         if not self._is_real_time:
             return
         most = min(runs_at_once(self.world), self.threads or self.envs_side_by_side)
@@ -235,11 +216,7 @@ class TrainingSettings(Model):
             )
 
     def refuse_all_but_whole_settings(self) -> None:
-        """Check that an action sets all tunables to values of their own at once, as agents that choose settings need.
-
-        Raises:
-            ConfigError: it does not.
-        """
+        """Raise ConfigError unless an action sets all tunables at once, as agents that choose settings need."""
         options = self.options(self.world_name)
         is_free = options.levels is None and options.max_change is None and options.hold_intervals == 1
         if options.action_kind != "absolute" or not is_free:
@@ -322,17 +299,13 @@ def _with_library(asked: Any) -> Any:
 
 
 def _with_observation(env: Any, observation: Any) -> Any:
-    """Return the environment's arguments with those of a file in conf/observation that they do not have themselves.
-
-    Raises:
-        ConfigError: there is no such file.
-    """
+    """Return the environment's arguments with those of a file in conf/observation that they do not have themselves."""
     given = shipped("observation", observation) if isinstance(observation, str) else observation
     if not isinstance(given, Mapping):
         raise ConfigError(f"observation: is {shown(given)}, expected {' or '.join(shipped_names('observation'))}")
     if not isinstance(env, Mapping):
         return env
-    return {**given, **{name: value for name, value in env.items() if (name, value) != ("features", None)}}
+    return {**given, **env}
 
 
 def _fields_of(scenario: Any) -> dict[str, Any]:

@@ -216,11 +216,7 @@ def _memory_errors() -> Iterator[None]:
 
 
 def _parts_of(settings: TrainingSettings, trusted: Collection[str]) -> tuple[Trainer, LoggerSettings, Rollouts]:
-    """Return the objects of the classes that the settings choose by `_target_`.
-
-    Raises:
-        ConfigError: there is no such class, an option has a value that is not allowed, or the parts do not fit.
-    """
+    """Return the objects of the classes that the settings choose by `_target_`."""
     trainer = trainer_of(settings, is_trusted="agent" in trusted)
     logger = logger_of(settings.logger, is_trusted="logger" in trusted)
     rollouts = build("rollouts", settings.rollouts, Rollouts, is_trusted="rollouts" in trusted)
@@ -253,11 +249,7 @@ def _refuse_another(settings: TrainingSettings, folder: TrainingFolder) -> None:
 
 
 def _refuse_damaged(settings: TrainingSettings, folder: TrainingFolder, trainer: Trainer) -> None:
-    """Check that the best agent of a training that goes on can be loaded: it stays if none is better.
-
-    Raises:
-        ConfigError: it cannot.
-    """
+    """Raise ConfigError if the best agent of a training that goes on cannot be loaded: it stays if none is better."""
     if folder.has_checkpoint("last"):
         trainer.load(folder, settings, "best")
         folder.check_model()

@@ -24,36 +24,25 @@ LACKS_MEMORY = "can't allocate memory"
 
 
 class Trainer(Target):
-    """Trains and loads agents of one kind; its fields are the hyperparameters.
-
-    Attributes:
-        is_distributed: whether it takes its environments from `TrainingRun.rollouts`, which may run them elsewhere.
-        is_shared: whether the tuned flows of an episode can share one policy of it, as env=multi needs.
-        draws_episodes: whether the draws of its episodes are as the settings say; or its own affair.
-        is_continuable: whether a finished training can go on with more steps.
-        changeable: hyperparameters that may be others from then on.
-    """
+    """Trains and loads agents of one kind; its fields are the hyperparameters."""
 
     adapters: ClassVar[Mapping[str, str]] = {
         "stable_baselines3.common.base_class.BaseAlgorithm": "bbrgym.agents.sb3.trainer_class"
     }
 
+    # whether it takes its environments from `TrainingRun.rollouts`, which may run them elsewhere
     is_distributed: ClassVar[bool] = False
-    is_shared: ClassVar[bool] = False
-    draws_episodes: ClassVar[bool] = False
-    is_continuable: ClassVar[bool] = True
-    changeable: ClassVar[tuple[str, ...]] = ()
+    is_shared: ClassVar[bool] = False  # whether the tuned flows of an episode can share one policy, as env=multi needs
+    draws_episodes: ClassVar[bool] = False  # whether the draws of its episodes are as the settings say
+    is_continuable: ClassVar[bool] = True  # whether a finished training can go on with more steps
+    changeable: ClassVar[tuple[str, ...]] = ()  # hyperparameters that may be others from then on
 
     def adapted(self, settings: TrainingSettings) -> TrainingSettings:
         """Return the settings with which it trains, and which the run folder keeps. Default: those given."""
         return settings
 
     def check_callback(self, callback: Any) -> None:
-        """Check that it can train with a callback of the caller's.
-
-        Raises:
-            ConfigError: it cannot.
-        """
+        """Raise ConfigError unless it can train with a callback of the caller's."""
         raise ConfigError(
             f"callback: is {shown(callback)}, expected none with agent={self.name}: only agents of Stable-Baselines3 "
             f"take one"

@@ -28,19 +28,11 @@ class Rollouts(Target):
     """Base of what runs the environments of a training, or other simulations of it."""
 
     def check(self, num_envs: int, *, is_per_flow: bool) -> None:
-        """Check that it can run these environments.
-
-        Raises:
-            ConfigError: it cannot.
-        """
+        """Raise ConfigError unless it can run these environments."""
 
     @abstractmethod
     def vec_env(self, options: Options, num_envs: int) -> AbstractContextManager[VecEnv]:
         """Return a context in which the environments are open.
-
-        Args:
-            options: of the environments; `FlowOptions` for a controller of each tuned flow.
-            num_envs: number of environments.
 
         Raises:
             ConfigError: an option cannot be used.

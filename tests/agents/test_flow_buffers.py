@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from plain_envs import PLAIN
+from vectors import coming_and_going
 
 pytest.importorskip("stable_baselines3", reason="what is tested is made for it")
 
@@ -16,17 +17,6 @@ from bbrgym.envs.flow_vec_env import FlowVecEnv
 from bbrgym.errors import TrainingError
 
 GAMMA, GAE_LAMBDA = 0.9, 0.8
-
-
-def coming_and_going(duration_s: float) -> dict[str, Any]:
-    """Flows that overlap, one that comes where no other is, and nobody at the end."""
-    times = {"first": (0.0, 0.3), "second": (0.2, 0.4), "third": (0.65, 0.85)}
-    return {
-        "name": "coming-and-going",
-        "duration_s": duration_s,
-        "link": {"rate_mbps": 8.0, "queue": {"size_bdp": 1.0}},
-        "flows": [{"name": name, "rtt_ms": 20.0, "start_s": at, "stop_s": to} for name, (at, to) in times.items()],
-    }
 
 
 @pytest.fixture

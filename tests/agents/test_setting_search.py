@@ -6,7 +6,7 @@ import pytest
 
 import bbrgym
 from bbrgym.agents.oracle import presets, search_each
-from bbrgym.agents.search_trainer import GridProposer
+from bbrgym.agents.search_trainer import GridTrainer
 from bbrgym.agents.trials import Trials
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.tunables import TUNABLES, VARIANTS
@@ -85,11 +85,8 @@ def test_the_oracle_is_at_least_as_good_as_every_preset_and_never_worse_with_mor
 
 def test_a_grid_has_every_combination_once_and_both_ends():
     action = TunableScaling("bbr-mix", ["bbr_up_gain", "use_probe_cap", "bbq_alpha_us"])
-    grid = GridProposer(action, 4)
-    settings = [grid.ask().tolist() for _ in range(grid.size)]
-    assert grid.ask() is None
+    settings = [setting.tolist() for setting in GridTrainer(name="grid", levels=4).proposals(action, None)]
     assert settings[0] == action.default.tolist()
-    assert grid.size == 1 + 4 * 2 * 4
     assert len({tuple(setting) for setting in settings[1:]}) == 4 * 2 * 4
     values = [action.to_values(np.array(setting, np.float32)) for setting in settings[1:]]
     for name in action.names:
@@ -99,4 +96,4 @@ def test_a_grid_has_every_combination_once_and_both_ends():
 
 def test_a_grid_too_large_is_refused():
     with pytest.raises(bbrgym.ConfigError, match=r"2 levels of 33 tunables are 8.59e\+09"):
-        GridProposer(TunableScaling("bbr-mix"), 2)
+        next(GridTrainer(name="grid", levels=2).proposals(TunableScaling("bbr-mix"), None))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import pytest
-
-import bbrgym.envs  # noqa: F401 - registers the environments
+from kinds import KINDS, OPTIONS
 
 
 @pytest.fixture
@@ -17,3 +16,9 @@ def short_scenario():
             {"name": "far", "cc": "bbr", "role": "tuned", "rtt_ms": 60.0, "start_s": 0.5, "stop_s": 2.5},
         ],
     }
+
+
+@pytest.fixture(params=KINDS, ids=lambda make: make.__name__.removeprefix("make_"))
+def make_any(request, closed):
+    """Makes environments of one kind."""
+    return lambda **options: closed(request.param(**{**OPTIONS, **options}))

@@ -129,24 +129,6 @@ def test_a_limit_lets_an_absolute_action_get_there_step_by_step():
     assert [count for _, count in seen] == [3, 5, 7, 8, 8, 8]
 
 
-def test_a_limit_too_small_for_a_whole_number_lets_it_move_by_one():
-    tunables = TunableScaling("bbr-acd", ["acd_identical_count"])
-    control = ActionMapping(tunables, max_change=0.01)
-    values, _ = control.apply(np.ones((1, 1), np.float32), np.array([[-0.875]], np.float32))
-    assert values.item() == 2.0
-
-
-@given(controls(["absolute"]), st.integers(0, 2**32))
-def test_without_a_limit_an_absolute_action_is_the_setting(tunables_and_control, seed):
-    tunables, _ = tunables_and_control
-    unlimited = ActionMapping(tunables)
-    assert unlimited.space == tunables.space
-    actions = np.random.default_rng(seed).uniform(-1, 1, (4, len(tunables.names))).astype(np.float32)
-    expected = tunables.snap(actions)
-    given = unlimited.apply(actions, started(tunables, 4))
-    assert [part.tobytes() for part in given] == [part.tobytes() for part in expected]
-
-
 @pytest.mark.parametrize("variant", TUNED)
 @pytest.mark.parametrize("levels", [2, 9])
 def test_a_grid_covers_the_ends_and_every_whole_number(variant, levels):
@@ -182,30 +164,6 @@ def test_the_default_of_relative_actions_stays(tunables_and_control, seed):
         assert control.space.contains(control.default)
         still = control.apply(control.default[None], settings)
         assert [part.tobytes() for part in still] == [values.tobytes(), settings.tobytes()]
-
-
-@pytest.mark.parametrize("kind", ["absolute", "relative"])
-def test_flat_is_the_same_in_one_number(kind):
-    tunables = TunableScaling("bbr-acd", ["acd_alpha_us", "acd_halve_mode"])
-    grid, flat = (ActionMapping(tunables, kind, levels=5, flat=flat) for flat in (False, True))
-    assert flat.space == spaces.Discrete(np.prod(grid.space.nvec))
-    assert np.unravel_index(flat.default, grid.space.nvec) == tuple(grid.default)
-    settings = started(tunables, flat.space.n)
-    numbers = np.arange(flat.space.n)
-    levels = np.stack(np.unravel_index(numbers, grid.space.nvec), axis=-1)
-    assert flat.apply(numbers, settings)[0].tobytes() == grid.apply(levels, settings)[0].tobytes()
-
-
-@given(controls(), st.integers(0, 2**32))
-def test_each_of_many_leads_where_it_leads_alone(tunables_and_control, seed):
-    tunables, control = tunables_and_control
-    for actions, (_, before), (values, settings) in played(control, tunables, seed, n=5, steps=3):
-        for i in range(len(actions)):
-            one, setting = control.apply(actions[i], before[i])
-            assert one.tobytes() == values[i].tobytes()
-            assert setting.tobytes() == settings[i].tobytes()
-        inner = control.apply(actions[:, None], before[:, None])  # one flow's in each environment
-        assert inner[0].tobytes() == values.tobytes()
 
 
 @pytest.mark.parametrize(

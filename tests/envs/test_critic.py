@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import numpy as np
-import plain_envs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,42 +66,3 @@ def test_any_stats_are_in_bounds(link, flows, view):
     critic = CriticObservation(3, view)
     numbers = critic.view(tuple(LINK), link[None], tuple(FLOW), flows, np.ones((3, 1)))
     assert critic.space.contains(numbers[0])
-
-
-def test_the_actor_sees_what_it_sees_without_a_critic(short_scenario):
-    alone, beside = (
-        plain_envs.make("bbrgym/Tune-v1", world="twin", scenario=short_scenario, frame_stack=2, critic=critic)
-        for critic in (False, True)
-    )
-    assert beside.observation_space["actor"] == alone.observation_space
-    observation, _ = alone.reset(seed=1)
-    both, _ = beside.reset(seed=1)
-    varied = set()
-    alone.action_space.seed(1)
-    for _ in range(20):
-        assert both["actor"].tobytes() == observation.tobytes()
-        assert beside.observation_space.contains(both)
-        varied.add(both["critic"].tobytes())
-        action = alone.action_space.sample()
-        observation, reward, *_ = alone.step(action)
-        both, paid, *_ = beside.step(action)
-        assert paid == reward
-    assert len(varied) == 20
-    for env in (alone, beside):
-        env.close()
-
-
-def test_an_interval_as_short_as_a_packet_is_used_fully_and_no_more():
-    packets_take_12_ms = {"rate_mbps": 1.0, "queue": {"size_bdp": 4.0}}
-    scenario = {"duration_s": 3.0, "link": packets_take_12_ms, "flows": [{"name": "tuned", "rtt_ms": 40.0}]}
-    env = plain_envs.make("bbrgym/Tune-v1", world="twin", scenario=scenario, critic=True, control_interval_s=0.02)
-    observation, _ = env.reset(seed=1)
-    raw, features, truncated = [], [], False
-    while not truncated:
-        observation, _, _, truncated, info = env.step(env.unwrapped.default_action)
-        raw.append(info["link_stats"][env.unwrapped.link_fields.index("utilisation")])
-        features.append(observation["critic"][[f.name for f in LINK_FEATURES].index("utilisation")])
-    env.close()
-    assert raw[-100:] == pytest.approx([1.0] * 100)
-    assert max(raw) <= 1
-    assert features == pytest.approx(raw)

@@ -39,16 +39,6 @@ def test_without_ends_levels_are_middles_of_equal_parts(count):
     assert grid.normalised(levels)[:, 0] == pytest.approx((edges[:-1] + edges[1:]) / 2)
 
 
-@given(grids(), st.integers(0, 2**32))
-def test_a_levels_action_is_nearest_to_it(counts_and_ends, seed):
-    grid = DiscreteLevels(*counts_and_ends)
-    levels = np.random.default_rng(seed).integers(0, counts_and_ends[0], (20, len(counts_and_ends[0])))
-    normalised = grid.normalised(levels)
-    assert (np.abs(normalised) <= 1.0).all()
-    assert (grid.nearest(normalised) == levels).all()
-    assert (grid.nearest(normalised.astype(np.float32)) == levels).all()
-
-
 @given(grids(), st.data())
 def test_no_other_level_is_nearer(counts_and_ends, data):
     grid = DiscreteLevels(*counts_and_ends)

@@ -8,7 +8,6 @@ import plain_envs
 import pytest
 from vectors import assert_same, crowd, scenario
 
-import bbrgym
 from bbrgym.agents.base import Constant
 from bbrgym.agents.rollout import make_rollout
 from bbrgym.envs.flow_batch import FlowBatch, FlowOptions
@@ -117,9 +116,3 @@ def test_an_episode_that_ends_within_a_step_is_followed_by_an_action() -> None:
         seen.append(rollout.worlds.flow_stats.tobytes())
     assert seen[0] == seen[1]
     rollout.close()
-
-
-@pytest.mark.parametrize("wrong", [0, 1.5, True, None])
-def test_a_wrong_number_is_refused(wrong: Any) -> None:
-    with pytest.raises(bbrgym.ConfigError, match=f"hold_intervals: {wrong!r}, allowed are whole numbers from 1"):
-        one(hold_intervals=wrong)

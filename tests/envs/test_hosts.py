@@ -14,7 +14,7 @@ from vectors import coming_and_going
 import bbrgym
 from bbrgym.envs.features import FlowFeatures, HostFeatures
 from bbrgym.envs.flow_batch import FlowBatch, FlowOptions
-from bbrgym.envs.observation import FEATURES, SenderObservation
+from bbrgym.envs.observation import FEATURES
 from bbrgym.worlds import VectorWorld
 
 INSTANT = [feature for feature in FEATURES if not feature.remembered]
@@ -77,15 +77,6 @@ def test_other_hosts_and_absent_flows_do_not_matter(seed: int) -> None:
     assert numbers_of(absent, [[0, 1, 0, 2, -1, -1]])[0, :4].tobytes() == numbers_of(stats, hosts)[0].tobytes()
 
 
-def test_without_a_name_each_flow_has_a_host_of_its_own() -> None:
-    apart, together = (numbers_of(stats_of(3, 5), [hosts])[0] for hosts in ([0, 1, 2], [0, 0, 0]))
-    for place in range(3):
-        own, mean, least, most = np.split(apart[place, :-1], 4)
-        if apart[place, -1]:
-            assert own.tobytes() == mean.tobytes() == least.tobytes() == most.tobytes()
-    assert together[0, COUNT:].tobytes() == together[1, COUNT:].tobytes() == together[2, COUNT:].tobytes()
-
-
 @pytest.mark.parametrize("options", [{}, {"features": "memory", "hold_intervals": 3}], ids=str)
 def test_many_worlds_are_as_each_alone_bit_for_bit(options: dict[str, Any]) -> None:
     scenarios = [on_hosts("a", "b", "a"), on_hosts(None, None), on_hosts("a", "a", "b", "b", duration_s=0.5)]
@@ -145,7 +136,3 @@ def test_one_controller_has_no_host() -> None:
             bbrgym.ConfigError, match="view: 'host', allowed are each and pooled: one controller acts for"
         ):
             plain_envs.make("bbrgym/Tune-v1", world="twin", scenario=scenario, view="host")
-
-
-def test_its_width() -> None:
-    assert SenderObservation(1, 2, "instant", view="host").width == 4 * COUNT + 1 + 2

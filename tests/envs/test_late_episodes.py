@@ -8,7 +8,6 @@ import plain_envs
 import pytest
 from late_engine import late_world
 
-import bbrgym
 from bbrgym.agents.rollout import make_rollout
 from bbrgym.envs.options import Options
 from bbrgym.worlds import LateRunError
@@ -66,11 +65,3 @@ def test_a_late_run_has_no_score(short_scenario):
     with pytest.raises(LateRunError, match="packets were late"):
         rollout.scores(lambda _: Middle())
     rollout.close()
-
-
-def test_the_first_of_several_failures_is_raised_and_has_the_others_as_notes(short_scenario):
-    worlds = bbrgym.worlds.make_vector_world("late", 2, short_scenario, [1, 2])
-    with pytest.raises(LateRunError, match="seed 1") as caught:
-        worlds.advance(3.0)
-    assert caught.value.__notes__ == ["scenario 'short', seed 2, at 3 s: packets were late"]
-    worlds.close()

@@ -5,9 +5,6 @@ import gymnasium
 import numpy as np
 import plain_envs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from vectors import Crowds, assert_same, coming_and_going, scenario
 
 import bbrgym
@@ -91,40 +88,6 @@ def test_extremes_and_means_wait_for_a_sample_and_totals_do_not():
     assert after(Remembered("seconds", "active"), waiting, known()) == 1.0
 
 
-@given(hnp.arrays(np.float64, (6, len(FIELDS), 4), elements=st.just(0.0) | st.floats(1e-6, 1e9)))
-def test_extremes_and_totals_are_monotone_and_means_lie_between(intervals):
-    remembered = [Remembered(kind, DELIVERY) for kind in ("max", "min", "mean", "ewma", "total", "seconds")]
-    memory = FlowMemory(remembered, FIELDS, 0.1, (2, 2))
-    before = None
-    for stats in intervals:
-        memory.add(stats)
-        rows = dict(zip(memory.fields, memory.extend(stats), strict=True))
-        now = {each.kind: rows[str(each)] for each in remembered}
-        for mean in ("mean", "ewma"):
-            assert (now[mean] <= now["max"] * (1 + 1e-12)).all()
-            assert (now[mean] >= now["min"] * (1 - 1e-12)).all()
-        if before is not None:
-            was_known = before["max"] > 0
-            for growing in ("max", "total", "seconds"):
-                assert (now[growing] >= before[growing]).all()
-            assert (now["min"] <= before["min"])[was_known].all()
-        before = now
-
-
-@given(hnp.arrays(np.float64, (4, len(FIELDS), 6), elements=st.just(0.0) | st.floats(1e-6, 1e9)))
-def test_each_of_many_remembers_as_if_it_were_alone(intervals):
-    together = FlowMemory(MEMORY, FIELDS, 0.1, (2, 3))
-    alone = [FlowMemory(MEMORY, FIELDS, 0.1, (2, 1)) for _ in range(3)]
-    for stats in intervals:
-        together.add(stats)
-        its = [np.ascontiguousarray(stats[:, i::3]) for i in range(3)]
-        for i in range(3):
-            alone[i].add(its[i])
-            expected = alone[i].extend(its[i])
-            assert together.extend(its[i], [i]).tobytes() == expected.tobytes()
-            assert np.ascontiguousarray(together.extend(stats)[:, i::3]).tobytes() == expected.tobytes()
-
-
 def test_a_reset_forgets_an_environment_and_no_other():
     memory = FlowMemory(MEMORY, FIELDS, 0.1, (1, 2))
     fresh = memory.extend(stats_of({}, {}))
@@ -162,28 +125,6 @@ def test_a_new_episode_begins_without_a_memory():
     assert again.tobytes() == begin.tobytes()
     assert [env.step(env.default_action)[0].tobytes() for _ in range(4)] == [step.tobytes() for step in steps]
     env.close()
-
-
-def test_instant_features_are_those_with_a_memory_without_the_rest():
-    seen = {}
-    for features in ("instant", "memory"):
-        env = plain_envs.make("bbrgym/Tune-v1", world="twin", features=features, scenario=one_tuned_flow()).unwrapped
-        env.reset(seed=2)
-        seen[features] = [env.step(env.default_action)[0] for _ in range(4)]
-        env.close()
-    count = len(FEATURE_LISTS["instant"])
-    for instant, memory in zip(seen["instant"], seen["memory"], strict=True):
-        assert instant[:count].tobytes() == memory[:count].tobytes()
-
-
-def one_tuned_flow():
-    """A tuned flow alone."""
-    return {
-        "name": "one",
-        "duration_s": 0.5,
-        "link": {"rate_mbps": 8.0, "queue": {"size_bdp": 1.0}},
-        "flows": [{"name": "a", "rtt_ms": 20.0}],
-    }
 
 
 # ---- snapshots -----------------------------------------------------------------------------------------

@@ -66,23 +66,6 @@ def test_of_drawn_scenarios_pettingzoos_test_finds_only_that_some_agents_are_abs
 def test_a_seed_repeats_everything(make):
     parallel_seed_test(lambda: make(scenario=Crowds(), reward_scope="own"))
 
-    def seen(seed):
-        steps = play(make(scenario=Crowds()), seed)
-        return [(acted, {a: o.tobytes() for a, o in seen.items()}, paid) for acted, seen, paid, *_ in steps]
-
-    assert seen(5) == seen(5)
-    assert seen(5) != seen(6)
-
-
-def test_the_spaces(make):
-    env = make(variant="bbr-pg", tunables=["pg_tinterval_us"], features=["active", "lost"], frame_stack=2)
-    assert env.possible_agents == ["tuned-0", "tuned-1", "tuned-2", "tuned-3"]
-    for agent in env.possible_agents:
-        assert env.observation_space(agent).shape == (2 * (2 + 1),)
-        assert env.action_space(agent).shape == (1,)
-    for _, observations, *_ in play(env):
-        assert all(env.observation_space(agent).contains(seen) for agent, seen in observations.items())
-
 
 TIMES = st.tuples(st.integers(0, 59), st.integers(1, 40))
 
@@ -127,13 +110,6 @@ def test_agents_join_and_leave(make):
     assert infos[3]["second"]["now_s"] == pytest.approx(0.4)
     assert infos[3]["third"]["now_s"] == pytest.approx(0.6)
     assert infos[-1]["third"]["now_s"] == pytest.approx(0.9), "with nobody left the run has ended"
-
-
-def test_the_scenarios_end_truncates_all(make):
-    *_, (acted, _, _, _, truncated, infos) = play(make(scenario=scenario(0.35)))
-    assert truncated == {"near": True, "far": True}
-    assert infos["far"]["now_s"] == pytest.approx(0.35)
-    assert acted == ["near", "far"]
 
 
 @pytest.mark.parametrize("reward", ["proportional", dict.fromkeys(TERMS, 0.5)], ids=str)
@@ -274,16 +250,6 @@ def test_wrong_actions(make):
         with pytest.raises(bbrgym.ConfigError, match=r"allowed are 1 numbers in \[-1, 1\]"):
             env.step({"near": fine, "far": wrong})
     env.step({"near": fine, "far": fine})
-
-
-def test_a_picture_shows_each_flows_setting(make):
-    env = make(scenario=scenario(), render_mode="rgb_array")
-    env.reset(seed=1)
-    before = env.render()
-    env.step(sampled(env))
-    assert before.shape == (720, 960, 3)
-    assert not np.array_equal(before, env.render())
-    assert make().render() is None
 
 
 def test_the_state_is_what_a_critic_sees(make):

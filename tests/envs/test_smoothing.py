@@ -64,9 +64,3 @@ def test_the_longer_the_horizon_the_nearer_the_mean_reward_is_to_the_score():
     warmup = math.ceil(scenario.resolved().warmup_s / 0.1)
     gaps = [abs(rewards(horizon_s, steps=steps)[warmup:].mean() - score) for horizon_s in (None, 0.3, 3.0)]
     assert gaps[0] > gaps[1] > gaps[2]
-
-
-@pytest.mark.parametrize("horizon_s", [0.0, -1.0, math.inf, math.nan])
-def test_a_horizon_that_is_none_is_refused(horizon_s):
-    with pytest.raises(bbrgym.ConfigError, match="reward_horizon_s"):
-        plain_envs.make("bbrgym/Tune-v1", world="twin", scenario="steady", reward_horizon_s=horizon_s)

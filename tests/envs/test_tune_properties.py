@@ -8,20 +8,12 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
-from kinds import KINDS
-from vectors import assert_same, crowd
+from kinds import OPTIONS
+from vectors import assert_same
 
 import bbrgym
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.worlds import VectorWorld
-
-OPTIONS = {"world": "twin", "scenario": crowd(2), "tunables": ["bbq_beta", "bbq_alpha_us"]}
-
-
-@pytest.fixture(params=KINDS, ids=lambda make: make.__name__.removeprefix("make_"))
-def make(request, closed):
-    """Makes environments of one kind."""
-    return lambda **options: closed(request.param(**{**OPTIONS, **options}))
 
 
 def actions_of(env):
@@ -39,8 +31,8 @@ def wrong(actions, change):
     )
 
 
-def test_they_have_the_same_properties(make):
-    env = make(max_tuned=3)
+def test_they_have_the_same_properties(make_any):
+    env = make_any(max_tuned=3)
     assert env.tunables == ("bbq_beta", "bbq_alpha_us")
     assert env.max_tuned == 3
     assert env.default_action.shape == (2,)
@@ -49,8 +41,8 @@ def test_they_have_the_same_properties(make):
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
 @pytest.mark.parametrize("is_closed", [False, True])
-def test_a_copy_would_share_the_worlds_and_is_refused(make, duplicate, is_closed):
-    env = make()
+def test_a_copy_would_share_the_worlds_and_is_refused(make_any, duplicate, is_closed):
+    env = make_any()
     env.reset()
     if is_closed:
         env.close()
@@ -59,8 +51,8 @@ def test_a_copy_would_share_the_worlds_and_is_refused(make, duplicate, is_closed
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
-def test_before_the_first_reset_a_copy_is_another_one_of_the_same_arguments(make, duplicate, closed):
-    env = make(frame_stack=2)
+def test_before_the_first_reset_a_copy_is_another_one_of_the_same_arguments(make_any, duplicate, closed):
+    env = make_any(frame_stack=2)
     again = closed(duplicate(env))
     assert type(again) is type(env)
     assert getattr(again, "spec", None) == getattr(env, "spec", None)
@@ -92,20 +84,29 @@ class DerivedToo(Derived, gymnasium.utils.EzPickle):
         super().__init__(bonus)
 
 
-def test_a_step_needs_a_reset(make):
-    env = make()
+def test_a_picture_shows_the_episode_so_far(make_any):
+    env = make_any(render_mode="rgb_array")
+    env.reset()
+    before = np.array(env.render())
+    env.step(actions_of(env))
+    assert (before.shape[-2:], before.dtype) == ((960, 3), np.uint8)
+    assert not np.array_equal(before, env.render())
+
+
+def test_a_step_needs_a_reset(make_any):
+    env = make_any()
     with pytest.raises(ResetNeeded, match=r"call reset\(\) first"):
         env.step(actions_of(env))
 
 
 @pytest.mark.parametrize("has_begun", [False, True])
-def test_nothing_revives_a_closed_environment(make, has_begun):
-    env = make()
+def test_nothing_revives_a_closed_environment(make_any, has_begun):
+    env = make_any()
     env.reset()
     actions = actions_of(env)
     if not has_begun:
         env.close()
-        env = make()
+        env = make_any()
     env.close()
     with pytest.raises(ClosedEnvironmentError, match="the environment is closed: make another one"):
         env.reset()
@@ -127,8 +128,8 @@ def test_nothing_revives_a_closed_environment(make, has_begun):
     ],
     ids=["masked nowhere", "masked", "complex", "objects", "texts", "another shape", "NaN"],
 )
-def test_actions_that_are_no_arrays_of_numbers_are_refused(make, change):
-    env = make()
+def test_actions_that_are_no_arrays_of_numbers_are_refused(make_any, change):
+    env = make_any()
     env.reset()
     actions = actions_of(env)
     with pytest.raises(bbrgym.ConfigError, match=r"^action: .*allowed are 2 numbers in \[-1, 1\]"):
@@ -136,8 +137,8 @@ def test_actions_that_are_no_arrays_of_numbers_are_refused(make, change):
     env.step(actions)
 
 
-def test_masked_levels_are_refused(make):
-    env = make(levels=3)
+def test_masked_levels_are_refused(make_any):
+    env = make_any(levels=3)
     env.reset()
     with pytest.raises(bbrgym.ConfigError, match="allowed are 2 whole numbers"):
         env.step(wrong(actions_of(env), lambda action: np.ma.masked_array(action, np.ones(action.shape, bool))))

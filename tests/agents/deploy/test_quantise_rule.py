@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from compiled_policies import CompiledPolicy, Controller
 from policies import RULE, in_whole_units, options_of, positions_at, random_rule
 
@@ -80,25 +79,6 @@ def test_it_chooses_the_rule_s_modes(interval_s: float, tmp_path: Path) -> None:
     is_equal = found["mode"] == found["integer_mode"]
     assert is_equal.mean() >= 0.998
     assert found["distance"][is_equal].max() <= TOLERANCE
-
-
-@pytest.mark.parametrize(("hysteresis", "expected"), [(0.2, [0, 1, 1]), (0.6, [0, 0, 0])])
-def test_it_starts_in_the_first_mode_and_holds_one_by_its_hysteresis(
-    hysteresis: float, expected: list[int], tmp_path: Path
-) -> None:
-    options = options_of(**RULE)
-    network = random_rule(options)
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.zero_()
-        network.merit_bias.copy_(torch.tensor([0.5, 0.25]))
-        network.hysteresis.fill_(-hysteresis)  # its size counts
-    controller = Controller(CompiledPolicy(quantise_rule(network, batch_of(1, options), options, "rule"), tmp_path))
-    found = []
-    for _ in expected:
-        controller.decide(np.ones((1, len(controller["fields"])), np.int64))
-        found.append(int(controller["mode"][0]))
-    assert found == expected
 
 
 def test_a_rule_of_levels_is_refused() -> None:

@@ -61,13 +61,6 @@ def test_the_same_seed_gives_the_same_selector_and_leaves_the_callers_generator_
     assert not all(one[name].equal(other[name]) for name in one)
 
 
-def test_a_draw_is_predicted_the_same_alone_and_among_others():
-    selector = fitted(examples(), FIT, 1)
-    features = examples(seed=3).features
-    together = selector.choices(features)
-    assert [int(selector.choices(row[None])[0]) for row in features] == together.tolist()
-
-
 def test_trees_predict_what_scikit_learn_s_own_do():
     known, new = examples(), examples(seed=2)
     forest = ensemble.ExtraTreesRegressor(20, min_samples_leaf=3, max_features=0.5, random_state=1)

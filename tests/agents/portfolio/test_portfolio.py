@@ -3,7 +3,6 @@
 
 import json
 import shutil
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import polars as pl
 import pytest
 import torch
 from small_portfolio import files, small
-from tiny import SCENARIO, interrupt, kill, run
+from tiny import SCENARIO, interrupt, run
 
 import bbrgym
 from bbrgym.agents.deploy.export_agent import export
@@ -88,13 +87,6 @@ def test_an_interrupted_training_goes_on_to_the_same_bytes(stage: str, whole: Pa
     assert all((folder / "states" / name).stat().st_mtime_ns == written for name, written in before.items())
 
 
-@pytest.mark.slow
-def test_a_killed_training_goes_on_to_the_same_bytes(whole: Path, tmp_path: Path) -> None:
-    folder = kill(tmp_path / "run", 1500, signal.SIGKILL, small())
-    resume_training(folder)
-    assert files(folder) == files(whole)
-
-
 def test_a_finished_training_is_not_run_again(whole: Path) -> None:
     before = files(whole)
     resume_training(whole)
@@ -119,21 +111,9 @@ def test_it_drains_by_the_tunables_that_there_are(tunables: list[str] | None) ->
         ({}, {"action": {"hold_intervals": 2}}, "'hold_intervals': 2}, expected absolute ones"),
         ({"search_share": 0.7, "cross_share": 0.3}, {}, "agent.cross_share: is 0.3 beside agent.search_share 0.7,"),
         ({"reselect_share": 0.9}, {}, "agent.refine_share 0.15 and agent.reselect_share 0.9, expected a sum below 1"),
-        (
-            {"reselect_share": 0.2},
-            {},
-            "agent.identification_s: are 2 control intervals, twice because of agent.reselect_share",
-        ),
-        (
-            {"identification_s": 2.0},
-            {},
-            "agent.identification_s: are 4 control intervals, expected less than a run's 4",
-        ),
-        (
-            {"search_trials": 400},
-            {},
-            "total_steps: stage search has 600 of them, which are 0 draws, expected",
-        ),
+        ({"reselect_share": 0.2}, {}, "agent.identification_s: are 2 control intervals, twice because of"),
+        ({"identification_s": 2.0}, {}, "agent.identification_s: are 4 control intervals, expected less than"),
+        ({"search_trials": 400}, {}, "total_steps: stage search has 600 of them, which are 0 draws"),
         ({"fit": {"folds": 1}}, {}, "agent.fit.folds: is 1, expected a number >= 2"),
     ],
 )

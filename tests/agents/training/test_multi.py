@@ -21,6 +21,7 @@ from bbrgym.agents.rollout import flow_seed, options_for, validation_rollout
 from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.multi import parallel_env
+from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.evaluate.records import TUNABLE_PREFIX
@@ -130,14 +131,16 @@ def test_what_does_not_fit_is_said(settings: dict[str, Any], says: str, tmp_path
 # ---- validated and evaluated -----------------------------------------------------------------------------
 
 
-def test_a_constant_action_of_each_flow_is_the_preset_with_the_values_it_means() -> None:
-    """Also where the tuned flows leave long before the end."""
-    distribution, seeds = bbrgym.load_distribution(SCENARIO), split_seeds("validation", 4)
-    action = TunableScaling("bbq")
+@pytest.mark.parametrize("options", [Options, FlowOptions])
+def test_a_validation_gives_each_run_the_score_that_it_has_alone(options: type[Options]) -> None:
+    """Runs of different lengths side by side, in which tuned flows leave long before the end."""
+    distribution = bbrgym.load_distribution({**SCENARIO, "duration_s": {"uniform": [2.0, 4.0]}})
+    seeds, action = split_seeds("validation", 4), TunableScaling("bbq")
     agent = Constant("mine", np.full(action.space.shape, 0.25, np.float32))
-    options = FlowOptions(world="twin", scenario=distribution, variant="bbq", control_interval_s=0.15)
-    validation = validation_rollout(options, distribution, seeds)
+    arguments = options(world="twin", scenario=distribution, variant="bbq", control_interval_s=0.15)
+    validation = validation_rollout(arguments, distribution, seeds)
     scores = validation.scores(agent.make_policy)
+    assert validation.scores(agent.make_policy).tolist() == scores.tolist()
     validation.close()
     for seed, score in zip(seeds, scores, strict=True):
         values = action.to_values(agent.action)

@@ -67,7 +67,8 @@ def test_a_late_run_of_a_setting_is_repeated(caplog: pytest.LogCaptureFixture) -
 
 
 @needs_bpf
-@pytest.mark.parametrize("agent", ["ppo", pytest.param("torch_ppo", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", ["ppo", "torch_ppo"])
 def test_an_agent_is_trained_in_the_kernel(agent: str, tmp_path: Path) -> None:
     settings = in_real_time(
         agent=agent,

@@ -18,6 +18,7 @@ pytest.importorskip("ray", reason="NO RAY: rollouts=ray is not tested here; pip 
 from ray.cluster_utils import Cluster
 from small_portfolio import files, small
 from tiny import SCENARIO, run, weights
+from vectors import assert_same
 from waiting import wait_until
 
 from bbrgym.agents.ray_session import ray_session
@@ -74,17 +75,6 @@ def ray_rollouts(cluster: str, **others: Any) -> dict[str, Any]:
     return {"name": "ray", "address": cluster, "start_timeout_s": 120.0, "timeout_s": 120.0, **others}
 
 
-def same(one: Any, two: Any) -> bool:
-    """To the last bit."""
-    if isinstance(one, dict):
-        return one.keys() == two.keys() and all(same(one[name], two[name]) for name in one)
-    if isinstance(one, list | tuple):
-        return len(one) == len(two) and all(map(same, one, two))
-    if isinstance(one, np.ndarray):
-        return one.dtype == two.dtype and one.tobytes() == two.tobytes()
-    return repr(one) == repr(two)
-
-
 def test_rows_equal_those_of_local_environments(far: RayVecEnv) -> None:
     near = TuneVecEnv(**ARGUMENTS, num_envs=N)
     try:
@@ -93,20 +83,20 @@ def test_rows_equal_those_of_local_environments(far: RayVecEnv) -> None:
         generator, ends = np.random.default_rng(1), 0
         for env in (far, near):
             env.seed(7)
-        assert same(far.reset(), near.reset())
-        assert same(far.reset_infos, near.reset_infos)
+        assert_same(far.reset(), near.reset())
+        assert_same(far.reset_infos, near.reset_infos)
         for _ in range(11):
             actions = generator.uniform(-1, 1, (N, *near.action_space.shape)).astype(np.float32)
             one, two = far.step(actions), near.step(actions)
-            assert same(one, two)
-            assert same(far.reset_infos, near.reset_infos)
+            assert_same(one, two)
+            assert_same(far.reset_infos, near.reset_infos)
             ends += int(two[2].sum())
         assert ends == 2 * N
-        assert same(far.get_attr("default_action"), near.get_attr("default_action"))
+        assert_same(far.get_attr("default_action"), near.get_attr("default_action"))
         assert far.get_attr("scenario", [4, 0]) == near.get_attr("scenario", [4, 0])
         far.set_attr("mine", 3, [1, 4])
         assert far.get_attr("mine", [4, 1]) == [3, 3]
-        assert same(far.env_method("info", indices=[2, 4]), near.env_method("info", indices=[2, 4]))
+        assert_same(far.env_method("info", indices=[2, 4]), near.env_method("info", indices=[2, 4]))
     finally:
         near.close()
 

@@ -8,23 +8,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tiny import FLAT, LEARNABLE, SCENARIO, SHORT, asked, curve, run, weights
+from tiny import FLAT, LEARNABLE, SHORT, asked, curve, run, weights
 
 import bbrgym
-from bbrgym.agents.base import Constant
 from bbrgym.agents.loading import load_agent
-from bbrgym.agents.rollout import validation_rollout
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.settings import parse_training
 from bbrgym.agents.training.train_agent import train
 from bbrgym.cli.main import main
 from bbrgym.envs.library import load_library, write_library
 from bbrgym.envs.observation import FEATURE_LISTS
-from bbrgym.envs.options import Options
-from bbrgym.envs.scaling import TunableScaling
 from bbrgym.errors import TrainingError
 from bbrgym.evaluate.agent_entrants import Learned
-from bbrgym.scenario.distribution import split_seeds
 
 
 @pytest.fixture(scope="module")
@@ -70,26 +65,6 @@ def test_learning_raises_the_score(tmp_path: Path) -> None:
     assert rewards[-1] > rewards[0]
 
 
-# ---- validation ---------------------------------------------------------------------------------------
-
-
-def test_validation_gives_each_run_the_score_that_it_has_alone() -> None:
-    """Runs of different lengths, side by side."""
-    lengths = {**SCENARIO, "duration_s": {"uniform": [1.0, 4.0]}}
-    distribution = bbrgym.load_distribution(lengths)
-    seeds = split_seeds("validation", 5)
-    options = Options(world="twin", scenario=distribution, variant="bbq", control_interval_s=0.3)
-    agent = Constant("mine", np.full(TunableScaling("bbq").space.shape, 0.25, np.float32))
-    validation = validation_rollout(options, distribution, seeds)
-    scores = validation.scores(agent.make_policy)
-    assert validation.scores(agent.make_policy).tolist() == scores.tolist()
-    values = TunableScaling("bbq").to_values(agent.action)
-    for seed, score in zip(seeds, scores, strict=True):
-        alone = bbrgym.evaluate(distribution(seed), ["bbq"], seeds=[seed], world="twin", tunables=values)
-        assert alone["score"][0] == pytest.approx(score, abs=1e-12)
-    validation.close()
-
-
 # ---- what cannot be -----------------------------------------------------------------------------------
 
 
@@ -108,50 +83,25 @@ def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(agent: str, t
     [
         ({"agent": "pop"}, "agent: is 'pop'; did you mean ppo"),
         ({"observation": 3}, "observation: is 3, expected instant or memory"),
-        ({"agent": {"name": "pop"}}, "agent: is 'pop'; did you mean ppo"),
         ({"agent": {"name": "ppo", "learning_rate": "fast"}}, "agent.learning_rate: is 'fast', expected a number"),
-        ({"agent": {"name": "ppo", "gamma": "big"}}, "agent.gamma: is 'big', expected a number"),
         ({"agent": {"name": "ppo", "gamma": 2, "n_steps": 0}}, "agent.gamma: .* <= 1; agent.n_steps: is 0, .* >= 1"),
-        ({"agent": {"name": "ppo", "lr": 1e-3}}, "agent.lr: is not a hyperparameter; did you mean learning_rate"),
         ({"agent": {"name": "ppo", "gama": 1, "n_step": 3}}, "agent.gama: .*; agent.n_step: is not a hyperparameter"),
         ({"agent": {"name": "ppo", "hidden": 64}}, "agent.hidden: is 64, expected a list"),
-        ({"agent": {"name": "ppo", "activation": "tan"}}, "agent.activation: is 'tan', expected one of 'tanh', 'relu'"),
         ({"agent": {"name": "ppo", "initial_std": 0}}, "agent.initial_std: is 0, expected a number > 0"),
         ({"agent": {"name": "ppo", "n_steps": 1}, "num_envs": 1}, "agent: ppo cannot be made: .*greater than 1"),
         ({"total_steps": 31}, "total_steps: is 31, expected at least 32: one rollout takes agent.n_steps = 8 steps"),
-        (
-            {"agent": {"_target_": "stable_baselines3.POPO", "name": "ppo"}},
-            "module stable_baselines3 has no class POPO",
-        ),
-        (
-            {"agent": {"_target_": "bbrgym.agents.base.Constant", "name": "ppo"}},
-            "expected a class derived from .*Trainer",
-        ),
+        ({"agent": {"_target_": "stable_baselines3.POPO", "name": "ppo"}}, "stable_baselines3 has no class POPO"),
+        ({"agent": {"_target_": "bbrgym.agents.base.Constant", "name": "ppo"}}, "expected a class .*Trainer"),
         ({"action": {"tunabels": ["x"]}}, "action.tunabels: is not an option of actions; did you mean tunables"),
-        ({"action": "relativ"}, "action: is 'relativ'; did you mean relative"),
         ({"env": {"tunables": ["x"]}}, "env.tunables: is called action.tunables here"),
-        (
-            {"env": {"frame_stac": 2}},
-            "env.frame_stac: is not an argument of the environments; did you mean frame_stack",
-        ),
-        ({"env": {"world": "ns3"}}, "env.world: is not an argument of the environments"),
-        ({"env": {"frame_stack": 0}}, "frame_stack: 0, allowed is"),
+        ({"env": {"frame_stac": 2}}, "env.frame_stac: is not an argument .*; did you mean frame_stack"),
         ({"variant": "bqb"}, "variant 'bqb': did you mean bb"),
         ({"world": "moon"}, "world: is 'moon'; allowed are ns3, twin"),
-        ({"validation": {"world": "moon"}}, "validation.world: is 'moon'; allowed are ns3, twin"),
-        ({"validation": {"draws": 0}}, "validation.draws: is 0, expected a number >= 1"),
-        ({"total_steps": 0}, "total_steps: is 0, expected a number >= 1"),
         ({"scenario": "wan_mx"}, "no scenario is named 'wan_mx'; did you mean wan_mix"),
         ({"total_step": 5}, "total_step: is not a field; did you mean total_steps"),
-        ({"logger": "wnb"}, "logger: is 'wnb'; "),
         # of plain PyTorch
-        ({"agent": {"name": "torch_ppo", "gama": 1}}, "agent.gama: is not a field; did you mean gamma"),
-        ({"agent": {"name": "torch_ppo", "gamma": 2}}, "agent.gamma: is 2.*, expected a number <= 1"),
         ({"agent": {"name": "torch_ppo", "hidden": []}}, r"agent.hidden: is \[\], expected at least 1"),
-        (
-            {"agent": "torch_ppo", "action": {"levels": 3}},
-            "action.levels: .* MultiDiscrete.*, expected continuous ones",
-        ),
+        ({"agent": "torch_ppo", "action": {"levels": 3}}, "levels: .* MultiDiscrete.*, expected continuous"),
         # of draws
         ({"draws": {"by_cots": True}}, "draws.by_cots: is not a field; did you mean by_cost"),
         ({"draws": {"by_cost": True}, "scenario": "steady"}, "draws.by_cost: is True, expected false: one scenario"),
@@ -165,23 +115,18 @@ def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(agent: str, t
         ({"agent": "sac", "action": {"levels": 3}}, "agent: sac cannot be made: .*MultiDiscrete"),
         ({"agent": "sac", "env": {"critic": True}}, "env.critic: is true, expected false with SAC: only ppo has such"),
         ({"agent": {"name": "sac", "initial_std": 0.3}}, "agent.initial_std: is not a hyperparameter"),
-        ({"agent": {"name": "sac", "acts": "sample"}}, "agent.acts: is not a hyperparameter"),
         (
             {"agent": {"name": "dqn", "start_at_default": True}, "action": FLAT},
             "agent.start_at_default: is true, expected false: .* no mean",
         ),
+        ({"agent": {"name": "ppo", "acts": "sample", "use_sde": True}}, "agent.acts: is 'sample', expected 'mean'"),
         ({"agent": {"name": "ppo", "acts": "often"}}, "agent.acts: is 'often', expected one of 'mean' or 'sample'"),
-        (
-            {"agent": {"name": "ppo", "device": "gpu"}},
-            "agent.device: is 'gpu', expected one of 'auto', 'cpu' or",
-        ),
+        ({"agent": {"name": "ppo", "device": "gpu"}}, "agent.device: is 'gpu', expected one of 'auto', 'cpu'"),
         *(
             ({"agent": {"name": "ppo", "policy_kwargs": arguments}}, says)
             for arguments, says in (
                 ({"net_arc": [8]}, "agent: ppo cannot be made: .*net_arc"),
-                ({"net_arch": [-3]}, "agent: ppo cannot be made: .*negative dimension"),
                 ({"activation_fn": "Tan"}, "activation_fn: is 'torch.nn.Tan': module torch.nn has no class"),
-                ({"activation_fn": "Module.x"}, "policy_kwargs.activation_fn: is 'Module.x'"),
                 ({"optimizer_class": 3}, "policy_kwargs.optimizer_class: is 3, expected the import path"),
                 (
                     {"optimizer_class": "torch.nn.Linear"},
@@ -199,7 +144,6 @@ def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(agent: str, t
                     {"learning_rate_end": 0.0},
                     "agent.learning_rate_end: is given without agent.learning_rate, from which it falls",
                 ),
-                ("stable_baselines3.A2C", {"n_step": 8}, "agent.n_step: is not a hyperparameter; did you mean n_step"),
                 (
                     "torch.nn.Linear",
                     {},
@@ -270,11 +214,10 @@ def test_an_agent_keeps_the_library_that_it_chooses_from(agent: str, tmp_path: P
     assert np.isfinite(rows["score"].to_numpy()).all()
 
 
-def test_an_observation_is_completed_by_its_file_and_a_former_default_still_read() -> None:
+def test_an_observation_is_completed_by_its_file() -> None:
     memory = parse_training(asked(observation="memory"))
     assert (tuple(memory.env["features"]), memory.env["frame_stack"]) == (FEATURE_LISTS["memory"], 1)
-    instant = parse_training(asked(env={"name": "tune", "features": None, "frame_stack": 2}))
-    assert (tuple(instant.env["features"]), instant.env["frame_stack"]) == (FEATURE_LISTS["instant"], 2)
+    assert parse_training(asked(env={"name": "tune", "frame_stack": 2})).env["frame_stack"] == 2
     assert parse_training(memory.plain()) == memory
 
 
@@ -284,16 +227,13 @@ def test_an_observation_is_completed_by_its_file_and_a_former_default_still_read
         (["action=library"], "library: None with action_kind 'library', allowed is one with 'library' alone"),
         (["action=library", "action.library=/none/such"], "cannot read '/none/such'"),
         (["observation=memori"], "observation: is 'memori'; did you mean memory?"),
-        (["env.features=memori"], "features: 'memori': did you mean memory?"),
         (["agent=oracle"], "; fixed, oracle and random need no training: bbrgym evaluate takes them"),
         (["agent.name=[1]"], "agent.name: is [1], expected letters, digits"),
-        (["env.name=[1]"], "env.name: is [1]; allowed are tune, multi"),
         (["env=null"], "env: is None; allowed are multi, tune"),
         (["validation.draw=2"], "validation.draw: is not an option; did you mean validation.draws"),
         (["world=[ns3,twin]"], "world: is "),
         (["resume=maybe/not", "seed=3"], "resume: is 'maybe/not', a run folder with its own options"),
         (["resume=true"], "resume: is true without output_dir"),
-        (["resume=3"], "resume: is 3, expected true, false or a run folder"),
     ],
 )
 def test_a_wrong_option_is_one_clear_line(

@@ -3,6 +3,7 @@
 
 import plain_envs
 import pytest
+from vectors import crowd
 
 import bbrgym.envs  # noqa: F401 - registers the environments
 
@@ -34,3 +35,4 @@ def make_multi(**options):
 
 
 KINDS = [make_tune, make_vector, make_vec, make_flow_vec, make_multi]
+OPTIONS = {"world": "twin", "scenario": crowd(2), "tunables": ["bbq_beta", "bbq_alpha_us"]}
