@@ -67,6 +67,9 @@ def test_an_experiment_like_another_one_has_its_scenario_and_sweep(tmp_path: Pat
     fields = {name: value for name, value in FIELDS.items() if name not in ("scenario", "sweep")}
     path.write_text(yaml.safe_dump({**fields, "like": "one"}))
     assert load_experiment(str(path)) == one.model_copy(update={"id": "two"})
+    path.write_text(yaml.safe_dump({**fields, "like": "one", "scenario": {"link": {"queue": {"size_bdp": 9.0}}}}))
+    differs = {**FIELDS["scenario"], "link": {**FIELDS["scenario"]["link"], "queue": {"size_bdp": 9.0}}}
+    assert load_experiment(str(path)).scenario == differs
     path.write_text(yaml.safe_dump({**fields, "like": "three"}))
     with pytest.raises(ConfigError, match=r"three\.yaml"):
         load_experiment(str(path))

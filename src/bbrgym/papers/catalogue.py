@@ -40,6 +40,8 @@ PAPERS: Mapping[str, str] = MappingProxyType(
 
 #: Fields that ``like`` takes from another file.
 _LIKE = ("scenario", "sweep", "variants", "compared", "behind_radio", "recording", "interval_s", "figure")
+#: Those in which only what differs need be given.
+_MERGED = ("scenario", "sweep")
 
 
 def experiment_names() -> list[str]:
@@ -98,7 +100,8 @@ def _read(path: Path, source: str) -> Experiment:
     if "like" in fields:
         other = path.parent / f"{fields.pop('like')}.yaml"
         shared = _fields_in(other, f"{source}: like")
-        fields = {**{name: shared[name] for name in _LIKE if name in shared}, **fields}
+        parts = {name: _merged(shared[name], fields[name]) for name in _MERGED if name in shared and name in fields}
+        fields = {**{name: shared[name] for name in _LIKE if name in shared}, **fields, **parts}
     try:
         entries = expand_published(fields.get("published"), path.parent)
     except ConfigError as error:
@@ -127,6 +130,13 @@ def _fields_in(path: Path, source: str) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise ConfigError(f"experiment {source}: holds no mapping, expected the fields of an experiment")
     return fields
+
+
+def _merged(shared: Any, own: Any) -> Any:
+    """Return mappings merged down to their ends; anything else, and a part of another kind, is the experiment's own."""
+    if not isinstance(shared, dict) or not isinstance(own, dict) or shared.get("kind") != own.get("kind"):
+        return own
+    return {**shared, **{name: _merged(shared.get(name), value) for name, value in own.items()}}
 
 
 # ---- the authors' files -------------------------------------------------------------------------------
