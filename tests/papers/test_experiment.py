@@ -75,6 +75,13 @@ def test_an_experiment_like_another_one_has_its_scenario_and_sweep(tmp_path: Pat
         load_experiment(str(path))
 
 
+def test_a_claim_may_hold_at_several_points_for_each_variant(tmp_path: Path) -> None:
+    claim = {"text": "{at}, {variant}: little", "source": "text", "less": {"metric": "goodput_mbps"}, "than": 9}
+    claims = load(tmp_path, claims=[{**claim, "each_at": [40, 80]}]).claims
+    assert [one.text for one in claims] == [f"{at}, {name}: little" for at in (40, 80) for name in ("bbr", "small")]
+    assert claims[3].less == Quantity(variant="small", metric="goodput_mbps", at=80.0)
+
+
 def test_a_number_has_a_point_and_says_where_it_was_read_off_and_how_exactly(tmp_path: Path) -> None:
     first, second = load(tmp_path).numbers
     assert first.quantity == Quantity(variant="bbr", metric="goodput_mbps", at=40.0)

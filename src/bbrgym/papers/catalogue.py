@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
@@ -108,6 +109,8 @@ def _read(path: Path, source: str) -> Experiment:
         raise ConfigError(f"experiment {source}: {error}") from error
     if entries:
         fields["published"] = [entry.fields for entry in entries]
+    if isinstance(fields.get("claims"), list):
+        fields["claims"] = [one for claim in fields["claims"] for one in _claims_of(claim, fields)]
     try:
         return Experiment.model_validate({"paper": path.absolute().parent.name, "id": path.stem, **fields})
     except ValidationError as error:
@@ -130,6 +133,22 @@ def _fields_in(path: Path, source: str) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise ConfigError(f"experiment {source}: holds no mapping, expected the fields of an experiment")
     return fields
+
+
+def _claims_of(claim: Any, fields: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield a claim; one with ``each_at`` for each of these points and each variant, which its text names in braces."""
+    if not isinstance(claim, dict) or not isinstance(claim.get("each_at"), list):
+        yield claim
+        return
+    for at, variant in itertools.product(claim["each_at"], fields.get("variants", ())):
+        place = {"variant": variant, "at": at}
+        sides = {side: {**claim[side], **place} for side in ("less", "than") if isinstance(claim.get(side), Mapping)}
+        own = {name: value for name, value in claim.items() if name != "each_at"}
+        yield {
+            **own,
+            **sides,
+            "text": str(claim.get("text", "")).replace("{at}", str(at)).replace("{variant}", variant),
+        }
 
 
 def _merged(shared: Any, own: Any) -> Any:
