@@ -137,6 +137,8 @@ def _fields_in(path: Path, source: str) -> dict[str, Any]:
 
 def _claims_of(claim: Any, fields: Mapping[str, Any]) -> Iterator[Any]:
     """Yield a claim; one with ``each_at`` for each of these points and each variant, which its text names in braces."""
+    if isinstance(claim, dict) and "figure" in fields:
+        claim = {"source": fields["figure"], **claim}
     if not isinstance(claim, dict) or not isinstance(claim.get("each_at"), list):
         yield claim
         return

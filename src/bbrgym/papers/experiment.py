@@ -189,7 +189,7 @@ class Claim(Model):
     less: Quantity | Float  # quantity or number that is said to be smaller
     than: Quantity | Float  # quantity or number that is said to be larger
     times: Float = 1.0  # factor of ``than``
-    source: Text  # where in the paper
+    source: Text  # where in the paper. In a file the default is the experiment's figure
     cause: Text | None = None  # why it does not hold. Default: the experiment's
 
     @model_validator(mode="after")
