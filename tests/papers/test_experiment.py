@@ -76,9 +76,10 @@ def test_an_experiment_like_another_one_has_its_scenario_and_sweep(tmp_path: Pat
 
 
 def test_a_claim_may_hold_at_several_points_for_each_variant(tmp_path: Path) -> None:
-    claim = {"text": "{at}, {variant}: little", "source": "text", "less": {"metric": "goodput_mbps"}, "than": 9}
+    claim = {"text": "{at}, {variant}: little", "less": {"metric": "goodput_mbps"}, "than": 9}
     claims = load(tmp_path, claims=[{**claim, "each_at": [40, 80]}]).claims
     assert [one.text for one in claims] == [f"{at}, {name}: little" for at in (40, 80) for name in ("bbr", "small")]
+    assert {one.source for one in claims} == {"figure 1"}  # the experiment's
     assert claims[3].less == Quantity(variant="small", metric="goodput_mbps", at=80.0)
 
 
