@@ -100,7 +100,7 @@ def filled(page: Path, blocks: Mapping[str, str]) -> str:
 
 def variant_blocks() -> dict[str, str]:
     return {
-        "variants": variants_table(all_variants()),
+        "variants": variants_table(bbrgym.VARIANTS.values()),
         "presets": (
             f"The preset of `bbr-pg-inv` differs from the defaults in `pg_gain_exponent` (-1), that of `bbr2` in "
             f"{preset_of_bbr2()}."
@@ -234,10 +234,6 @@ def variants_table(variants: Iterable[Variant]) -> str:
 
 
 # ---- pieces -------------------------------------------------------------------------------------------
-
-
-def all_variants() -> Iterable[Variant]:
-    return bbrgym.VARIANTS.values()
 
 
 def preset_of_bbr2() -> str:

@@ -199,14 +199,6 @@ def test_a_distribution_s_folder_goes_on_with_more_draws(tmp_path: Path) -> None
     assert more.equals(evaluate("random", SMALL, ["bbr"], draws=5))
 
 
-def test_the_config_repeats_the_evaluation(tmp_path: Path) -> None:
-    from omegaconf import OmegaConf
-
-    summary = evaluate("random", SMALL, ["bbr"], draws=2, split="validation", output_dir=tmp_path)
-    config: Any = OmegaConf.to_container(OmegaConf.load(tmp_path / "config.yaml"))
-    assert bbrgym.evaluate(config.pop("scenario"), **config).equals(summary)
-
-
 # ---- errors ----------------------------------------------------------------------------------------------
 
 

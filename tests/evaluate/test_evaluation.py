@@ -158,13 +158,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_what_the_records_do_not_depend_on_may_differ(finished: Path) -> None:
-    summary = (finished / "summary.parquet").read_bytes()
-    how = {"jobs": 1, "world": {"ns3": {"isolation": "none", "timeout_s": 9.0}}}
-    bbrgym.evaluate(SHORT, ["bbr"], seeds=[1, 2], output_dir=finished, resume=True, **how)
-    assert (finished / "summary.parquet").read_bytes() == summary
-
-
 def first_key(scenario: bbrgym.Scenario, settings: dict[str, Any]) -> str:
     asked = parse_settings(settings)
     draws = evaluation.draws_of(scenario, asked)

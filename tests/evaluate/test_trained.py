@@ -96,19 +96,6 @@ def test_what_it_learned_decides_and_is_in_the_run_s_key(trained: list[Path], tm
     assert identity(copy) != identity(trained[0])
 
 
-@pytest.mark.slow
-def test_neither_jobs_nor_resumption_change_a_byte(trained: list[Path], tmp_path: Path) -> None:
-    files = []
-    for index, how in enumerate(({"jobs": 1}, {"jobs": 3}, {"jobs": 2, "resume": True})):
-        folder = tmp_path / str(index)
-        question: dict[str, Any] = {"agent": str(trained[0]), "world": "twin", "output_dir": folder}
-        if "resume" in how:
-            bbrgym.evaluate(MIX, [], **question, draws=1)
-        bbrgym.evaluate(MIX, [], **question, draws=3, **how)
-        files.append([(folder / name).read_bytes() for name in ("summary.parquet", "timeseries.parquet")])
-    assert files[0] == files[1] == files[2]
-
-
 def test_a_folder_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(bbrgym.ConfigError, match="is no run folder of bbrgym train"):
         bbrgym.evaluate(MIX, ["bbr"], agent=str(tmp_path))

@@ -125,12 +125,6 @@ def test_an_interval_that_rounding_put_beside_its_value_has_no_length() -> None:
     assert lengths == pytest.approx([0.0, 2.0])
 
 
-def test_a_long_line_is_thinned_on_the_page_only() -> None:
-    long = spec(Panel(NUMBERS, NUMBERS, [Line(np.arange(5000.0), np.arange(5000.0), None, colour(0))]))
-    assert len(plotly(long).data[0]["x"]) == 400
-    assert len(draw(long).axes[0].lines[0].get_xdata()) == 5000
-
-
 def test_panels_lie_side_by_side_and_do_not_overlap() -> None:
     layout = plotly(
         spec(*(Panel(NUMBERS, NUMBERS, [LINE]) for _ in range(5)), columns=3, column_widths=(2, 1, 1))

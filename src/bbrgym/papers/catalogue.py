@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,6 +41,8 @@ PAPERS: Mapping[str, str] = MappingProxyType(
 
 #: Fields that ``like`` takes from another file.
 _LIKE = ("scenario", "sweep", "variants", "compared", "behind_radio", "recording", "interval_s", "figure")
+#: Those in which only what differs need be given.
+_MERGED = ("scenario", "sweep")
 
 
 def experiment_names() -> list[str]:
@@ -98,13 +101,16 @@ def _read(path: Path, source: str) -> Experiment:
     if "like" in fields:
         other = path.parent / f"{fields.pop('like')}.yaml"
         shared = _fields_in(other, f"{source}: like")
-        fields = {**{name: shared[name] for name in _LIKE if name in shared}, **fields}
+        parts = {name: _merged(shared[name], fields[name]) for name in _MERGED if name in shared and name in fields}
+        fields = {**{name: shared[name] for name in _LIKE if name in shared}, **fields, **parts}
     try:
         entries = expand_published(fields.get("published"), path.parent)
     except ConfigError as error:
         raise ConfigError(f"experiment {source}: {error}") from error
     if entries:
         fields["published"] = [entry.fields for entry in entries]
+    if isinstance(fields.get("claims"), list):
+        fields["claims"] = [one for claim in fields["claims"] for one in _claims_of(claim, fields)]
     try:
         return Experiment.model_validate({"paper": path.absolute().parent.name, "id": path.stem, **fields})
     except ValidationError as error:
@@ -127,6 +133,31 @@ def _fields_in(path: Path, source: str) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise ConfigError(f"experiment {source}: holds no mapping, expected the fields of an experiment")
     return fields
+
+
+def _claims_of(claim: Any, fields: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield a claim; one with ``each_at`` for each of these points and each variant, which its text names in braces."""
+    if isinstance(claim, dict) and "figure" in fields:
+        claim = {"source": fields["figure"], **claim}
+    if not isinstance(claim, dict) or not isinstance(claim.get("each_at"), list):
+        yield claim
+        return
+    for at, variant in itertools.product(claim["each_at"], fields.get("variants", ())):
+        place = {"variant": variant, "at": at}
+        sides = {side: {**claim[side], **place} for side in ("less", "than") if isinstance(claim.get(side), Mapping)}
+        own = {name: value for name, value in claim.items() if name != "each_at"}
+        yield {
+            **own,
+            **sides,
+            "text": str(claim.get("text", "")).replace("{at}", str(at)).replace("{variant}", variant),
+        }
+
+
+def _merged(shared: Any, own: Any) -> Any:
+    """Return mappings merged down to their ends; anything else, and a part of another kind, is the experiment's own."""
+    if not isinstance(shared, dict) or not isinstance(own, dict) or shared.get("kind") != own.get("kind"):
+        return own
+    return {**shared, **{name: _merged(shared.get(name), value) for name, value in own.items()}}
 
 
 # ---- the authors' files -------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 """An experiment of a paper: what it runs, and the numbers that were published; conf/experiment/<paper>/<id>.yaml.
 
 A file with ``like: ID`` has the scenario, sweep, intervals, variants and compared quantities of another one in its
-folder, where it gives none itself.
+folder, where it gives none itself; of scenario and sweep it gives what differs. A claim with ``each_at: [...]`` is one
+for each of these points and each variant, which its text may name as {at} and {variant}.
 Many numbers stand in a CSV file beside it, see `bbrgym.papers.published_csv`.
 
     scenario --(variant's fields)--(sweep's fields)--(seed)--> runs -> quantities -> beside `published` and `claims`
@@ -188,7 +189,7 @@ class Claim(Model):
     less: Quantity | Float  # quantity or number that is said to be smaller
     than: Quantity | Float  # quantity or number that is said to be larger
     times: Float = 1.0  # factor of ``than``
-    source: Text  # where in the paper
+    source: Text  # where in the paper. In a file the default is the experiment's figure
     cause: Text | None = None  # why it does not hold. Default: the experiment's
 
     @model_validator(mode="after")
