@@ -77,19 +77,14 @@ def test_evaluate_runs_draws_with_agents_and_writes_a_page(here: Here, tmp_path:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_without_output_dir_the_folder_is_named_after_the_scenario(here: Here, tmp_path: Path) -> None:
-    assert here("evaluate", *SHORT).returncode == 0
-    (folder,) = (tmp_path / "runs").iterdir()
-    assert folder.name.startswith("steady-")
-
-
-@pytest.mark.usefixtures("undrawn")
 def test_figures_can_be_left_out(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = here("evaluate", *SHORT, "output_dir=out")
+    done = here("evaluate", *SHORT)
     assert done.returncode == 0, done.stderr
     assert "no figures/: BBRGYM_FIGURES is none" in done.stdout
-    assert (tmp_path / "out" / "report.html").exists()
-    assert not (tmp_path / "out" / "figures").exists()
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.startswith("steady-")
+    assert (folder / "report.html").exists()
+    assert not (folder / "figures").exists()
     monkeypatch.setenv("BBRGYM_FIGURES", "few")
     wrong = here("evaluate", *SHORT, "output_dir=other")
     assert (wrong.returncode, wrong.stderr) == (2, "bbrgym: BBRGYM_FIGURES: is 'few', expected all or none\n")
@@ -102,14 +97,11 @@ def test_figures_can_be_left_out(here: Here, tmp_path: Path, monkeypatch: pytest
         ("wan_mix", "link.changes=[]", []),
         ("wan_mix", "link.loss={kind: none}", {"kind": "none"}),
         ("wan_mix", "link.rate_mbps=20", 20),
-        ("wan_mix", "link.rate_mbps={uniform: [1, 2]}", {"uniform": [1, 2]}),
         ("wan_mix", "variables.capacity_mbps={uniform: [1, 2]}", {"uniform": [1, 2]}),
-        ("wan_mix", "variables.longest_rtt_ms={log_uniform: [1, 2]}", {"log_uniform": [1, 2]}),
         ("wan_mix", "variables.shortest_rtt_ms.log_uniform=[5,6]", [5, 6]),
         ("wan_mix", "flows.0.number={choice: [1, 2]}", {"choice": [1, 2]}),
         ("wan_mix", "variables.other={integer: [1, 2]}", {"integer": [1, 2]}),
         ("steady", "link.rate_mbps={uniform: [1, 2]}", {"uniform": [1, 2]}),
-        ("lossy", "link.loss={kind: none}", {"kind": "none"}),
         ("lossy", "link.loss={rate: 0.1}", {"kind": "bernoulli", "rate": 0.1}),
     ],
 )
@@ -129,26 +121,19 @@ def test_a_range_is_one_value_and_other_mappings_are_merged(
     [
         ("scenario=stedy", "scenario: is 'stedy'; did you mean steady? bbrgym list shows all "),
         ("scenario=no/such.yaml", "cannot read 'no/such.yaml'"),
-        ("scenario=null", "scenario: is None; bbrgym list shows all "),
-        ("scenario=steady,lossy", "scenario: is "),
         ("scenario.link.rate_mbps=-5", "scenario steady: link.rate_mbps: is -5, expected a number >= 0.001"),
         ("scenario.flows.7.rtt_ms=5", "scenario.flows.7.rtt_ms=5"),
-        ("scenario.flows.x=5", "scenario.flows.x=5"),
         ("scenario.duration_s=${nothing}", "Interpolation key 'nothing' not found"),
         ("varants=[bbr]", "varants: is not an option; did you mean variants or variant?"),
-        ("+new=1", "new: is not an option"),
         ("hydra.run.dirr=x", "Could not override 'hydra.run.dirr'"),
         ("variants=[bbr", "'variants=[bbr' is not an override like scenario.link.rate_mbps=50"),
-        ("bbr", "'bbr' is not an override like"),
         ("world=moon", "world: is 'moon'; allowed are linux, ns3, ns3gym, twin"),
         ("world=[ns3,ns3]", "world: is ['ns3', 'ns3'], expected at least one of"),
         ("world=[]", "world: is [], expected at least one of"),
-        ("world=ns3,twin", "world: is "),
         (
             "world.timeout_s=3",
             "world.timeout_s: is not an option; did you mean world.ns3.timeout_s or world.ns3.options?",
         ),
-        ("world.twin.timeout_s=3", "world.twin.timeout_s: is not an option; did you mean world.ns3.timeout_s or"),
         (
             "agent=randm",
             "agent: is 'randm'; did you mean random? allowed are fixed, oracle, random, a run folder, a model's file, "
@@ -345,14 +330,12 @@ def test_scenario_records_a_last_hop(tmp_path: Path, capsys: pytest.CaptureFixtu
     ("options", "says"),
     [
         (["wan_mix"], "draw: is None, but wan_mix is a distribution, expected the number of a draw, from 0 on"),
-        (["wan_mix", "draw=all"], "draw: is 'all', but wan_mix is a distribution"),
         (["wan_mix", "draw=-1"], "draws: 1 from number -1 on, train has numbers 0 to 2147483647"),
         (["wan_mix", "draw=1", "split=tst"], "split: is 'tst'; did you mean test?"),
         (["steady", "draw=1"], "draw: is 1, but steady is a scenario, expected a distribution with it"),
         (["steady", "drw=1"], "drw: is not an option; did you mean draw?"),
         (["steady", "record=x.down"], "link.last_hop: is null, expected the hop to record"),
         (["wifi", "record=x.down", "seconds=0"], "seconds: is 0, expected a number above 0 and at most 600"),
-        (["wifi", "record=x.down", "seconds=long"], "seconds: is 'long', expected a number above 0"),
         (["wifi", "record=x.down", "seed=-1"], "seed: -1, allowed are integers"),
         (["wifi", "record=7"], "record: is 7, expected the name of a file"),
     ],
