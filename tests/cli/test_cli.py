@@ -32,19 +32,7 @@ def run(
     return subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, timeout=120, check=False, cwd=cwd)
 
 
-Here = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
-    """The command in this process, where all is imported already, in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-
-    def run_here(*arguments: str) -> subprocess.CompletedProcess[str]:
-        code = main(list(arguments))
-        return subprocess.CompletedProcess(arguments, code, *capsys.readouterr())
-
-    return run_here
+Here = Callable[..., Any]
 
 
 def test_evaluate_writes_a_run_folder_and_shows_the_table(tmp_path: Path) -> None:
@@ -143,16 +131,11 @@ def test_a_range_is_one_value_and_other_mappings_are_merged(
         ("output_dir=/dev/null/x", "output_dir: cannot use '/dev/null/x'"),
     ],
 )
-def test_a_wrong_override_is_one_clear_line(
-    override: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["evaluate", *SHORT, override]) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.startswith("bbrgym: ")
-    assert says in shown.err
-    assert shown.err.count("\n") == 1
+def test_a_wrong_override_is_one_clear_line(override: str, says: str, here: Here, tmp_path: Path) -> None:
+    done = here("evaluate", *SHORT, override)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("bbrgym: ")
+    assert says in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -164,13 +147,8 @@ def test_a_resumed_evaluation_is_the_folder_s_own(here: Here, tmp_path: Path) ->
     assert table.returncode == 0, table.stderr
     names = ("config.yaml", "summary.parquet", "timeseries.parquet", "timing.csv", "summary.txt")
     before = {name: (folder / name).read_bytes() for name in names}
-    same = [
-        "seeds=[3]",
-        "scenario.duration_s=1",
-        "scenario.flows.0.rtt_ms=40",
-        "tunables.bbr_up_gain=1.1",
-        "world=twin",
-    ]
+    same = ["seeds=[3]", "scenario.duration_s=1", "scenario.flows.0.rtt_ms=40"]
+    same += ["tunables.bbr_up_gain=1.1", "world=twin"]
     for options in ([], ["scenario=steady", "scenario.duration_s=1"], same):
         done = here("evaluate", "output_dir=runs/mine", "resume=true", *options)
         assert (done.returncode, done.stdout) == (0, table.stdout)
@@ -193,17 +171,12 @@ def test_a_resumed_evaluation_is_the_folder_s_own(here: Here, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("command", ["evaluate", "train", "reproduce"])
-def test_a_folder_of_another_command_is_not_gone_on_with(
-    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_of_another_command_is_not_gone_on_with(command: str, here: Here, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("weather: fine\n")
-    options = {
-        "evaluate": [f"output_dir={tmp_path}", "resume=true"],
-        "train": [f"resume={tmp_path}"],
-        "reproduce": [f"resume={tmp_path}"],
-    }
-    assert main([command, *options[command]]) == 2
-    assert f"{str(tmp_path)!r} is no run folder of bbrgym {command}" in capsys.readouterr().err
+    options = [f"output_dir={tmp_path}", "resume=true"] if command == "evaluate" else [f"resume={tmp_path}"]
+    done = here(command, *options)
+    assert done.returncode == 2
+    assert f"{str(tmp_path)!r} is no run folder of bbrgym {command}" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
 
 
@@ -350,14 +323,8 @@ def test_a_wrong_draw_or_recording_is_one_clear_line(options: list[str], says: s
 def test_list_shows_everything_there_is(here: Here) -> None:
     done = here("list")
     assert done.returncode == 0, done.stderr
-    chosen = (
-        "agent=torch_ppo",
-        "env=multi",
-        "observation=memory",
-        "action=library",
-        "reward=power",
-        "experiment=search_ppo",
-    )
+    chosen = ("agent=torch_ppo", "env=multi", "observation=memory", "action=library", "reward=power")
+    chosen += ("experiment=search_ppo",)
     for name in [*bbrgym.VARIANTS, *bbrgym.TUNABLES, *bbrgym.scenario_names(), "ns3", *chosen]:
         assert name in done.stdout
     for tunable in bbrgym.TUNABLES.values():
@@ -366,18 +333,15 @@ def test_list_shows_everything_there_is(here: Here) -> None:
 
 
 @pytest.mark.parametrize("command", ["evaluate", "list", "scenario"])
-def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main([command, "--help"])
-    assert end.value.code == 0
-    assert f"usage: bbrgym {command}" in capsys.readouterr().out
+def test_help(command: str, here: Here) -> None:
+    done = here(command, "--help")
+    assert done.returncode == 0
+    assert f"usage: bbrgym {command}" in done.stdout
 
 
-def test_version_and_no_command() -> None:
-    assert run("--version").stdout == f"bbrgym {bbrgym.__version__}\n"
-    with pytest.raises(SystemExit) as end:
-        main([])
-    assert end.value.code == 2
+def test_version_and_no_command(here: Here) -> None:
+    assert here("--version").stdout == f"bbrgym {bbrgym.__version__}\n"
+    assert here().returncode == 2
 
 
 # ---- a machine that has no more -----------------------------------------------------------------------

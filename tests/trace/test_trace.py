@@ -354,16 +354,3 @@ def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
         write_trace(scenario_of("lossy"), tmp_path / name, formats=tuple(FORMATS))
     for path in (tmp_path / "a").iterdir():
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ({"formats": "qlogs"}, "format: is 'qlogs'; did you mean qlog"),
-        ({"world": "ns3gym"}, "world: is 'ns3gym', which has no trace of packets; allowed are ns3, twin"),
-    ],
-)
-def test_what_cannot_be_traced_leaves_no_file(tmp_path: Path, arguments: dict[str, Any], says: str) -> None:
-    with pytest.raises(bbrgym.ConfigError, match=says):
-        write_trace(scenario_of("shallow"), tmp_path, **arguments)
-    assert list(tmp_path.iterdir()) == []
