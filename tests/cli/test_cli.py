@@ -35,6 +35,7 @@ def run(
 Here = Callable[..., Any]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_evaluate_writes_a_run_folder_and_shows_the_table(tmp_path: Path) -> None:
     done = run("evaluate", *SHORT, "variants=[bbr,bbq]", "seeds=[1,2]", "output_dir=out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

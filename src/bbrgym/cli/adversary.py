@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 
 from bbrgym.cli.terminal import (
-    Shown,
+    BarState,
     advice_on_interrupt,
     new_run_dir,
     print_results,
@@ -59,6 +59,6 @@ def run(options: argparse.Namespace) -> None:
     print_run_folder(folder.path, has_page=False)
 
 
-def _shown(progress: SearchProgress) -> Shown:
+def _shown(progress: SearchProgress) -> BarState:
     stage = f"{progress.stage} {progress.done}/{progress.total}"
-    return Shown(progress.done, progress.total, stage, f"largest loss {progress.loss:.2f}")
+    return BarState(progress.done, progress.total, stage, f"largest loss {progress.loss:.2f}")

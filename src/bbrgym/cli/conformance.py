@@ -7,7 +7,7 @@ import argparse
 import shlex
 from pathlib import Path
 
-from bbrgym.cli.terminal import Shown, new_run_dir, print_results, print_run_folder, progress_bar, take_output_dir
+from bbrgym.cli.terminal import BarState, new_run_dir, print_results, print_run_folder, progress_bar, take_output_dir
 from bbrgym.conformance.conformance_run import (
     Conformance,
     ConformanceFolder,
@@ -62,6 +62,6 @@ def run(options: argparse.Namespace) -> None:
         raise SweepError("\n".join(lines))
 
 
-def _shown(progress: ConformanceProgress) -> Shown:
+def _shown(progress: ConformanceProgress) -> BarState:
     failed = f"{progress.failed} failed" if progress.failed else ""
-    return Shown(progress.ended, progress.total, f"{progress.ended}/{progress.total} runs", failed)
+    return BarState(progress.ended, progress.total, f"{progress.ended}/{progress.total} runs", failed)

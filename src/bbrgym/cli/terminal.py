@@ -74,8 +74,8 @@ def take_run_dir(config: dict[str, Any], run_dir: Path | None = None) -> tuple[P
     return given, resume
 
 
-class Shown(NamedTuple):
-    """Progress as a bar shows it."""
+class BarState(NamedTuple):
+    """What a progress bar shows."""
 
     completed: float
     total: float
@@ -84,7 +84,7 @@ class Shown(NamedTuple):
 
 
 @contextmanager
-def progress_bar(shown: Callable[[Any], Shown]) -> Iterator[Callable[[Any], None]]:
+def progress_bar(shown: Callable[[Any], BarState]) -> Iterator[Callable[[Any], None]]:
     """Yield a function that shows progress in a bar on standard error; the bar appears with its first call."""
     texts = (TextColumn("{task.fields[before]}"), TextColumn("{task.fields[behind]}"))
     time = TimeRemainingColumn(elapsed_when_finished=True)
@@ -105,10 +105,10 @@ def progress_bar(shown: Callable[[Any], Shown]) -> Iterator[Callable[[Any], None
 def runs_bar() -> AbstractContextManager[Callable[[EvaluationProgress], None]]:
     """Return `progress_bar` for the runs of an evaluation."""
 
-    def shown(progress: EvaluationProgress) -> Shown:
+    def shown(progress: EvaluationProgress) -> BarState:
         runs = f"{progress.done_runs}/{progress.total_runs} runs"
         time = f"{progress.done_s:.0f} of {progress.total_s:.0f} simulated s"
-        return Shown(progress.done_s, progress.total_s, runs, time)
+        return BarState(progress.done_s, progress.total_s, runs, time)
 
     return progress_bar(shown)
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from rich.table import Table
 
 from bbrgym.cli.scenario import draw_of, scenario_of
-from bbrgym.cli.terminal import Shown, new_run_dir, print_results, print_run_folder, progress_bar, take_output_dir
+from bbrgym.cli.terminal import BarState, new_run_dir, print_results, print_run_folder, progress_bar, take_output_dir
 from bbrgym.config.overrides import parse_override
 from bbrgym.errors import ConfigError
 from bbrgym.runs.run_folder import RunFolder
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> None:
     world, world_settings = next(iter(settings.world.items()))
     folder = TraceFolder(path or new_run_dir(f"trace-{scenario.name}"))
     total_s = scenario.duration_s
-    bar = progress_bar(lambda now_s: Shown(now_s, total_s, f"{now_s:.1f} of {total_s:g} simulated s"))
+    bar = progress_bar(lambda now_s: BarState(now_s, total_s, f"{now_s:.1f} of {total_s:g} simulated s"))
     with folder.opened(resume=False), bar as show:
         result = write_trace(
             scenario,

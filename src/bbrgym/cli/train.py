@@ -12,7 +12,7 @@ from typing import Any
 
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.cli.terminal import (
-    Shown,
+    BarState,
     advice_on_interrupt,
     new_run_dir,
     print_results,
@@ -113,7 +113,7 @@ def _name_of(config: Mapping[str, Any]) -> str:
     return f"{config['agent'].get('name')}{per_flow}-{config['variant']}-{config['scenario'].get('name')}"
 
 
-def _shown(progress: Any) -> Shown:
+def _shown(progress: Any) -> BarState:
     shown = {
         "steps/s": f"{progress.steps_per_s:.0f}",
         "reward": f"{progress.reward:.3f}",
@@ -122,4 +122,4 @@ def _shown(progress: Any) -> Shown:
     }
     now = "  ".join(f"{name} {value}" for name, value in shown.items() if value != str(math.nan))
     steps = f"{progress.step}/{progress.total_steps} steps"
-    return Shown(progress.step, progress.total_steps, steps, f"{progress.stage}  {now}".strip())
+    return BarState(progress.step, progress.total_steps, steps, f"{progress.stage}  {now}".strip())
