@@ -269,7 +269,7 @@ def check_yaml(path: Path) -> None:
 
 def _parsed(text: str, path: Path, make_loader: type[_OwnLoader]) -> Any:
     try:
-        _refuse_depth(text)
+        _refuse_depth(text, path)
         loader = make_loader(text)
         try:
             node = loader.get_single_node()
@@ -286,25 +286,19 @@ def _parsed(text: str, path: Path, make_loader: type[_OwnLoader]) -> Any:
         raise FileError(path, f"{where}{problem}") from None
     except yaml.YAMLError:
         raise FileError(path, "no YAML") from None
-    except _TooDeep:
-        raise FileError(path, f"nests deeper than {MAX_YAML_DEPTH} levels") from None
     except ConfigError:
         raise
     except (ValueError, TypeError, LookupError, AttributeError):
         raise FileError(path, "a value or key is not plain") from None
 
 
-class _TooDeep(Exception):
-    pass
-
-
-def _refuse_depth(text: str) -> None:
+def _refuse_depth(text: str, path: Path) -> None:
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_YAML_DEPTH:
-                raise _TooDeep
+                raise FileError(path, f"nests deeper than {MAX_YAML_DEPTH} levels")
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 

@@ -32,21 +32,10 @@ def run(
     return subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, timeout=120, check=False, cwd=cwd)
 
 
-Here = Callable[..., subprocess.CompletedProcess[str]]
+Here = Callable[..., Any]
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
-    """The command in this process, where all is imported already, in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-
-    def run_here(*arguments: str) -> subprocess.CompletedProcess[str]:
-        code = main(list(arguments))
-        return subprocess.CompletedProcess(arguments, code, *capsys.readouterr())
-
-    return run_here
-
-
+@pytest.mark.usefixtures("undrawn")
 def test_evaluate_writes_a_run_folder_and_shows_the_table(tmp_path: Path) -> None:
     done = run("evaluate", *SHORT, "variants=[bbr,bbq]", "seeds=[1,2]", "output_dir=out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -77,19 +66,14 @@ def test_evaluate_runs_draws_with_agents_and_writes_a_page(here: Here, tmp_path:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_without_output_dir_the_folder_is_named_after_the_scenario(here: Here, tmp_path: Path) -> None:
-    assert here("evaluate", *SHORT).returncode == 0
-    (folder,) = (tmp_path / "runs").iterdir()
-    assert folder.name.startswith("steady-")
-
-
-@pytest.mark.usefixtures("undrawn")
 def test_figures_can_be_left_out(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = here("evaluate", *SHORT, "output_dir=out")
+    done = here("evaluate", *SHORT)
     assert done.returncode == 0, done.stderr
     assert "no figures/: BBRGYM_FIGURES is none" in done.stdout
-    assert (tmp_path / "out" / "report.html").exists()
-    assert not (tmp_path / "out" / "figures").exists()
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.startswith("steady-")
+    assert (folder / "report.html").exists()
+    assert not (folder / "figures").exists()
     monkeypatch.setenv("BBRGYM_FIGURES", "few")
     wrong = here("evaluate", *SHORT, "output_dir=other")
     assert (wrong.returncode, wrong.stderr) == (2, "bbrgym: BBRGYM_FIGURES: is 'few', expected all or none\n")
@@ -102,14 +86,11 @@ def test_figures_can_be_left_out(here: Here, tmp_path: Path, monkeypatch: pytest
         ("wan_mix", "link.changes=[]", []),
         ("wan_mix", "link.loss={kind: none}", {"kind": "none"}),
         ("wan_mix", "link.rate_mbps=20", 20),
-        ("wan_mix", "link.rate_mbps={uniform: [1, 2]}", {"uniform": [1, 2]}),
         ("wan_mix", "variables.capacity_mbps={uniform: [1, 2]}", {"uniform": [1, 2]}),
-        ("wan_mix", "variables.longest_rtt_ms={log_uniform: [1, 2]}", {"log_uniform": [1, 2]}),
         ("wan_mix", "variables.shortest_rtt_ms.log_uniform=[5,6]", [5, 6]),
         ("wan_mix", "flows.0.number={choice: [1, 2]}", {"choice": [1, 2]}),
         ("wan_mix", "variables.other={integer: [1, 2]}", {"integer": [1, 2]}),
         ("steady", "link.rate_mbps={uniform: [1, 2]}", {"uniform": [1, 2]}),
-        ("lossy", "link.loss={kind: none}", {"kind": "none"}),
         ("lossy", "link.loss={rate: 0.1}", {"kind": "bernoulli", "rate": 0.1}),
     ],
 )
@@ -129,26 +110,19 @@ def test_a_range_is_one_value_and_other_mappings_are_merged(
     [
         ("scenario=stedy", "scenario: is 'stedy'; did you mean steady? bbrgym list shows all "),
         ("scenario=no/such.yaml", "cannot read 'no/such.yaml'"),
-        ("scenario=null", "scenario: is None; bbrgym list shows all "),
-        ("scenario=steady,lossy", "scenario: is "),
         ("scenario.link.rate_mbps=-5", "scenario steady: link.rate_mbps: is -5, expected a number >= 0.001"),
         ("scenario.flows.7.rtt_ms=5", "scenario.flows.7.rtt_ms=5"),
-        ("scenario.flows.x=5", "scenario.flows.x=5"),
         ("scenario.duration_s=${nothing}", "Interpolation key 'nothing' not found"),
         ("varants=[bbr]", "varants: is not an option; did you mean variants or variant?"),
-        ("+new=1", "new: is not an option"),
         ("hydra.run.dirr=x", "Could not override 'hydra.run.dirr'"),
         ("variants=[bbr", "'variants=[bbr' is not an override like scenario.link.rate_mbps=50"),
-        ("bbr", "'bbr' is not an override like"),
         ("world=moon", "world: is 'moon'; allowed are linux, ns3, ns3gym, twin"),
         ("world=[ns3,ns3]", "world: is ['ns3', 'ns3'], expected at least one of"),
         ("world=[]", "world: is [], expected at least one of"),
-        ("world=ns3,twin", "world: is "),
         (
             "world.timeout_s=3",
             "world.timeout_s: is not an option; did you mean world.ns3.timeout_s or world.ns3.options?",
         ),
-        ("world.twin.timeout_s=3", "world.twin.timeout_s: is not an option; did you mean world.ns3.timeout_s or"),
         (
             "agent=randm",
             "agent: is 'randm'; did you mean random? allowed are fixed, oracle, random, a run folder, a model's file, "
@@ -158,16 +132,11 @@ def test_a_range_is_one_value_and_other_mappings_are_merged(
         ("output_dir=/dev/null/x", "output_dir: cannot use '/dev/null/x'"),
     ],
 )
-def test_a_wrong_override_is_one_clear_line(
-    override: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["evaluate", *SHORT, override]) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.startswith("bbrgym: ")
-    assert says in shown.err
-    assert shown.err.count("\n") == 1
+def test_a_wrong_override_is_one_clear_line(override: str, says: str, here: Here, tmp_path: Path) -> None:
+    done = here("evaluate", *SHORT, override)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("bbrgym: ")
+    assert says in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -179,13 +148,8 @@ def test_a_resumed_evaluation_is_the_folder_s_own(here: Here, tmp_path: Path) ->
     assert table.returncode == 0, table.stderr
     names = ("config.yaml", "summary.parquet", "timeseries.parquet", "timing.csv", "summary.txt")
     before = {name: (folder / name).read_bytes() for name in names}
-    same = [
-        "seeds=[3]",
-        "scenario.duration_s=1",
-        "scenario.flows.0.rtt_ms=40",
-        "tunables.bbr_up_gain=1.1",
-        "world=twin",
-    ]
+    same = ["seeds=[3]", "scenario.duration_s=1", "scenario.flows.0.rtt_ms=40"]
+    same += ["tunables.bbr_up_gain=1.1", "world=twin"]
     for options in ([], ["scenario=steady", "scenario.duration_s=1"], same):
         done = here("evaluate", "output_dir=runs/mine", "resume=true", *options)
         assert (done.returncode, done.stdout) == (0, table.stdout)
@@ -208,17 +172,12 @@ def test_a_resumed_evaluation_is_the_folder_s_own(here: Here, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("command", ["evaluate", "train", "reproduce"])
-def test_a_folder_of_another_command_is_not_gone_on_with(
-    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_of_another_command_is_not_gone_on_with(command: str, here: Here, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("weather: fine\n")
-    options = {
-        "evaluate": [f"output_dir={tmp_path}", "resume=true"],
-        "train": [f"resume={tmp_path}"],
-        "reproduce": [f"resume={tmp_path}"],
-    }
-    assert main([command, *options[command]]) == 2
-    assert f"{str(tmp_path)!r} is no run folder of bbrgym {command}" in capsys.readouterr().err
+    options = [f"output_dir={tmp_path}", "resume=true"] if command == "evaluate" else [f"resume={tmp_path}"]
+    done = here(command, *options)
+    assert done.returncode == 2
+    assert f"{str(tmp_path)!r} is no run folder of bbrgym {command}" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
 
 
@@ -345,14 +304,12 @@ def test_scenario_records_a_last_hop(tmp_path: Path, capsys: pytest.CaptureFixtu
     ("options", "says"),
     [
         (["wan_mix"], "draw: is None, but wan_mix is a distribution, expected the number of a draw, from 0 on"),
-        (["wan_mix", "draw=all"], "draw: is 'all', but wan_mix is a distribution"),
         (["wan_mix", "draw=-1"], "draws: 1 from number -1 on, train has numbers 0 to 2147483647"),
         (["wan_mix", "draw=1", "split=tst"], "split: is 'tst'; did you mean test?"),
         (["steady", "draw=1"], "draw: is 1, but steady is a scenario, expected a distribution with it"),
         (["steady", "drw=1"], "drw: is not an option; did you mean draw?"),
         (["steady", "record=x.down"], "link.last_hop: is null, expected the hop to record"),
         (["wifi", "record=x.down", "seconds=0"], "seconds: is 0, expected a number above 0 and at most 600"),
-        (["wifi", "record=x.down", "seconds=long"], "seconds: is 'long', expected a number above 0"),
         (["wifi", "record=x.down", "seed=-1"], "seed: -1, allowed are integers"),
         (["wifi", "record=7"], "record: is 7, expected the name of a file"),
     ],
@@ -367,14 +324,8 @@ def test_a_wrong_draw_or_recording_is_one_clear_line(options: list[str], says: s
 def test_list_shows_everything_there_is(here: Here) -> None:
     done = here("list")
     assert done.returncode == 0, done.stderr
-    chosen = (
-        "agent=torch_ppo",
-        "env=multi",
-        "observation=memory",
-        "action=library",
-        "reward=power",
-        "experiment=search_ppo",
-    )
+    chosen = ("agent=torch_ppo", "env=multi", "observation=memory", "action=library", "reward=power")
+    chosen += ("experiment=search_ppo",)
     for name in [*bbrgym.VARIANTS, *bbrgym.TUNABLES, *bbrgym.scenario_names(), "ns3", *chosen]:
         assert name in done.stdout
     for tunable in bbrgym.TUNABLES.values():
@@ -383,18 +334,15 @@ def test_list_shows_everything_there_is(here: Here) -> None:
 
 
 @pytest.mark.parametrize("command", ["evaluate", "list", "scenario"])
-def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main([command, "--help"])
-    assert end.value.code == 0
-    assert f"usage: bbrgym {command}" in capsys.readouterr().out
+def test_help(command: str, here: Here) -> None:
+    done = here(command, "--help")
+    assert done.returncode == 0
+    assert f"usage: bbrgym {command}" in done.stdout
 
 
-def test_version_and_no_command() -> None:
-    assert run("--version").stdout == f"bbrgym {bbrgym.__version__}\n"
-    with pytest.raises(SystemExit) as end:
-        main([])
-    assert end.value.code == 2
+def test_version_and_no_command(here: Here) -> None:
+    assert here("--version").stdout == f"bbrgym {bbrgym.__version__}\n"
+    assert here().returncode == 2
 
 
 # ---- a machine that has no more -----------------------------------------------------------------------

@@ -14,27 +14,11 @@ from omegaconf import IntegerNode, OmegaConf
 
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.cli.composition import Loader, compose_config
-from bbrgym.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("undrawn_file")
 
-Said = tuple[int, str, str]
+Here = Callable[..., tuple[int, str, str]]
 SHORT = ["scenario=steady", "scenario.duration_s=1", "variants=[bbr]", "world=twin"]
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
-    """The command in this process, in a folder of its own; returns exit code, output and errors."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> Said:
-        try:
-            code = main(list(arguments))
-        except SystemExit as end:
-            code = int(str(end.code))
-        return code, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture
@@ -56,7 +40,7 @@ def own(tmp_path: Path) -> Path:
     return tmp_path / "own"
 
 
-def test_help_shows_groups_choices_types_and_flags(here: Callable[..., Said]) -> None:
+def test_help_shows_groups_choices_types_and_flags(here: Here) -> None:
     code, out, _ = here("train", "--help", "agent=sac")
     assert code == 0
     for part in ("usage: bbrgym train", "ppo, recurrent_ppo, sac*", "total_steps: a whole number", "--config-dir"):
@@ -64,13 +48,13 @@ def test_help_shows_groups_choices_types_and_flags(here: Callable[..., Said]) ->
 
 
 @pytest.mark.parametrize("command", ["evaluate", "train", "trace", "serve", "reproduce", "conformance"])
-def test_cfg_job_prints_what_the_command_would_take(command: str, here: Callable[..., Said]) -> None:
+def test_cfg_job_prints_what_the_command_would_take(command: str, here: Here) -> None:
     code, out, _ = here(command, "--cfg", "job", "--resolve", "world=twin")
     assert code == 0
     assert yaml.safe_load(out) == compose_config(command, ["world=twin"])
 
 
-def test_cfg_hydra_and_all_and_a_package(here: Callable[..., Said]) -> None:
+def test_cfg_hydra_and_all_and_a_package(here: Here) -> None:
     assert set(yaml.safe_load(here("train", "--cfg", "hydra")[1])) == {"hydra"}
     assert {"hydra", "agent", "seed"} <= set(yaml.safe_load(here("train", "--cfg", "all")[1]))
     shown = here("train", "--cfg", "job", "--package", "agent", "agent.gamma=0.5")[1]
@@ -93,7 +77,7 @@ def test_info_says_what_hydra_knows(info: str, own: Path) -> None:
         assert "proportional" in done.stdout
 
 
-def test_files_of_one_s_own_are_chosen_by_name(here: Callable[..., Said], own: Path) -> None:
+def test_files_of_one_s_own_are_chosen_by_name(here: Here, own: Path) -> None:
     options = ["--config-dir", str(own), "agent=mine", "reward=mine", "scenario=my_link", "agent.gamma=0.5"]
     code, out, errors = here("train", "--cfg", "job", *options)
     assert code == 0, errors
@@ -104,7 +88,7 @@ def test_files_of_one_s_own_are_chosen_by_name(here: Callable[..., Said], own: P
     assert here("train", "--cfg", "job", "agent=mine")[0] == 2
 
 
-def test_an_experiment_is_a_whole_command(here: Callable[..., Said], own: Path) -> None:
+def test_an_experiment_is_a_whole_command(here: Here, own: Path) -> None:
     for name in ("--config-dir", "--config-path"):
         code, out, errors = here("train", "--cfg", "job", name, str(own), "experiment=mine", "seed=3")
         assert code == 0, errors
@@ -112,7 +96,7 @@ def test_an_experiment_is_a_whole_command(here: Callable[..., Said], own: Path) 
         assert (config["total_steps"], config["seed"], config["agent"]["hidden"]) == (77, 3, [7])
 
 
-def test_another_primary_file(here: Callable[..., Said], own: Path) -> None:
+def test_another_primary_file(here: Here, own: Path) -> None:
     code, out, errors = here("train", "--cfg", "job", "--config-dir", str(own), "--config-name", "study", "agent=sac")
     assert code == 0, errors
     config = yaml.safe_load(out)
@@ -130,7 +114,7 @@ def test_a_shipped_experiment_says_its_command_and_composes(path: Path) -> None:
     assert compose_config(found[1], [found[2]])
 
 
-def test_hydra_run_dir_is_the_run_folder(here: Callable[..., Said], tmp_path: Path) -> None:
+def test_hydra_run_dir_is_the_run_folder(here: Here, tmp_path: Path) -> None:
     code, out, errors = here("evaluate", *SHORT, "hydra.run.dir=out")
     assert code == 0, errors
     assert "run folder: out" in out
@@ -139,7 +123,7 @@ def test_hydra_run_dir_is_the_run_folder(here: Callable[..., Said], tmp_path: Pa
 
 
 @pytest.mark.parametrize("chdir", ["false", "true"])
-def test_references_of_hydra_are_to_the_options_given(chdir: str, here: Callable[..., Said], tmp_path: Path) -> None:
+def test_references_of_hydra_are_to_the_options_given(chdir: str, here: Here, tmp_path: Path) -> None:
     own = ["hydra.run.dir='${scenario.name}/${hydra:job.name}'", "+hydra.job.env_set.OF_JOB=${seeds[0]}", "seeds=[3]"]
     told = "+hydra.callbacks.told={_target_: told.Told, path: ${hydra:runtime.cwd}/told}"
     code, _, errors = here("evaluate", *SHORT, *own, told, f"hydra.job.chdir={chdir}")
@@ -178,9 +162,7 @@ def test_options_have_types_in_the_composed_configuration() -> None:
         (["hydra.job.env_copy=[NOPE]"], "hydra.job.env_copy: 'NOPE' is not a variable of the environment"),
     ],
 )
-def test_a_wrong_flag_or_type_is_one_clear_line(
-    arguments: list[str], says: str, here: Callable[..., Said], tmp_path: Path
-) -> None:
+def test_a_wrong_flag_or_type_is_one_clear_line(arguments: list[str], says: str, here: Here, tmp_path: Path) -> None:
     code, out, errors = here("train", *arguments)
     assert (code, out, errors.count("\n")) == (2, "", 1), errors
     assert errors.startswith("bbrgym: ")
@@ -198,9 +180,7 @@ def test_a_wrong_flag_or_type_is_one_clear_line(
         ("bbrgym list x", ""),
     ],
 )
-def test_the_shell_s_completion_answers(
-    line: str, found: str, here: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_shell_s_completion_answers(line: str, found: str, here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMP_LINE", line)
     code, out, errors = here("-sc", "query=bash")
     assert (code, errors) == (0, "")
@@ -208,7 +188,7 @@ def test_the_shell_s_completion_answers(
 
 
 @pytest.mark.parametrize("shell", ["bash", "fish", "zsh"])
-def test_the_shell_s_completion_is_installed(shell: str, here: Callable[..., Said]) -> None:
+def test_the_shell_s_completion_is_installed(shell: str, here: Here) -> None:
     code, out, errors = here("-sc", f"install={shell}")
     assert (code, errors) == (0, "")
     assert "complete" in out

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 from hydra.types import RunMode
+from pages import PAGES
+from repository import ROOT
 
 from bbrgym.cli.composition import Loader, compose_config
 from bbrgym.cli.main import _parser
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md", "ns3-scratch/README.md")]
-PAGES += sorted((ROOT / "docs").glob("*.md"))
 TARGETS = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
 COMMANDS = "adversary|conformance|doctor|evaluate|export|list|path|report|reproduce|scenario|serve|trace|train"
 SHOWN = rf"(bbrgym (?:{COMMANDS})|make|(?:\.venv/bin/)?python benchmarks/\w+\.py)(?= |$)"

@@ -10,13 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from pages import PAGES
+from repository import ROOT
 
 import bbrgym
 from bbrgym.cli.main import main
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md", "ns3-scratch/README.md")]
-PAGES += sorted((ROOT / "docs").glob("*.md"))
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 TUTORIAL = "tutorial.md"
 TRACE = "matplotlib"  # in the block of the page on traces that reads the file of a command

@@ -285,6 +285,7 @@ def test_an_evaluation_in_python_is_logged(tmp_path: Path) -> None:
         ("train", ["logger=[csv,csv]"], "logger: is ['csv', 'csv'], expected at least one of csv, none, "),
         ("evaluate", ["logger=[wandb,csv]", "logger.wandb.tag=[x]"], "logger.wandb.tag: is not a field; did you mean"),
         ("evaluate", ["logger=wandb", "logger.mode=on"], "logger.mode: is 'on', expected one of"),
+        ("train", ["logger=none", "logger.project=x"], "logger.project: is not a field"),
     ],
 )
 def test_a_wrong_option_is_one_clear_line(
@@ -296,20 +297,6 @@ def test_a_wrong_option_is_one_clear_line(
 
 
 # ---- any ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("logger", "says"),
-    [
-        ({"name": "wandb", "mode": "on"}, "logger.mode: is 'on', expected one of 'online', 'offline' or 'disabled'"),
-        ({"name": "none", "project": "x"}, "logger.project: is not a field"),
-        ({"csv": None}, "logger.csv: is None, expected a mapping of what differs from its file"),
-    ],
-)
-def test_a_wrong_setting_is_one_clear_error(logger: dict[str, Any], says: str, tmp_path: Path) -> None:
-    with pytest.raises(bbrgym.ConfigError, match=says):
-        run(tmp_path / "run", logger=logger)
-    assert not (tmp_path / "run").exists()
 
 
 class _Full(Logger):

@@ -9,11 +9,10 @@ import ast
 import functools
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Flag, auto
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from special_files import BOMB, put_special_file
@@ -162,29 +161,18 @@ class Allowed(Flag):
 
 
 TEXT, MISSING, OWN = Allowed.TEXT, Allowed.MISSING, Allowed.OWN
+ANY = TEXT | MISSING | OWN
 
 
-@dataclass(frozen=True)
-class Reader:
-    """A reader of a file.
+class Reader(NamedTuple):
+    """A reader of a file."""
 
-    Attributes:
-        name: of the reader.
-        functions: of the package that open the file: their module, and they.
-        file: path of the file in a folder of the test's.
-        read: reads it, given the folder.
-        allowed: files that are no error.
-        takes: kinds of files whose content is checked later.
-        prepare: writes other files into the folder.
-    """
-
-    name: str
-    functions: str
-    file: str
-    read: Callable[[Path], Any]
-    allowed: Allowed = Allowed.NONE
-    takes: tuple[str, ...] = ()
-    prepare: Callable[[Path], None] = lambda _: None
+    functions: str  #: that open it: their module, and they
+    file: str  #: its path in a folder of the test's
+    read: Callable[[Path], Any]  #: reads it, given the folder
+    allowed: Allowed = Allowed.NONE  #: files that are no error
+    takes: tuple[str, ...] = ()  #: kinds of files whose content is checked later
+    prepare: Callable[[Path], object] = lambda _: None  #: writes other files into the folder
 
     def opening(self) -> Iterator[str]:
         """Yield each function with its module."""
@@ -192,8 +180,9 @@ class Reader:
         return (f"{module} {function}" for function in functions)
 
 
-def _compose(folder: Path, *overrides: str) -> Any:
-    return Loader(search_path_of(str(folder / "conf"))).load_configuration("train", [*overrides], _RUN)
+def _compose(folder: Path) -> Any:
+    loader = Loader(search_path_of(str(folder / "conf")))
+    return loader.load_configuration("train", ["agent=o"], hydra_program.RunMode.RUN)
 
 
 def _help(folder: Path) -> str:
@@ -223,123 +212,55 @@ def _failed_job(folder: Path) -> None:
     RunFolder(folder).write_json("job/job.json", {"status": "failed", "command": "train", "overrides": ["seed=1"]})
 
 
-_RUN = hydra_program.RunMode.RUN
+def _agent(folder: Path) -> Any:
+    return parse_training(compose_config("train", [f"agent={folder / 'o.yaml'}"]))
+
+
+def _model(folder: Path) -> Any:
+    return agent_option._entrants(folder / "m.onnx", SimpleNamespace(trust=False, variant="bbr"))
+
+
+FOLDER = "runs.run_folder RunFolder."
+TRACES = "scenario.traces read_trace _chunks_of_lines _read_rates"
+SCENARIO = "scenario.files _read_file"
 READERS = [
-    Reader("scenario", "scenario.files _read_file", "s.yaml", lambda at: bbrgym.load_scenario(at / "s.yaml")),
+    Reader(SCENARIO, "s.yaml", lambda at: bbrgym.load_scenario(at / "s.yaml")),
+    Reader(SCENARIO, "s.yaml", lambda at: bbrgym.load_distribution({"mix": [str(at / "s.yaml")]})),
+    Reader(TRACES, "t.down", lambda at: read_trace(str(at / "t.down"))),
+    Reader("paths.detect read_log", "path.log", lambda at: read_log(at / "path.log")),
+    Reader("papers.catalogue _fields_in", "e.yaml", lambda at: load_experiment(str(at / "e.yaml"))),
     Reader(
-        "distribution", "scenario.files _read_file", "s.yaml", lambda at: bbrgym.load_distribution(str(at / "s.yaml"))
-    ),
-    Reader(
-        "part of a mix",
-        "scenario.files _read_file",
-        "s.yaml",
-        lambda at: bbrgym.load_distribution({"mix": [str(at / "s.yaml")]}),
-    ),
-    Reader(
-        "trace",
-        "scenario.traces read_trace _chunks_of_lines _read_rates",
-        "t.down",
-        lambda at: read_trace(str(at / "t.down")),
-    ),
-    Reader("log of a path", "paths.detect read_log", "path.log", lambda at: read_log(at / "path.log")),
-    Reader("experiment", "papers.catalogue _fields_in", "e.yaml", lambda at: load_experiment(str(at / "e.yaml"))),
-    Reader(
-        "published numbers",
         "papers.published_csv _table",
         "published.csv",
         lambda at: load_experiment(str(at / "e.yaml")),
         prepare=_name_csv,
     ),
-    Reader("authors' numbers", "papers.catalogue _rows", "numbers.csv", _reference),
-    Reader("library", "envs.library _read", "l.yaml", lambda at: load_library(at / "l.yaml")),
+    Reader("papers.catalogue _rows", "numbers.csv", _reference),
+    Reader("envs.library _read", "l.yaml", lambda at: load_library(at / "l.yaml")),
+    Reader("cli.composition _read_options", "o.yaml", _agent),
+    Reader("cli.composition _UsersFiles.load_config", "conf/agent/o.yaml", _compose, takes=("empty", "secret keys")),
+    Reader("cli.hydra_program _file", "conf/train.yaml", _help, TEXT | MISSING),
+    Reader(f"{FOLDER}refuse_irregular", "study.db", lambda at: RunFolder(at).refuse_irregular("study.db"), ANY),
+    Reader(f"{FOLDER}read_config", "config.yaml", bbrgym.resume_training, OWN),
+    Reader(f"{FOLDER}read_config", "config.yaml", bbrgym.load_agent, OWN),
+    Reader(f"{FOLDER}read_provenance", "provenance.json", lambda at: RunFolder(at).read_provenance(), MISSING | OWN),
+    Reader(f"{FOLDER}read_json", "job/job.json", lambda at: MultirunFolder(at).read_state("job"), MISSING | OWN),
+    Reader(f"{FOLDER}read_text", "multirun.yaml", lambda at: MultirunFolder(at).request(), ANY),
+    Reader(f"{FOLDER}_read_table", "t.parquet", lambda at: RunFolder(at).read_table("t.parquet"), OWN),
+    Reader(f"{FOLDER}_read_table", "timing.csv", lambda at: RunFolder(at).read_csv("timing.csv", TIMING_SCHEMA), OWN),
+    Reader(f"{FOLDER}read_text", "csv/metrics.csv", _resumed_csv, OWN | MISSING),
+    Reader(f"{FOLDER}copy_file", "metrics.parquet", _copied, ANY),
+    Reader(f"{FOLDER}owner", ".lock", lambda at: RunFolder(at).owner(), ANY),
     Reader(
-        "options",
-        "cli.composition _read_options",
-        "o.yaml",
-        lambda at: parse_training(compose_config("train", [f"agent={at / 'o.yaml'}"])),
-    ),
-    Reader(
-        "options of Hydra's",
-        "cli.composition _UsersFiles.load_config",
-        "conf/agent/o.yaml",
-        lambda at: _compose(at, "agent=o"),
-        takes=("empty", "secret keys"),
-    ),
-    Reader("help", "cli.hydra_program _file", "conf/train.yaml", _help, TEXT | MISSING),
-    Reader(
-        "study",
-        "runs.run_folder RunFolder.refuse_irregular",
-        "study.db",
-        lambda at: RunFolder(at).refuse_irregular("study.db"),
-        OWN | TEXT | MISSING,
-    ),
-    Reader("resumed training", "runs.run_folder RunFolder.read_config", "config.yaml", bbrgym.resume_training, OWN),
-    Reader("trained agent", "runs.run_folder RunFolder.read_config", "config.yaml", bbrgym.load_agent, OWN),
-    Reader(
-        "runs.provenance",
-        "runs.run_folder RunFolder.read_provenance",
-        "provenance.json",
-        lambda at: RunFolder(at).read_provenance(),
-        MISSING | OWN,
-    ),
-    Reader(
-        "state of a job",
-        "runs.run_folder RunFolder.read_json",
-        "job/job.json",
-        lambda at: MultirunFolder(at).read_state("job"),
-        MISSING | OWN,
-    ),
-    Reader(
-        "text",
-        "runs.run_folder RunFolder.read_text",
-        "multirun.yaml",
-        lambda at: MultirunFolder(at).request(),
-        MISSING | OWN | TEXT,
-    ),
-    Reader(
-        "table",
-        "runs.run_folder RunFolder._read_table",
-        "t.parquet",
-        lambda at: RunFolder(at).read_table("t.parquet"),
-        OWN,
-    ),
-    Reader(
-        "timing",
-        "runs.run_folder RunFolder._read_table",
-        "timing.csv",
-        lambda at: RunFolder(at).read_csv("timing.csv", TIMING_SCHEMA),
-        OWN,
-    ),
-    Reader("curve", "runs.run_folder RunFolder.read_text", "csv/metrics.csv", _resumed_csv, OWN | MISSING),
-    Reader("taken over", "runs.run_folder RunFolder.copy_file", "metrics.parquet", _copied, MISSING | OWN | TEXT),
-    Reader("owner", "runs.run_folder RunFolder.owner", ".lock", lambda at: RunFolder(at).owner(), MISSING | OWN | TEXT),
-    Reader(
-        "last line",
         "sweeps.multirun MultirunFolder.last_line",
         "job/job.log",
         lambda at: MultirunFolder(at).last_line("job"),
         OWN | TEXT,
     ),
-    Reader("log", "sweeps.report _tail", "job/job.log", report_multirun, OWN | TEXT | MISSING, prepare=_failed_job),
-    Reader(
-        "measured numbers",
-        "papers.report _read_numbers",
-        "papers.csv",
-        lambda at: papers_report._read_numbers(at / "papers.csv"),
-    ),
-    Reader(
-        "digest of an agent",
-        "evaluate.agent_option _digest",
-        "config.yaml",
-        lambda at: agent_option._digest(at),
-        OWN | TEXT,
-    ),
-    Reader(
-        "model",
-        "evaluate.agent_option _model",
-        "m.onnx",
-        lambda at: agent_option._entrants(at / "m.onnx", SimpleNamespace(trust=False, variant="bbr")),
-    ),
+    Reader("sweeps.report _tail", "job/job.log", report_multirun, ANY, prepare=_failed_job),
+    Reader("papers.report _read_numbers", "papers.csv", lambda at: papers_report._read_numbers(at / "papers.csv")),
+    Reader("evaluate.agent_option _digest", "config.yaml", agent_option._digest, OWN | TEXT),
+    Reader("evaluate.agent_option _model", "m.onnx", _model),
 ]
 
 
@@ -408,7 +329,7 @@ def files_in(folder: Path) -> list[tuple[str, int]]:
     return sorted((str(path), path.lstat().st_size) for path in folder.rglob("*"))
 
 
-@pytest.mark.parametrize("reader", READERS, ids=lambda one: one.name)
+@pytest.mark.parametrize("reader", READERS, ids=lambda one: f"{one.functions.split()[-1]} {one.file}")
 @pytest.mark.parametrize("kind", [*TEXTS, *FILES])
 def test_a_hostile_file_is_refused_in_one_sentence_that_does_not_quote_it(
     reader: Reader, kind: str, tmp_path: Path

@@ -11,7 +11,6 @@ from special_files import BOMB
 
 import bbrgym
 from bbrgym.errors import nearest
-from bbrgym.scenario.traces import MAX_BYTES, read_trace
 from bbrgym.untrusted_files import MAX_YAML_BYTES, MAX_YAML_DEPTH, read_yaml
 
 SECRET = "hunter2-of-the-environment"
@@ -60,14 +59,6 @@ def test_an_interpolation_is_refused_and_not_resolved(monkeypatch: pytest.Monkey
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2
     assert SECRET not in done.stdout + done.stderr
-
-
-def test_a_trace_is_bounded(tmp_path: Path) -> None:
-    path = tmp_path / "long.down"
-    with path.open("wb") as file:
-        file.truncate(MAX_BYTES + 1)  # sparse
-    with pytest.raises(bbrgym.ConfigError, match=f"has more than {MAX_BYTES} bytes"):
-        read_trace(str(path))
 
 
 def test_what_people_write_is_read(tmp_path: Path) -> None:

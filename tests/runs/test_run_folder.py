@@ -166,26 +166,3 @@ def test_an_error_before_anything_is_finished_leaves_the_folder_as_it_was_found(
     with pytest.raises(ConfigError, match="wrong"):
         refuse()
     assert (path / "config.yaml").exists()
-
-
-# ---- what is read -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("content", [None, "", "[1]", "a: [", "\x00"])
-def test_what_is_no_config_is_said(content: str | None, tmp_path: Path) -> None:
-    if content is not None:
-        (tmp_path / "config.yaml").write_text(content)
-    with pytest.raises(ConfigError, match=r"output_dir: '.*' is no run folder of bbrgym train: ") as caught:
-        TrainingFolder(tmp_path).read_config()
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("content", ["", "{", "[]"])
-def test_damaged_files_are_one_clear_error(content: str, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text(content)
-    folder = RunFolder(tmp_path)
-    for read in (folder.read_json, folder.read_table):
-        with pytest.raises(ConfigError, match=r"cannot read '.*/file', it is damaged or missing: ") as caught:
-            read("file")
-        assert "\n" not in str(caught.value)
-    assert folder.read_json("other") == {}

@@ -3,7 +3,6 @@
 
 import copy
 import pickle
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,20 +17,17 @@ GOOD: dict[str, Any] = {
 }
 FLOW = {"name": "a", "rtt_ms": 40.0}
 
-NAN, INF = float("nan"), float("inf")
+NAN = float("nan")
 
 # Where, what is put there, what the message must say.
 MISTAKES: list[tuple[str, Any, str]] = [
     ("link.rate_mbps", -5, "link.rate_mbps: is -5, expected a number >= 0.001"),
     ("link.rate_mbps", True, "link.rate_mbps: is True, expected a number"),
-    ("link.rate_mbps", "10", "link.rate_mbps: is '10', expected a number"),
     ("link.rate_mbps", NAN, "link.rate_mbps: is nan, expected a finite number"),
-    ("link.rate_mbps", INF, "link.rate_mbps: is inf, expected a"),
     ("link.rate_mbps", 10**400, "link.rate_mbps: is 1000"),
     ("link.rate_mbps", None, "link: has none, expected exactly one of rate_mbps, trace_path and trace"),
     ("link.rate_mps", 5, "link.rate_mps: is not a field; did you mean rate_mbps? allowed are"),
     ("link.trace_path", "x.down", "link: has rate_mbps and trace_path, expected exactly one of"),
-    ("link.delay_ms", -1, "link.delay_ms: is -1, expected a number >= 0"),
     ("link.delay_ms", 30.0, "flows[0].rtt_ms: is 40.0, expected at least twice link.delay_ms = 30.0"),
     ("link.last_hop", {"kind": "5g"}, "link.last_hop.kind: is '5g', expected one of 'wifi', 'lte'"),
     ("link.last_hop", {"kind": "wifi", "width_mhz": 30}, "link.last_hop.width_mhz: is 30, expected"),
@@ -45,11 +41,9 @@ MISTAKES: list[tuple[str, Any, str]] = [
         {"kind": "wifi", "mcs": 9},
         "link.last_hop.mcs: is 9, expected at most 8 for standard ac on 20 MHz",
     ),
-    ("link.last_hop", {"kind": "lte", "mcs": 9}, "link.last_hop.mcs: is not a field"),
     ("link.queue", {}, "link.queue: has no size, expected exactly one of size_bytes, size_packets and size_bdp"),
     ("link.queue.size_packets", 5, "link.queue: has size_bytes = 100000 and size_packets = 5, expected exactly one"),
     ("link.queue.size_bytes", 2.5, "link.queue.size_bytes: is 2.5, expected a whole number"),
-    ("link.queue.size_bytes", 10**30, "link.queue.size_bytes: is 1000000000000000000000000000000, expected a"),
     ("link.queue.size_bytes", 100, "holds 100 bytes, expected at least one packet of 1488 bytes"),
     ("link.queue", {"size_bdp": 1e6}, "link.queue.size_bdp: is 1000000.0, which holds 50000000000 bytes"),
     ("link.queue.kind", "fifo", "link.queue.kind: is 'fifo', expected one of 'droptail', 'red', 'codel' or 'fq_codel'"),
@@ -65,14 +59,11 @@ MISTAKES: list[tuple[str, Any, str]] = [
         True,
         "link.queue.ecn: is true, expected only with kinds red, codel and fq_codel, which is droptail",
     ),
-    ("link.queue.ecn_threshold_packets", 0, "link.queue.ecn_threshold_packets: is 0, expected a number >= 1"),
     (
         "link.queue",
         {"size_bytes": 9000, "ecn_threshold_bytes": 3000, "ecn_threshold_ms": 1.0},
         "link.queue: has ecn_threshold_bytes = 3000 and ecn_threshold_ms = 1.0, expected at most one of",
     ),
-    ("link.policer", {"rate_mbps": 5.0}, "link.policer.burst_bytes: is missing"),
-    ("link.policer", {"rate_mbps": 0, "burst_bytes": 3000}, "link.policer.rate_mbps: is 0, expected a number >= 0.001"),
     (
         "link.policer",
         {"rate_mbps": 5.0, "burst_bytes": 1487},
@@ -83,18 +74,11 @@ MISTAKES: list[tuple[str, Any, str]] = [
         [{"at_s": 1.0, "rate_mbps": 5e-4}],
         "link.changes[0].rate_mbps: is 0.0005, expected a number >= 0.001, or 0 for an outage",
     ),
-    ("link.rate_mbps", 0, "link.rate_mbps: is 0, expected a number >= 0.001"),
     (
         "link.changes",
         [{"at_s": 0, "rate_mbps": 0}, {"at_s": 20.0, "rate_mbps": 5}],
         "link.changes: leave the rate at 0 from start to end, expected a rate at some time",
     ),
-    ("link.jitter", {"share": 1.5, "delay_ms": 3.0}, "link.jitter.share: is 1.5, expected a number <= 1"),
-    ("link.jitter", {"share": 0.5}, "link.jitter.delay_ms: is missing"),
-    ("link.acks", {"kind": "slot"}, "link.acks.kind: is 'slot', expected one of 'at_once', 'slots', 'bursts'"),
-    ("link.acks", {"kind": "slots"}, "link.acks.every_ms: is missing"),
-    ("link.acks", {"kind": "slots", "every_ms": 0}, "link.acks.every_ms: is 0, expected a number >= 0.001"),
-    ("link.acks", {"kind": "bursts", "packets": 4}, "link.acks.timeout_ms: is missing"),
     ("link.queue.bdp_rtt_ms", 10, "link.queue.bdp_rtt_ms: is 10.0, expected only beside size_bdp"),
     (
         "link.queue",
@@ -106,10 +90,7 @@ MISTAKES: list[tuple[str, Any, str]] = [
         {"kind": "red", "size_bytes": 9000, "red": {"min_bytes": 3000, "max_bytes": 2000, "max_probability": 0.02}},
         "link.queue.red.max_bytes: is 2000, expected more than min_bytes = 3000",
     ),
-    ("link.loss", {"kind": "random"}, "link.loss.kind: is 'random', expected one of 'none', 'bernoulli'"),
     ("link.loss", {"rate": 0.1}, "link.loss.kind: is missing"),
-    ("link.loss", {"kind": "bernoulli", "rate": 1.5}, "link.loss.rate: is 1.5, expected a number <= 1"),
-    ("link.loss", {"kind": "bernoulli"}, "link.loss.rate: is missing"),
     ("link.loss", {"kind": "none", "rate": 0.1}, "link.loss.rate: is not a field"),
     ("link.changes", [{"at_s": 1.0}], "link.changes[0]: changes nothing, expected rate_mbps, delay_ms or loss_rate"),
     (
@@ -125,7 +106,6 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("flows.0", 3, "flows[0]: is 3, expected a mapping of fields"),
     ("flows.0", {"name": "a"}, "flows[0].rtt_ms: is missing"),
     ("flows.0.name", "a b", "flows[0].name: is 'a b', expected letters, digits"),
-    ("flows.0.count", 0, "flows[0].count: is 0, expected a number >= 1"),
     (
         "flows.0.cc",
         "bbr1",
@@ -134,12 +114,9 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("flows.0.role", "lerner", "flows[0].role: is 'lerner', expected one of 'tuned', 'fixed' or 'background'"),
     ("flows.0.start_s", 20.0, "flows[0].start_s: is 20.0, expected less than duration_s = 20.0"),
     ("flows.0.stop_s", 0.0, "flows[0].stop_s: is 0.0, expected more than start_s = 0.0"),
-    ("flows.0.app", {"kind": "cbr"}, "flows[0].app.rate_mbps: is missing"),
     ("flows.0.app", {"kind": "cbr", "rate_mbps": 1, "on_s": 1}, "flows[0].app.on_s: is not a field"),
-    ("flows.0.app", "bulk", "flows[0].app: is 'bulk', expected a mapping of fields"),
     ("flows.0.tunables", {"bbq_alpha_us": 3000}, "flows[0].tunables.bbq_alpha_us: is not a tunable of bbr; "),
     ("flows.0.tunables", {"bbr_up_gain": 9}, "flows[0].tunables.bbr_up_gain: is 9, expected 1.02 to 2 (ratio)"),
-    ("flows.0.tunables", {"bbr_up_gain": True}, "flows[0].tunables.bbr_up_gain: is True, expected a number"),
     ("warmup_s", 20.0, "warmup_s: is 20.0, expected less than duration_s = 20.0"),
     ("name", "../evil", "name: is '../evil', expected letters"),
     ("seed", 1, "seed: is not a field; allowed are name, duration_s, warmup_s, mss_bytes, stack, link, flows"),
@@ -203,24 +180,6 @@ def test_a_source_that_is_none(source: Any, says: str) -> None:
     with pytest.raises(bbrgym.ScenarioError) as caught:
         bbrgym.load_scenario(source)
     assert says in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "text", ["[1, 2]", "just text", "a: [", "a: 1\na: 2", "duration_s: ${nothing}", "\x00", "link: &a [*a]"]
-)
-def test_a_broken_file(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "broken.yaml"
-    path.write_text(text)
-    with pytest.raises(bbrgym.ScenarioError) as caught:
-        bbrgym.load_scenario(path)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_file_that_is_no_text(tmp_path: Path) -> None:
-    path = tmp_path / "binary.yaml"
-    path.write_bytes(b"\xff\xfe\x00\x80")
-    with pytest.raises(bbrgym.ScenarioError, match="cannot read"):
-        bbrgym.load_scenario(path)
 
 
 def test_the_error_keeps_its_parts_through_a_pickle() -> None:

@@ -29,7 +29,6 @@ from bbrgym.trace.rows import (
     RETRANSMISSION,
     SENT,
     TIMEOUT,
-    DecisionRow,
     Rows,
 )
 
@@ -153,11 +152,6 @@ def test_ns3_s_own_controls_show_their_packets_alone(tmp_path: Path) -> None:
     assert len(sent) == counts["sent_pkts"][0] > 100
     assert ((sent["flags"] & RETRANSMISSION) != 0).sum() == counts["retransmitted_pkts"][0] > 0
     assert len(write_trace(scenario, tmp_path, formats=tuple(FORMATS), world="ns3").files) == len(FORMATS)
-
-
-def test_a_decision_has_the_columns_of_an_ack_trace() -> None:
-    _, decisions, _ = rows_of("twin", scenario_of("shallow", duration_s=0.5))
-    assert decisions.dtype.names == DecisionRow._fields
 
 
 def test_the_size_of_the_steps_changes_no_row() -> None:
@@ -360,16 +354,3 @@ def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
         write_trace(scenario_of("lossy"), tmp_path / name, formats=tuple(FORMATS))
     for path in (tmp_path / "a").iterdir():
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ({"formats": "qlogs"}, "format: is 'qlogs'; did you mean qlog"),
-        ({"world": "ns3gym"}, "world: is 'ns3gym', which has no trace of packets; allowed are ns3, twin"),
-    ],
-)
-def test_what_cannot_be_traced_leaves_no_file(tmp_path: Path, arguments: dict[str, Any], says: str) -> None:
-    with pytest.raises(bbrgym.ConfigError, match=says):
-        write_trace(scenario_of("shallow"), tmp_path, **arguments)
-    assert list(tmp_path.iterdir()) == []

@@ -30,17 +30,13 @@ def test_it_writes_a_run_folder_and_shows_the_counts(tmp_path: Path, capsys: pyt
     [
         (["format=qlgo"], "format: is 'qlgo'; did you mean qlog?"),
         (["format=[csv,csv]"], "format: is ['csv', 'csv'], expected each once"),
-        (["format=[]"], "format: is [], expected one of qlog, pcapng, csv, or a list of them"),
         (["format=3"], "format: is 3, expected one of qlog, pcapng, csv, or a list of them"),
         (["variant=bbrr"], "did you mean bbr"),
         (["variant=null", "tunables.bbq_alpha_us=1000"], "tunables: are {'bbq_alpha_us': 1000.0} with variant=null"),
-        (["tunables.bbq_alpha_us=1000"], "bbq_alpha_us"),
         (["seed=-1"], "seed: is -1, expected a number >= 0"),
-        (["draw=1"], "draw: is 1, but steady is a scenario, expected a distribution with it"),
         (["world=[twin,ns3]"], "world: "),
         (["world=linux"], "world: is 'linux', which has no trace of packets; allowed are ns3, twin"),
         (["world.twin.isolation=process"], "world.twin.isolation: is given, but a trace runs in this process"),
-        (["flow=a"], "flow"),
     ],
 )
 def test_a_mistake_is_one_clear_line(

@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
-
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from bbrgym.cli.terminal import (
+    BarState,
     advice_on_interrupt,
     new_run_dir,
     print_results,
@@ -51,9 +49,7 @@ def run(options: argparse.Namespace) -> None:
     again = [text for text in options.overrides if key_of(text) not in ("output_dir", "resume", "hydra.run.dir")]
     again += [override_of("output_dir", str(folder.path)), "resume=true"]
     advice = advice_on_interrupt(folder, "adversary", *again)
-    columns = (TextColumn("{task.fields[stage]}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[loss]}"))
-    bar = progress_bar(*columns, TimeElapsedColumn(), fields_of=_fields_of)
-    with advice, folder.opened(resume=resume), bar as show:
+    with advice, folder.opened(resume=resume), progress_bar(_shown) as show:
         cases = search_adversary(distribution, settings, folder, show)
     for case in cases:
         lines = describe_loss(case, settings.agent or settings.variant, settings.reference, settings.replay)
@@ -63,11 +59,6 @@ def run(options: argparse.Namespace) -> None:
     print_run_folder(folder.path, has_page=False)
 
 
-def _fields_of(progress: SearchProgress) -> dict[str, Any]:
-    """Return the values of the progress bar."""
-    return {
-        "total": progress.total,
-        "completed": progress.done,
-        "stage": f"{progress.stage} {progress.done}/{progress.total}",
-        "loss": f"largest loss {progress.loss:.2f}",
-    }
+def _shown(progress: SearchProgress) -> BarState:
+    stage = f"{progress.stage} {progress.done}/{progress.total}"
+    return BarState(progress.done, progress.total, stage, f"largest loss {progress.loss:.2f}")

@@ -6,11 +6,8 @@ from __future__ import annotations
 import argparse
 import shlex
 from pathlib import Path
-from typing import Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-
-from bbrgym.cli.terminal import new_run_dir, print_results, print_run_folder, progress_bar, take_output_dir
+from bbrgym.cli.terminal import BarState, new_run_dir, print_results, print_run_folder, progress_bar, take_output_dir
 from bbrgym.conformance.conformance_run import (
     Conformance,
     ConformanceFolder,
@@ -50,9 +47,8 @@ def run(options: argparse.Namespace) -> None:
     asked = parse_conformance(config)
     folder = ConformanceFolder(path or new_run_dir("conformance"))
     command = shlex.join(["bbrgym", "conformance", *options.overrides])
-    columns = (MofNCompleteColumn(), TextColumn("runs"), BarColumn(), TextColumn("{task.fields[failed]}"))
     with folder.opened(resume=False):
-        with progress_bar(*columns, TimeElapsedColumn(), fields_of=_fields) as show:
+        with progress_bar(_shown) as show:
             findings = run_conformance(asked, folder, show)
         write_conformance_report(folder.path, findings)
     if docs is not None:
@@ -66,7 +62,6 @@ def run(options: argparse.Namespace) -> None:
         raise SweepError("\n".join(lines))
 
 
-def _fields(progress: ConformanceProgress) -> dict[str, Any]:
-    """Return the values of the progress bar."""
+def _shown(progress: ConformanceProgress) -> BarState:
     failed = f"{progress.failed} failed" if progress.failed else ""
-    return {"total": progress.total, "completed": progress.ended, "failed": failed}
+    return BarState(progress.ended, progress.total, f"{progress.ended}/{progress.total} runs", failed)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from importlib import resources
 from importlib.util import find_spec
@@ -23,7 +22,6 @@ from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
-from pydantic import BaseModel
 
 from bbrgym.cli.composition import Loader, plain_values, search_path_of
 from bbrgym.cli.polars_threads import start_polars
@@ -62,25 +60,6 @@ class _Hydra(Hydra):
         return config
 
 
-@dataclass(frozen=True)
-class Command:
-    """A Hydra command.
-
-    Attributes:
-        name: of the command and of its file in conf/.
-        description: with examples.
-        run: runs it; `overrides`, `config` and `run_dir` of its argument are the overrides as given, the composed
-            options, and the folder that hydra.run.dir names, or None. `launch` runs jobs of the command by Hydra's
-            launcher, given a folder and the jobs' overrides by name; None if no other launcher than `basic` is chosen.
-        models: whose plain fields say the types of options.
-    """
-
-    name: str
-    description: str
-    run: Callable[[argparse.Namespace], None]
-    models: Sequence[type[BaseModel]]
-
-
 def add_program(commands: Any, name: str, purpose: str, module: ModuleType) -> None:
     """Add a command that is a Hydra program, with the options of ``conf/<name>.yaml``.
 
@@ -88,18 +67,20 @@ def add_program(commands: Any, name: str, purpose: str, module: ModuleType) -> N
         commands: of the parser.
         name: of the command and its file.
         purpose: in one line.
-        module: the command's, which has DESCRIPTION, MODELS, `run` (see `Command`) and, if flags that are not Hydra's
-            are overrides, `override`, which returns one for a flag.
+        module: the command's. It has DESCRIPTION; MODELS, whose plain fields say the types of options; `run`; and, if
+            flags that are not Hydra's are overrides, `override`, which returns one for a flag. `overrides`, `config`
+            and `run_dir` of run's argument are the overrides as given, the composed options, and the folder that
+            hydra.run.dir names, or None. `launch` runs jobs of the command by Hydra's launcher, given a folder and the
+            jobs' overrides by name; None if no other launcher than `basic` is chosen.
     """
-    command = Command(name, module.DESCRIPTION, module.run, module.MODELS)
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=purpose, add_help=False, allow_abbrev=False, parents=[get_args_parser()]
     )
     override = getattr(module, "override", None)
-    parser.set_defaults(run_command=lambda options: run_command(command, options), other_flags=override)
+    parser.set_defaults(run_command=lambda options: run_command(module, options), other_flags=override)
 
 
-def run_command(command: Command, options: argparse.Namespace) -> None:
+def run_command(module: ModuleType, options: argparse.Namespace) -> None:
     """Do what the flags ask for; without any, run the command.
 
     Raises:
@@ -108,17 +89,17 @@ def run_command(command: Command, options: argparse.Namespace) -> None:
     """
     _refuse_contradictions(options)
     _refuse_missing_launcher(options.overrides)
-    name = options.config_name or command.name
+    name = options.config_name or options.command
     options.overrides = [_MORE.sub(r"'\g<0>'", text) if text.startswith(_STEPS) else text for text in options.overrides]
     overrides = list(options.overrides)
     if RunMode.MULTIRUN.name in [one.value() for one in map(parse_override, overrides) if one.key_or_group == _MODE]:
         options.multirun = True
-    loader = Loader(search_path_of(options.config_dir, options.config_path), command.models)
+    loader = Loader(search_path_of(options.config_dir, options.config_path), module.MODELS)
     before = HydraConfig.instance().cfg
-    hydra = _Hydra(command.name, loader)
+    hydra = _Hydra(options.command, loader)
     try:
         if options.help:
-            sys.stdout.write(_help(command, name, loader, hydra, overrides))
+            sys.stdout.write(_help(module, name, loader, hydra, options))
             raise SystemExit(0)
         if options.hydra_help:
             hydra.hydra_help(config_name=name, args_parser=get_args_parser(), args=options)
@@ -132,9 +113,9 @@ def run_command(command: Command, options: argparse.Namespace) -> None:
             from bbrgym.cli.many_runs import multirun  # with reports, which no single run needs
 
             start_polars()
-            multirun(command.name, name, hydra, options)
+            multirun(name, hydra, options)
         else:
-            _run(command, hydra, name, options)
+            _run(module, hydra, name, options)
     finally:
         HydraConfig.instance().cfg = before
 
@@ -165,7 +146,7 @@ def _refuse_missing_launcher(overrides: Sequence[str]) -> None:
                 raise MissingExtraError(f"hydra/launcher={override.value()}", extra, error)
 
 
-def _run(command: Command, hydra: Hydra, name: str, options: argparse.Namespace) -> None:
+def _run(module: ModuleType, hydra: Hydra, name: str, options: argparse.Namespace) -> None:
     errors: list[Exception] = []
 
     def task(config: DictConfig) -> None:
@@ -173,13 +154,13 @@ def _run(command: Command, hydra: Hydra, name: str, options: argparse.Namespace)
         about: Any = HydraConfig.get()
         run_dir = str(about.runtime.output_dir if about.job.chdir else about.run.dir)
         is_basic = about.runtime.choices["hydra/launcher"] == "basic"
-        own.launch = None if is_basic else partial(_launch, command.name, name, hydra, options)
+        own.launch = None if is_basic else partial(_launch, name, hydra, options)
         try:
             own.config = plain_values(config, options.overrides)
             is_given = about.run.dir != _HERE and run_dir != own.config.get("output_dir")  # a job has the same in both
             own.run_dir = Path(run_dir) if is_given else None
             start_polars()
-            command.run(own)
+            module.run(own)
         except Exception as error:  # noqa: BLE001 - Hydra would print it
             errors.append(error)
 
@@ -209,20 +190,20 @@ def _complete(hydra: Hydra, name: str, overrides: list[str]) -> None:
 # ---- help ---------------------------------------------------------------------------------------------
 
 
-def _help(command: Command, name: str, loader: Loader, hydra: Hydra, overrides: Sequence[str]) -> str:
+def _help(module: ModuleType, name: str, loader: Loader, hydra: Hydra, options: argparse.Namespace) -> str:
     """Return the command's text: description, groups with their choices, options with types and defaults, flags."""
-    config = hydra.compose_config(name, list(overrides), RunMode.RUN)
+    config = hydra.compose_config(name, list(options.overrides), RunMode.RUN)
     chosen = config.hydra.runtime.choices
     groups = loader.groups(name)
-    types = {option: type_text(*kind) for option, kind in plain_types(command.models).items() if option in config}
+    types = {option: type_text(*kind) for option, kind in plain_types(module.MODELS).items() if option in config}
     sections = [
-        f"usage: bbrgym {command.name} [flags] [OPTION=VALUE ...]\n",
-        command.description,
+        f"usage: bbrgym {options.command} [flags] [OPTION=VALUE ...]\n",
+        module.DESCRIPTION,
         "config groups, GROUP=CHOICE (the one of now is marked):\n\n"
         + "".join(_group(*one, chosen) for one in groups.items()),
         "options and their defaults:\n\n" + _file(loader, name),
         "types:\n\n" + "".join(f"  {option}: {kind}\n" for option, kind in types.items()),
-        "flags:\n\n" + _FLAGS.format(name=command.name),
+        "flags:\n\n" + _FLAGS.format(name=options.command),
     ]
     return "\n".join(section for section in sections if section)
 

@@ -33,7 +33,7 @@ _SLASHES = re.compile(r"/(?![^{}]*\})")  # outside references such as ${now:%Y/%
 _HERE = ("BasicLauncher", "JoblibLauncher", "LocalLauncher")  # whose jobs are processes of this machine
 
 
-def multirun(command: str, name: str, hydra: Hydra, options: argparse.Namespace) -> None:
+def multirun(name: str, hydra: Hydra, options: argparse.Namespace) -> None:
     """Run all jobs that are not done, write the report, print the tables and refuse failed jobs.
 
     Raises:
@@ -49,9 +49,9 @@ def multirun(command: str, name: str, hydra: Hydra, options: argparse.Namespace)
         shared = _shared_folder(config, overrides)
     folder = Path(shared["hydra.sweep.dir"]).absolute()
     others = [text for text in overrides if parse_override(text).key_or_group not in shared]
-    again = [command, *_flags(options), "-m", *others, *starmap(override_of, shared.items())]
+    again = [options.command, *_flags(options), "-m", *others, *starmap(override_of, shared.items())]
     with _launching(again, overrides):
-        job = Job(command, tuple(_flags(options)), str(Path.cwd()), _owner_pid(config))
+        job = _job(options, config)
         own = {**shared, "hydra.sweep.dir": str(folder)}
         given = [*others, *starmap(override_of, own.items())]
         returned = hydra.multirun(name, job, given, with_log_configuration=False)
@@ -61,7 +61,7 @@ def multirun(command: str, name: str, hydra: Hydra, options: argparse.Namespace)
 
 
 def launch(
-    command: str, name: str, hydra: Hydra, options: argparse.Namespace, folder: Path, jobs: Mapping[str, Sequence[str]]
+    name: str, hydra: Hydra, options: argparse.Namespace, folder: Path, jobs: Mapping[str, Sequence[str]]
 ) -> None:
     """Run jobs of a command, given as overrides by run folder's name, by the launcher that its command line chooses.
 
@@ -71,11 +71,11 @@ def launch(
     """
     own = [text for text in options.overrides if parse_override(text).is_hydra_override()]
     own.append(override_of("hydra.sweep.dir", str(folder)))
-    with _launching([command, *options.overrides], own):
+    with _launching([options.command, *options.overrides], own):
         config = hydra.compose_config(name, own, RunMode.MULTIRUN)
         launcher = Plugins.instance().instantiate_launcher(
             hydra_context=HydraContext(config_loader=hydra.config_loader, callbacks=Callbacks(config)),
-            task_function=Job(command, tuple(_flags(options)), str(Path.cwd()), _owner_pid(config)),
+            task_function=_job(options, config),
             config=config,
         )
         named = [[*overrides, override_of("hydra.sweep.subdir", job)] for job, overrides in jobs.items()]
@@ -83,9 +83,10 @@ def launch(
             _ = one.return_value  # raises what the job raised
 
 
-def _owner_pid(config: DictConfig) -> int | None:
-    """Return this process, with which jobs on this machine end; None: a cluster's go on without it."""
-    return os.getpid() if str(config.hydra.launcher._target_).endswith(_HERE) else None
+def _job(options: argparse.Namespace, config: DictConfig) -> Job:
+    """Return what runs a job. On this machine jobs end with this process; a cluster's go on without it."""
+    is_here = str(config.hydra.launcher._target_).endswith(_HERE)
+    return Job(options.command, tuple(_flags(options)), str(Path.cwd()), os.getpid() if is_here else None)
 
 
 @contextmanager

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import datetime
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from bbrgym.errors import ConfigError, SweepError
@@ -74,21 +74,25 @@ def take_run_dir(config: dict[str, Any], run_dir: Path | None = None) -> tuple[P
     return given, resume
 
 
-@contextmanager
-def progress_bar(
-    *columns: ProgressColumn, fields_of: Callable[[Any], Mapping[str, Any]]
-) -> Iterator[Callable[[Any], None]]:
-    """Yield a function that shows progress in a bar on standard error; the bar appears with its first call.
+class BarState(NamedTuple):
+    """What a progress bar shows."""
 
-    Args:
-        columns: of the bar.
-        fields_of: returns ``total``, ``completed`` and the fields of the columns, by name.
-    """
-    bar = Progress(*columns, console=Console(stderr=True))
+    completed: float
+    total: float
+    before: str  # the bar
+    behind: str = ""
+
+
+@contextmanager
+def progress_bar(shown: Callable[[Any], BarState]) -> Iterator[Callable[[Any], None]]:
+    """Yield a function that shows progress in a bar on standard error; the bar appears with its first call."""
+    texts = (TextColumn("{task.fields[before]}"), TextColumn("{task.fields[behind]}"))
+    time = TimeRemainingColumn(elapsed_when_finished=True)
+    bar = Progress(texts[0], BarColumn(), TaskProgressColumn(), texts[1], time, console=Console(stderr=True))
     task = bar.add_task("")
 
     def show(progress: Any) -> None:
-        bar.update(task, **fields_of(progress))
+        bar.update(task, **shown(progress)._asdict())
         bar.start()
 
     try:
@@ -101,13 +105,12 @@ def progress_bar(
 def runs_bar() -> AbstractContextManager[Callable[[EvaluationProgress], None]]:
     """Return `progress_bar` for the runs of an evaluation."""
 
-    def fields_of(progress: EvaluationProgress) -> dict[str, Any]:
+    def shown(progress: EvaluationProgress) -> BarState:
         runs = f"{progress.done_runs}/{progress.total_runs} runs"
         time = f"{progress.done_s:.0f} of {progress.total_s:.0f} simulated s"
-        return {"total": progress.total_s, "completed": progress.done_s, "runs": runs, "time": time}
+        return BarState(progress.done_s, progress.total_s, runs, time)
 
-    columns = (TextColumn("{task.fields[runs]}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[time]}"))
-    return progress_bar(*columns, TimeRemainingColumn(), fields_of=fields_of)
+    return progress_bar(shown)
 
 
 def refuse_unfinished(unfinished: Sequence[str], what: str, resume: Sequence[str]) -> None:

@@ -6,14 +6,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import astuple
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn
 from rich.table import Table
 
 from bbrgym.cli.scenario import draw_of, scenario_of
-from bbrgym.cli.terminal import new_run_dir, print_results, print_run_folder, progress_bar, take_output_dir
+from bbrgym.cli.terminal import BarState, new_run_dir, print_results, print_run_folder, progress_bar, take_output_dir
 from bbrgym.config.overrides import parse_override
 from bbrgym.errors import ConfigError
 from bbrgym.runs.run_folder import RunFolder
@@ -74,8 +73,8 @@ def run(options: argparse.Namespace) -> None:
     scenario = _with_variant(draw_of(source, config["draw"], settings.split), settings)
     world, world_settings = next(iter(settings.world.items()))
     folder = TraceFolder(path or new_run_dir(f"trace-{scenario.name}"))
-    columns = (TextColumn("{task.fields[time]}"), BarColumn(), TaskProgressColumn())
-    bar = progress_bar(*columns, fields_of=lambda now_s: _fields_of(now_s, scenario.duration_s))
+    total_s = scenario.duration_s
+    bar = progress_bar(lambda now_s: BarState(now_s, total_s, f"{now_s:.1f} of {total_s:g} simulated s"))
     with folder.opened(resume=False), bar as show:
         result = write_trace(
             scenario,
@@ -105,11 +104,6 @@ def _with_variant(scenario: Scenario, settings: TraceSettings) -> Scenario:
     if settings.tunables:
         raise ConfigError(f"tunables: are {settings.tunables!r} with variant=null, expected a variant with them")
     return scenario
-
-
-def _fields_of(now_s: float, duration_s: float) -> dict[str, Any]:
-    """Return the values of the progress bar."""
-    return {"total": duration_s, "completed": now_s, "time": f"{now_s:.1f} of {duration_s:g} simulated s"}
 
 
 def _table(flows: Sequence[TracedFlowCounts]) -> Table:

@@ -10,10 +10,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.cli.terminal import (
+    BarState,
     advice_on_interrupt,
     new_run_dir,
     print_results,
@@ -62,10 +61,8 @@ def run(options: argparse.Namespace) -> None:
     is_continuing = config.get(_CONTINUE) is not None
     folder = given or new_run_dir(f"{Path(config[_CONTINUE]).name}-more" if is_continuing else _name_of(config))
     advice = advice_on_interrupt(TrainingFolder(folder), "train", override_of("resume", str(folder)))
-    steps = TextColumn("{task.completed:.0f}/{task.total:.0f} steps")
-    columns = (steps, BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[now]}"), TimeRemainingColumn())
     with ExitStack() as bar, advice:
-        show = bar.enter_context(progress_bar(*columns, fields_of=_fields_of))
+        show = bar.enter_context(progress_bar(_shown))
 
         def tell(summary: Mapping[str, Any]) -> None:
             bar.close()
@@ -116,8 +113,7 @@ def _name_of(config: Mapping[str, Any]) -> str:
     return f"{config['agent'].get('name')}{per_flow}-{config['variant']}-{config['scenario'].get('name')}"
 
 
-def _fields_of(progress: Any) -> dict[str, Any]:
-    """Return the values of the progress bar."""
+def _shown(progress: Any) -> BarState:
     shown = {
         "steps/s": f"{progress.steps_per_s:.0f}",
         "reward": f"{progress.reward:.3f}",
@@ -125,4 +121,5 @@ def _fields_of(progress: Any) -> dict[str, Any]:
         "best": f"{progress.best_score:.3f}",
     }
     now = "  ".join(f"{name} {value}" for name, value in shown.items() if value != str(math.nan))
-    return {"total": progress.total_steps, "completed": progress.step, "now": f"{progress.stage}  {now}".strip()}
+    steps = f"{progress.step}/{progress.total_steps} steps"
+    return BarState(progress.step, progress.total_steps, steps, f"{progress.stage}  {now}".strip())

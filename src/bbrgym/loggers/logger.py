@@ -7,7 +7,7 @@ A new logger is a class derived from `LoggerSettings` and a file in conf/logger 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,34 +93,24 @@ class SeveralLoggers(Logger):
     def __init__(self, loggers: Sequence[Logger]) -> None:
         self._loggers = loggers
 
-    def metrics(self, step: int, values: Mapping[str, float]) -> None:
-        for one in self._loggers:
-            one.metrics(step, values)
-
-    def figure(self, step: int, name: str, figure: Figure) -> None:
-        for one in self._loggers:
-            one.figure(step, name, figure)
-
-    def picture(self, step: int, name: str, path: Path) -> None:
-        for one in self._loggers:
-            one.picture(step, name, path)
-
-    def table(self, step: int, name: str, table: pl.DataFrame) -> None:
-        for one in self._loggers:
-            one.table(step, name, table)
-
-    def checkpoint(self, name: str, path: Path, about: Mapping[str, Any]) -> None:
-        for one in self._loggers:
-            one.checkpoint(name, path, about)
-
-    def summary(self, outcome: Mapping[str, Any]) -> None:
-        for one in self._loggers:
-            one.summary(outcome)
-
     def finish(self, exit_code: int) -> None:
         with ExitStack() as stack:  # each is finished, whatever another one raises
             for one in reversed(self._loggers):
                 stack.callback(one.finish, exit_code)
+
+
+def _telling_each(name: str) -> Callable[..., None]:
+    """Return the method of `SeveralLoggers` that calls the method of this name of each logger."""
+
+    def tell(self: SeveralLoggers, *arguments: Any) -> None:
+        for one in self._loggers:
+            getattr(one, name)(*arguments)
+
+    return tell
+
+
+for _name in ("metrics", "figure", "picture", "table", "checkpoint", "summary"):
+    setattr(SeveralLoggers, _name, _telling_each(_name))
 
 
 class SeveralSettings(LoggerSettings):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from bbrgym.paths.samples import LogProblem
 
-FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
+SYN, ACK = 0x02, 0x10
 
 _PCAP = {b"\xa1\xb2\xc3\xd4": (">", 1e-6), b"\xd4\xc3\xb2\xa1": ("<", 1e-6)} | {
     b"\xa1\xb2\x3c\x4d": (">", 1e-9),
@@ -173,7 +173,6 @@ def _tcp_packet(record: _Record) -> TcpPacket | None:
         return None
     ports, sequence, acked, offset, flags = tcp[:4], *struct.unpack_from(">IIBB", tcp, 4)
     tcp_bytes = (offset >> 4) * 4
-    options = _Options.of(tcp[20:tcp_bytes])
     return TcpPacket(
         record.time_s,
         source + ports[:2],
@@ -182,40 +181,30 @@ def _tcp_packet(record: _Record) -> TcpPacket | None:
         acked,
         flags,
         max(ip_bytes - header_bytes - tcp_bytes, 0),
-        options.sacked_until,
-        options.sacked_bytes,
-        options.mss_bytes,
+        *_options(tcp[20:tcp_bytes]),
     )
 
 
-class _Options(NamedTuple):
-    """Options of a TCP header, as in `TcpPacket`."""
-
-    sacked_until: int = -1
-    sacked_bytes: int = 0
-    mss_bytes: int = 0
-
-    @classmethod
-    def of(cls, options: bytes) -> _Options:
-        """Return what options say, as far as they are whole."""
-        until, sacked, mss_bytes, stamp_bytes = -1, 0, 0, 0
-        at = 0
-        while at + 1 < len(options) and options[at] != _END:
-            if options[at] == _PADDING:
-                at += 1
-                continue
-            kind, size = options[at], options[at + 1]
-            value = options[at + 2 : at + size]
-            if size < 2 or len(value) < size - 2:
-                break
-            if kind == _MSS and size == 4:
-                mss_bytes = int.from_bytes(value, "big")
-            elif kind == _TIMESTAMP:
-                stamp_bytes = _TIMESTAMP_BYTES
-            elif kind == _SACK and size >= 10:
-                until, sacked = _blocks(value)
-            at += size
-        return cls(until, sacked, max(mss_bytes - stamp_bytes, 0))
+def _options(options: bytes) -> tuple[int, int, int]:
+    """Return what options say, as far as they are whole: the last three fields of `TcpPacket`."""
+    until, sacked, mss_bytes, stamp_bytes = -1, 0, 0, 0
+    at = 0
+    while at + 1 < len(options) and options[at] != _END:
+        if options[at] == _PADDING:
+            at += 1
+            continue
+        kind, size = options[at], options[at + 1]
+        value = options[at + 2 : at + size]
+        if size < 2 or len(value) < size - 2:
+            break
+        if kind == _MSS and size == 4:
+            mss_bytes = int.from_bytes(value, "big")
+        elif kind == _TIMESTAMP:
+            stamp_bytes = _TIMESTAMP_BYTES
+        elif kind == _SACK and size >= 10:
+            until, sacked = _blocks(value)
+        at += size
+    return until, sacked, max(mss_bytes - stamp_bytes, 0)
 
 
 def _blocks(value: bytes) -> tuple[int, int]:

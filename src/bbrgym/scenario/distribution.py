@@ -46,7 +46,7 @@ from bbrgym.scenario.files import (
 )
 from bbrgym.scenario.flow import role_of
 from bbrgym.scenario.model import Scenario
-from bbrgym.schema import is_number, plain, shown
+from bbrgym.schema import FieldProblem, is_number, plain, shown
 
 Split: TypeAlias = Literal["train", "validation", "test"]
 
@@ -165,7 +165,7 @@ class Distribution:
                 for index, entry in enumerate(self._template["flows"])
                 for flow in _drawn_flows(drawing, entry, f"flows[{index}]")
             ]
-        except _SpecProblem as error:
+        except FieldProblem as error:
             raise self._problem(error.path, error.problem) from None
         return parse_scenario({"name": name, **fields})
 
@@ -224,13 +224,9 @@ class Distribution:
 class _Mixes:
     """The mixes that are being read, one within the other, and what was read for them, each file once."""
 
-    def __init__(self) -> None:
-        self._names: list[str] = []  # from the outermost one on; empty of a mapping
+    def __init__(self, *outermost: Any) -> None:
+        self._names = [_name_of(source) for source in outermost]  # empty of a mapping
         self._known: dict[str, Scenario | Distribution] = {}
-
-    def begin(self, source: Any) -> None:
-        """Note the outermost mix."""
-        self._names.append(_name_of(source))
 
     def part(self, source: Any, of: Distribution) -> Scenario | Distribution:
         """Return a part of a mix.
@@ -283,9 +279,7 @@ def load_distribution(source: Source | Distribution) -> Distribution:
         raise ScenarioError(
             "", f"has no {VARIABLES} and is no {MIX}, so it is not a distribution", str(fields.get("name", ""))
         )
-    within = _Mixes()
-    within.begin(source)
-    return Distribution(fields, _within=within)
+    return Distribution(fields, _within=_Mixes(source))
 
 
 def is_distribution(source: Any) -> bool:
@@ -301,13 +295,6 @@ def is_range(value: Any) -> bool:
 
 
 # ---- drawing ------------------------------------------------------------------------------------------
-
-
-class _SpecProblem(Exception):
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(path, problem)
-        self.path = path
-        self.problem = problem
 
 
 def _uniform_of(seed: int, place: str) -> float:
@@ -353,13 +340,13 @@ class _Drawing:
         kinds = [kind for kind in _KINDS if kind in spec]
         unknown = [key for key in spec if key not in (*_KINDS, *_MODIFIERS, "weights")]
         if len(kinds) != 1 or unknown or ("weights" in spec and kinds != ["choice"]):
-            raise _SpecProblem(path, f"is {shown(dict(spec))}, expected one of {', '.join(_KINDS)} and its options")
+            raise FieldProblem(path, f"is {shown(dict(spec))}, expected one of {', '.join(_KINDS)} and its options")
         drawn = self._of_kind(kinds[0], spec, path)
         modifiers = [key for key in _MODIFIERS if key in spec]
         if not modifiers:
             return drawn
         if isinstance(drawn, bool) or not isinstance(drawn, int | float):
-            raise _SpecProblem(path, f"draws {shown(drawn)}, expected a number beside {', '.join(modifiers)}")
+            raise FieldProblem(path, f"draws {shown(drawn)}, expected a number beside {', '.join(modifiers)}")
         factors = spec.get("times", [])
         for factor in factors if isinstance(factors, list | tuple) else [factors]:
             drawn = drawn * self._number(factor, f"{path}.times")
@@ -376,11 +363,11 @@ class _Drawing:
             return self._chosen(spec, path)
         bounds = spec[kind]
         if not isinstance(bounds, list | tuple) or len(bounds) != 2:
-            raise _SpecProblem(f"{path}.{kind}", f"is {shown(bounds)}, expected two numbers")
+            raise FieldProblem(f"{path}.{kind}", f"is {shown(bounds)}, expected two numbers")
         low, high = (self._number(bound, f"{path}.{kind}[{index}]") for index, bound in enumerate(bounds))
         if not low <= high or (kind == "log_uniform" and low <= 0):
             least = " above 0" if kind == "log_uniform" else ""
-            raise _SpecProblem(f"{path}.{kind}", f"is [{low:g}, {high:g}], expected numbers{least} in ascending order")
+            raise FieldProblem(f"{path}.{kind}", f"is [{low:g}, {high:g}], expected numbers{least} in ascending order")
         part = self.uniform(path)
         if kind == "integer":
             return int(low) + int(part * (int(high) - int(low) + 1))
@@ -390,10 +377,10 @@ class _Drawing:
         options = spec["choice"]
         weights = spec.get("weights", [1] * len(options) if isinstance(options, Sequence) else [])
         if not isinstance(options, list | tuple) or not options or len(options) != len(weights):
-            raise _SpecProblem(path, f"is {shown(dict(spec))}, expected a list of options, and as many weights")
+            raise FieldProblem(path, f"is {shown(dict(spec))}, expected a list of options, and as many weights")
         shares = [self._number(weight, f"{path}.weights[{index}]") for index, weight in enumerate(weights)]
         if min(shares) < 0 or sum(shares) <= 0:
-            raise _SpecProblem(f"{path}.weights", f"is {shown(weights)}, expected numbers from 0, one above it")
+            raise FieldProblem(f"{path}.weights", f"is {shown(weights)}, expected numbers from 0, one above it")
         index = _index(self.uniform(path), shares)
         return self.value(options[index], f"{path}.choice[{index}]")
 
@@ -402,7 +389,7 @@ class _Drawing:
         named = self.variables.get(number) if isinstance(number, str) else number
         if isinstance(named, bool) or not isinstance(named, int | float) or not math.isfinite(named):
             known = ", ".join(self.variables) or "none"
-            raise _SpecProblem(path, f"is {shown(number)}, expected a number or a variable's name ({known})")
+            raise FieldProblem(path, f"is {shown(number)}, expected a number or a variable's name ({known})")
         return named
 
 
@@ -410,7 +397,7 @@ def _drawn_flows(drawing: _Drawing, entry: Mapping[str, Any], path: str) -> list
     """Return the flows that an entry stands for; several of them get a number behind the name."""
     number = drawing.value(entry.get("number", 1), f"{path}.number")
     if not isinstance(number, int) or number > BOUNDS["flows"].high:
-        raise _SpecProblem(
+        raise FieldProblem(
             f"{path}.number", f"is {shown(number)}, expected a whole number up to {BOUNDS['flows'].high:.0f}"
         )
     each = {key: spec for key, spec in entry.items() if key != "number"}

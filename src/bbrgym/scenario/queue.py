@@ -52,6 +52,15 @@ class CoDel(Model):
         return self
 
 
+#: The kinds of queues that a field is for, and they in words.
+_KINDS_WITH = {
+    "red": (("red",), "kind red"),
+    "codel": (("codel", "fq_codel"), "kinds codel and fq_codel"),
+    "quantum_bytes": (("fq_codel",), "kind fq_codel"),
+    "ecn": (("red", "codel", "fq_codel"), "kinds red, codel and fq_codel"),
+}
+
+
 class Queue(Model):
     """The bottleneck's queue; exactly one of the three sizes is given.
 
@@ -98,18 +107,13 @@ class Queue(Model):
             raise FieldProblem("", f"has {given}, expected exactly one of size_bytes, size_packets and size_bdp")
         if self.bdp_rtt_ms is not None and self.size_bdp is None:
             raise FieldProblem("bdp_rtt_ms", f"is {self.bdp_rtt_ms}, expected only beside size_bdp")
-        if self.red is not None and self.kind != "red":
-            raise FieldProblem("red", f"is given, expected only with kind red, which is {self.kind}")
+        for name, (kinds, words) in _KINDS_WITH.items():
+            value = getattr(self, name)
+            if value not in (None, False) and self.kind not in kinds:
+                is_what = "given" if isinstance(value, Model) else str(value).lower()
+                raise FieldProblem(name, f"is {is_what}, expected only with {words}, which is {self.kind}")
         if self.red is None and self.kind == "red":
             raise FieldProblem("red", "is missing, expected min_bytes, max_bytes and max_probability for kind red")
-        if self.codel is not None and self.kind not in ("codel", "fq_codel"):
-            raise FieldProblem("codel", f"is given, expected only with kinds codel and fq_codel, which is {self.kind}")
-        if self.quantum_bytes is not None and self.kind != "fq_codel":
-            raise FieldProblem(
-                "quantum_bytes", f"is {self.quantum_bytes}, expected only with kind fq_codel, which is {self.kind}"
-            )
-        if self.ecn and self.kind == "droptail":
-            raise FieldProblem("ecn", "is true, expected only with kinds red, codel and fq_codel, which is droptail")
         thresholds = ("ecn_threshold_bytes", "ecn_threshold_packets", "ecn_threshold_ms")
         several = [f"{name} = {getattr(self, name)}" for name in thresholds if getattr(self, name) is not None]
         if len(several) > 1:

@@ -21,7 +21,7 @@ from bbrgym.scenario.files import Source, load_scenario
 from bbrgym.trace.csv_rows import CsvWriter
 from bbrgym.trace.pcapng import PcapngWriter
 from bbrgym.trace.qlog import QlogWriter
-from bbrgym.trace.rows import RETRANSMISSION, SENT, Rows, TracedRun
+from bbrgym.trace.rows import Rows, TracedRun
 from bbrgym.worlds import DEFAULT_TIMEOUT_S, FAST_WORLD, World, make_world, registered_worlds, world_spec
 
 _FIRST_STEP_S, _MIN_STEP_S, _MAX_STEP_S = 0.01, 0.001, 1.0
@@ -147,7 +147,6 @@ class _Recording:
         self._on_progress = on_progress
         self._columns = [world.flow_fields.index(name) for name in _COUNTED]
         self._counted = np.zeros((len(run.flows), len(_COUNTED)))
-        self._logged = np.zeros((len(run.flows), 2), np.int64)
 
     def record(self, writers: Sequence[TraceWriter]) -> None:
         """Run to the end and hand all rows to the writers."""
@@ -159,12 +158,10 @@ class _Recording:
                 writer.write(rows)
             self.rows += len(rows.packets) + len(rows.decisions)
             self._counted += self._world.flow_stats()[:, self._columns]
-            self._count(rows)
             scale = _ROWS / max(len(rows.packets), 1)
             step_s = min(max(step_s * min(max(scale, 0.25), 2.0), _MIN_STEP_S), _MAX_STEP_S)
             if self._on_progress is not None:
                 self._on_progress(self._world.now_s)
-        self._check()
 
     def flow_counts(self) -> tuple[TracedFlowCounts, ...]:
         """Return what the run's measurement counted."""
@@ -172,22 +169,6 @@ class _Recording:
         return tuple(
             TracedFlowCounts(flow.name, flow.cc, *row) for flow, row in zip(self.run.flows, counted, strict=True)
         )
-
-    def _count(self, rows: Rows) -> None:
-        packets = rows.packets
-        sent = packets[(packets["event"] == SENT) & (packets["payload_bytes"] > 0)]
-        again = sent[(sent["flags"] & RETRANSMISSION) != 0]
-        for column, chosen in enumerate((sent, again)):
-            self._logged[:, column] += np.bincount(chosen["flow"], minlength=len(self.run.flows))
-
-    def _check(self) -> None:
-        """Hold the rows against what the run counted by itself."""
-        for flow, counts, (sent, again) in zip(self.run.flows, self.flow_counts(), self._logged.tolist(), strict=True):
-            if (sent, again) != (counts.sent_pkts, counts.retransmitted_pkts):
-                raise RuntimeError(
-                    f"the trace of flow {flow.name!r} holds {sent} packets sent, {again} of them again; the run "
-                    f"counted {counts.sent_pkts} and {counts.retransmitted_pkts}"
-                )
 
 
 def _write_all(files: list[tuple[str, Path]], recording: _Recording, writers: list[TraceWriter]) -> None:
