@@ -69,7 +69,7 @@ BY_ITSELF = {
     "agents.deploy.policy_header": {"_source Path(__file__).with_name(name).read_text"},
     "runs.provenance": {"_commit (_PACKAGE / _BUILT_FROM).read_text", "_cpu Path('/proc/cpuinfo').read_text"},
     "ns3gym.guardian": {"_parent open", "_start os.open", "_prctl ctypes.CDLL"},
-    "worlds.linux_machine": {"_controls _CONTROLS.read_text", "_scheduling _RT_RUNTIME.read_text"}
+    "worlds.linux_machine": {"_of_rights _CONTROLS.read_text", "_of_rights _RT_RUNTIME.read_text"}
     | {"_has_capability Path('/proc/self/status').read_text"},
     "loggers.wandb": {"has_login netrc.netrc", "WandbLogger.figure Image.open"} | {"_run_id folder.read_text"},
     # Texts and files in memory, what `opened` has opened, methods of RunFolder, shared memory.
