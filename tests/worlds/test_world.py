@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The interface, the same in every world, in a worker and in this process."""
 
-import contextlib
 import copy
 import dataclasses
 import pickle
@@ -97,11 +96,6 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_others(world, short_
     world.advance(1.0)
     world.reset(short_scenario, seed=3)
     assert run(world) == first
-
-
-def test_every_world_begins_with_the_same_tunables(short_scenario):
-    with bbrgym.make_world("ns3", short_scenario) as one, bbrgym.make_world("twin", short_scenario) as other:
-        assert one.tunables().tobytes() == other.tunables().tobytes()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -214,20 +208,6 @@ def test_one_ns3_in_this_process_at_a_time(short_scenario):
         assert first.now_s == 1.0
     with bbrgym.make_world("ns3", short_scenario, isolation="none") as second:
         second.advance(1.0)
-
-
-def test_many_twins_in_this_process(short_scenario):
-    with contextlib.ExitStack() as stack:
-        twins = [stack.enter_context(bbrgym.make_world("twin", short_scenario, seed=seed)) for seed in range(50)]
-        for _ in range(10):
-            for world in twins:
-                world.advance(0.1)
-        shown = [world.flow_stats().tobytes() for world in twins]
-        assert len(set(shown)) == 50
-        alone = stack.enter_context(bbrgym.make_world("twin", short_scenario, seed=49))
-        for _ in range(10):
-            alone.advance(0.1)
-        assert alone.flow_stats().tobytes() == shown[-1]
 
 
 def stock(name="stock"):
