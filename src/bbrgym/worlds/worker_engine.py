@@ -16,7 +16,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -26,7 +25,7 @@ from contextlib import ExitStack
 from dataclasses import astuple
 from typing import Any
 
-from bbrgym.processes import light_command
+from bbrgym.processes import how_it_ended, last_words, light_command
 from bbrgym.worlds.engine import advance_timeout_s
 from bbrgym.worlds.errors import EngineFailure, LateRunFailure
 from bbrgym.worlds.layout import Flags, Mailbox, SharedArrays, Table
@@ -34,7 +33,6 @@ from bbrgym.worlds.wakeup import Wakeup
 
 _KILL_TIMEOUT_S = 10.0
 _STDERR_TAIL_BYTES = 4096
-_STDERR_TAIL_LINES = 20
 _FAILURES: dict[str, type[Exception]] = {
     "invalid": ValueError,
     "late": LateRunFailure,
@@ -144,19 +142,12 @@ class WorkerEngine:
     def _why(self, ready: list[tuple[int, int]], timeout_s: float) -> str:
         if not ready:
             return f"no answer within {timeout_s:g} s (timeout_s sets how long to wait)"
-        code = self._process.wait(_KILL_TIMEOUT_S)
-        if code >= 0:
-            return f"the worker exited with code {code}"
-        try:
-            return f"the worker was killed by {signal.Signals(-code).name}"
-        except ValueError:  # a real-time signal has no name
-            return f"the worker was killed by signal {-code}"
+        return f"the worker {how_it_ended(self._process.wait(_KILL_TIMEOUT_S))}"
 
     def _last_words(self) -> str:
         size = os.fstat(self._stderr_fd).st_size
         tail = os.pread(self._stderr_fd, _STDERR_TAIL_BYTES, max(0, size - _STDERR_TAIL_BYTES))
-        lines = tail.decode("utf-8", "replace").strip().splitlines()[-_STDERR_TAIL_LINES:]
-        return "; it last wrote:\n" + "\n".join(lines) if lines else ""
+        return last_words(tail.decode("utf-8", "replace"))
 
 
 def _kill(process: subprocess.Popen[bytes], owner_pid: int) -> None:
