@@ -21,7 +21,8 @@ from bbrgym import _bpf
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 CLANGS = [c for c in ("clang", *(f"clang-{version}" for version in range(14, 23))) if shutil.which(c)]
-VARIANTS = ("bbr", "bbr-plus", "bbr-acd", "bbq", "bbr-pg", "bbr-mix")
+SLOW = ("bbr", "bbr-plus", "bbr-acd", "bbq", "bbr-pg", "bbr2", "bbr3-mix")
+VARIANTS = ["bbr-mix", "bbr3", *(pytest.param(one, marks=pytest.mark.slow) for one in SLOW)]
 VARIANTS_OF_BBR3 = ("bbr3", "bbr2", "bbr3-mix")
 START, ACK, LOSS_STATE, LOST = "0", "1", "2", "6"
 
@@ -100,7 +101,7 @@ def test_a_loss_based_variant_is_refused(variant: str) -> None:
 
 
 @pytest.mark.usefixtures("machine")
-@pytest.mark.parametrize("variant", [*VARIANTS, *VARIANTS_OF_BBR3])
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_each_event_of_a_transfer_ends_as_in_the_native_build(variant: str) -> None:
     replay = transfer(variant)["replay"]
     assert (replay["lost"], replay["different"]) == (0, 0)

@@ -54,7 +54,12 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
     return functools.cache(lambda kind: compiled(policy_of(kind), tmp_path_factory.mktemp("bpf")))
 
 
-@pytest.fixture(scope="module", params=KINDS)
+#: The other kinds contain what these do.
+SLOW = ("bbq", "bbr-mix", "levels")
+EVERY = [pytest.param(kind, marks=pytest.mark.slow) if kind in SLOW else kind for kind in KINDS]
+
+
+@pytest.fixture(scope="module", params=EVERY)
 def transfer(request: pytest.FixtureRequest, program: Program) -> tuple[IntegerPolicy, Any]:
     """What came of a transfer in a network namespace of its own."""
     policy = policy_of(request.param)
@@ -96,7 +101,7 @@ def test_the_kernel_decides_as_the_native_build_does(transfer: tuple[IntegerPoli
 
 @needs_clang
 @needs_bpf
-@pytest.mark.parametrize("reselects", [False, True], ids=["holds", "reselects"])
+@pytest.mark.parametrize("reselects", [pytest.param(False, marks=pytest.mark.slow), True], ids=["holds", "reselects"])
 def test_a_portfolio_chooses_in_the_kernel(reselects: bool, tmp_path: Path) -> None:
     policy = random_portfolio(reselects=reselects)
     assert policy.identification is not None

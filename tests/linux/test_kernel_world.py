@@ -32,8 +32,10 @@ TCPI_OPT_TIMESTAMPS = 1
 PAYLOAD_RATIO = 1448 / 1488
 
 
-@pytest.mark.parametrize("cc", ["kernel-bbr", "kernel-cubic", "kernel-reno"])
-@pytest.mark.parametrize("unprivileged", [False, True])
+@pytest.mark.parametrize(
+    ("cc", "unprivileged"),
+    [("kernel-bbr", False), ("kernel-cubic", True), pytest.param("kernel-reno", False, marks=pytest.mark.slow)],
+)
 def test_a_controller_of_the_kernels_uses_the_link(cc, unprivileged):
     # From the start on: what becomes readable in a later window may have left the link before it.
     (flow,), link = summary_of(scenario({"cc": cc}) | {"warmup_s": 0.0}, user_namespace=unprivileged)
@@ -45,7 +47,7 @@ def test_a_controller_of_the_kernels_uses_the_link(cc, unprivileged):
 
 
 @needs_bpf
-@pytest.mark.parametrize("cc", ["bbr", "bbq", "bbr3", "bbr2", "bbr3-mix"])
+@pytest.mark.parametrize("cc", ["bbq", "bbr3"])
 def test_ours_run_in_the_kernel_and_show_their_state(cc):
     with bbrgym.make_world("linux", scenario({"cc": cc}), options=ANY_LATENESS) as world:
         world.advance(2.0)
@@ -115,7 +117,7 @@ def test_both_generations_run_beside_each_other():
 
 
 @needs_bpf
-@pytest.mark.parametrize("beside", ["cubic", "kernel-cubic"])
+@pytest.mark.parametrize("beside", ["cubic", pytest.param("kernel-cubic", marks=pytest.mark.slow)])
 def test_an_agent_is_evaluated_beside_the_kernels_own(beside):
     flows = ({"cc": "bbr", "role": "tuned"}, {"cc": beside, "role": "background"})
     rows = bbrgym.evaluate(
@@ -261,7 +263,7 @@ def test_ecn_marks_what_asks_for_it():
     assert link["ecn_marked_pkts"] == asks["ecn_marked_pkts"]
 
 
-@pytest.mark.parametrize("mss_bytes", [64, 65_000])
+@pytest.mark.parametrize("mss_bytes", [pytest.param(64, marks=pytest.mark.slow), 65_000])
 def test_segments_are_as_small_and_as_large_as_a_scenario_may_have_them(mss_bytes):
     (flow,), _ = summary_of(scenario(queue={"size_bytes": 1_000_000}) | {"mss_bytes": mss_bytes, "warmup_s": 0.0})
     assert flow["goodput_mbps"] == pytest.approx(flow["throughput_mbps"] * mss_bytes / (mss_bytes + 40), rel=0.2)

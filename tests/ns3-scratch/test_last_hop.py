@@ -84,6 +84,7 @@ def test_a_better_radio_is_faster(faster, slower):
     assert arrivals(faster) > 1.3 * arrivals(slower) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hop", HOPS)
 def test_a_longer_queue_waits_longer(run, hop):
     def rtt_ms(packets):
@@ -92,6 +93,7 @@ def test_a_longer_queue_waits_longer(run, hop):
     assert rtt_ms(400) > rtt_ms(50) + 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hop", HOPS)
 def test_flows_share_it(run, hop):
     summary = run(behind(hop, flow("a", cc="bbr", rtt_ms=20.0), flow("b", cc="bbr", rtt_ms=20.0)))

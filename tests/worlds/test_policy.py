@@ -119,6 +119,7 @@ def test_a_world_with_a_policy_equals_steps_of_python(name: str, policy: tuple[C
         assert not (alone.tunables()[2:3] == alone.tunables()[:1]).all(), "only tuned flows are tuned"
 
 
+@pytest.mark.slow
 def test_both_worlds_are_equal(policy: tuple[CompiledPolicy, Path]) -> None:
     with open_world("twin", policy[1]) as twin, open_world("ns3", policy[1]) as ns3:
         while not twin.done:
