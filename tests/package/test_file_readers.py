@@ -86,8 +86,6 @@ BY_ITSELF = {
     "agents.training.checkpoints": {"_save path.open", "restore_state torch.load"},
     "agents.loading": {"load_agent trainer_of(settings, is_trusted=False).load"},
     "agents.training.train_agent": {"_train trainer.load", "_refuse_damaged trainer.load"},
-    "worlds.server": {"Server._reset self._mailbox.read_text"},
-    "worlds.worker_engine": {"WorkerEngine._ask self._mailbox.read_text"},
     "sweeps.search": {"search folder.open"},
     # A picture that this process has just drawn, and a study whose file `refuse_irregular` has seen.
     "loggers.tensorboard": {"TensorboardLogger.picture Image.open"},
