@@ -51,12 +51,6 @@ Emulator::~Emulator()
     }
 }
 
-Cut
-Emulator::First()
-{
-    return Measured();
-}
-
 void
 Emulator::Start()
 {

@@ -53,8 +53,8 @@ class Emulator : private PathHost
     Emulator(const Emulator&) = delete;
     Emulator& operator=(const Emulator&) = delete;
 
-    /** The empty interval before the start. */
-    Cut First();
+    /** The interval that ends now; before the start an empty one. */
+    Cut Measured();
     /** Begins; the clock runs. */
     void Start();
 
@@ -72,7 +72,6 @@ class Emulator : private PathHost
     void WaitFor(int64_t run_ns);
     void Write(int tun, const WirePacket& packet, int64_t due_ns);
     void TakeCut(int64_t at_ns);
-    Cut Measured();
 
     // PathHost
     void ReachReceiver(const WirePacket& packet, int64_t due_ns) override;

@@ -20,7 +20,7 @@ LinuxRun::LinuxRun(std::shared_ptr<const Scenario> scenario, uint64_t seed, cons
     m_emulator = std::make_unique<Emulator>(
         m_scenario, seed, m_network, m_clock, [this](std::size_t flow) { return m_controllers.Read(flow); });
     m_controllers.WriteTo(tables.tunables);
-    m_last = m_emulator->First();
+    m_last = m_emulator->Measured();
     WriteTo(tables);
 }
 

@@ -24,10 +24,12 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
+#ifdef BBRGYM_BPF_COMPILER
 extern "C" const char bbrgym_bbr_object[];
 extern "C" const char bbrgym_bbr_object_end[];
 extern "C" const char bbrgym_bbr3_object[];
 extern "C" const char bbrgym_bbr3_object_end[];
+#endif
 
 namespace bbrgym
 {
@@ -101,12 +103,16 @@ RequireBbr(const bpf_flow_settings& settings)
     }
 }
 
-/** The bytes of the package's program for these settings. */
+/** The bytes of the package's program for these settings; throws where the package was built without it. */
 std::string
-CarriedObject(const bpf_flow_settings& settings)
+CarriedObject([[maybe_unused]] const bpf_flow_settings& settings)
 {
+#ifdef BBRGYM_BPF_COMPILER
     return cc_is_bbr3(&settings.params) ? std::string(bbrgym_bbr3_object, bbrgym_bbr3_object_end)
                                         : std::string(bbrgym_bbr_object, bbrgym_bbr_object_end);
+#else
+    throw CongestionControlError("the package was built without " BBRGYM_BPF_NEEDS);
+#endif
 }
 
 /** The bytes of an object file. */
@@ -143,12 +149,7 @@ ObjectNamed(std::string object, const std::string& name)
     return object;
 }
 
-struct CloseObject
-{
-    void operator()(bpf_object* object) const { Libbpf::Get().bpf_object__close(object); }
-};
-
-using OwnedObject = std::unique_ptr<bpf_object, CloseObject>;
+using OwnedObject = std::unique_ptr<bpf_object, CongestionControl::Close>;
 
 OwnedObject
 Opened(const std::string& bytes)
@@ -194,11 +195,6 @@ VariantOfPolicy(const OwnedObject& object)
     return variant == nullptr ? "" : std::string(variant, strnlen(variant, bytes));
 }
 
-struct CloseRing
-{
-    void operator()(ring_buffer* ring) const { Libbpf::Get().ring_buffer__free(ring); }
-};
-
 int
 TakeRecord(void* records, void* data, std::size_t bytes)
 {
@@ -212,122 +208,81 @@ TakeRecord(void* records, void* data, std::size_t bytes)
 
 // ---- the object in the kernel ---------------------------------------------------------------------------
 
-class CongestionControl::Loaded
+void
+CongestionControl::Close::operator()(bpf_object* object) const
 {
-  public:
-    Loaded(const bpf_flow_settings& defaults, std::size_t records, bool is_slow, const std::string& object)
-        : m_name(RandomName()),
-          m_map(is_slow ? "bbrgym_slow_ops" : "bbrgym_ops"),
-          m_is_bbr3(cc_is_bbr3(&defaults.params))
+    Libbpf::Get().bpf_object__close(object);
+}
+
+void
+CongestionControl::Close::operator()(ring_buffer* ring) const
+{
+    Libbpf::Get().ring_buffer__free(ring);
+}
+
+CongestionControl::CongestionControl(const bpf_flow_settings& defaults,
+                                     std::size_t records,
+                                     bool is_slow,
+                                     const std::string& object)
+    : m_name(RandomName()),
+      m_map(is_slow ? "bbrgym_slow_ops" : "bbrgym_ops"),
+      m_is_bbr3(cc_is_bbr3(&defaults.params))
+{
+    RequireBbr(defaults);
+    m_object = Opened(ObjectNamed(object.empty() ? CarriedObject(defaults) : ObjectOf(object), m_name));
+    CheckObject(object);
+    Require("setting the defaults", Libbpf::Get().bpf_map__set_initial_value(Map(m_object, ".rodata.settings"), &defaults, sizeof(defaults)));
+    const std::size_t bytes = std::bit_ceil(std::max(records * (sizeof(bpf_record) + 8), PAGE_BYTES));
+    Require("sizing the records", Libbpf::Get().bpf_map__set_max_entries(Map(m_object, "records"), static_cast<uint32_t>(bytes)));
+    Require("loading the BPF object", Libbpf::Get().bpf_object__load(m_object.get()));
+    Register();
+}
+
+void
+CongestionControl::CheckObject(const std::string& file) const
+{
+    bpf_map* policies = FindMap(m_object, "policy_of");
+    const bool has_whole_policy = policies == nullptr || Libbpf::Get().bpf_map__value_size(policies) > 2 * sizeof(uint64_t);
+    if (Libbpf::Get().bpf_map__value_size(Map(m_object, "settings_of")) != sizeof(bpf_flow_settings) || !has_whole_policy)
     {
-        RequireBbr(defaults);
-        m_object = Opened(ObjectNamed(object.empty() ? CarriedObject(defaults) : ObjectOf(object), m_name));
-        CheckObject(object);
-        SetDefaults(defaults);
-        SizeRecords(records);
-        Require("loading the BPF object", Libbpf::Get().bpf_object__load(m_object.get()));
-        Register();
+        throw CongestionControlError("the BPF object '" + file + "' is of another version of bbrgym: compile it again");
     }
-
-    const std::string& Name() const { return m_name; }
-    int Settings() const { return Libbpf::Get().bpf_map__fd(Map(m_object, "settings_of")); }
-    int Flows() const { return Libbpf::Get().bpf_map__fd(Map(m_object, "flow_of")); }
-    const bpf_object* Object() const { return m_object.get(); }
-    /** Null: the program has no policy. */
-    bpf_map* Policies() const { return FindMap(m_object, "policy_of"); }
-    std::string PolicyVariant() const { return VariantOfPolicy(m_object); }
-
-    void RequireGeneration(const bpf_flow_settings& settings) const
+    if ((FindMap(m_object, "flights_of") != nullptr) != m_is_bbr3)
     {
-        RequireBbr(settings);
-        if (cc_is_bbr3(&settings.params) != m_is_bbr3)
-        {
-            throw CongestionControlError("algorithm = " + std::to_string(settings.params.algorithm) +
-                                         ": the program has the other generation of BBR");
-        }
+        throw CongestionControlError("the BPF object '" + file + "' has the other generation of BBR: compile it " +
+                                     (m_is_bbr3 ? "with" : "without") + " -DBBRGYM_BBR3");
     }
+    Require("asking for a link", Libbpf::Get().bpf_map__set_map_flags(Map(m_object, m_map), F_LINK));
+}
 
-    std::vector<bpf_record> TakeRecords()
+/**
+ * The link's descriptor is what keeps it registered. libbpf before 1.2 knows no such links: what it attaches is the
+ * map's value alone, and the link is made here.
+ */
+void
+CongestionControl::Register()
+{
+    bpf_link* prepared = Libbpf::Get().bpf_map__attach_struct_ops(Map(m_object, m_map));
+    if (prepared == nullptr)
     {
-        if (!m_ring)
-        {
-            m_ring.reset(Libbpf::Get().ring_buffer__new(Libbpf::Get().bpf_map__fd(Map(m_object, "records")), TakeRecord, &m_taken, nullptr));
-            if (!m_ring)
-            {
-                Fail("reading the records", errno);
-            }
-        }
-        Require("reading the records", Libbpf::Get().ring_buffer__consume(m_ring.get()));
-        return std::exchange(m_taken, {});
+        Fail("registering " + m_name, errno);
     }
-
-    void MeasureCost() { m_statistics = Descriptor(Require("counting the cost", Libbpf::Get().bpf_enable_stats(BPF_STATS_RUN_TIME))); }
-
-  private:
-    void CheckObject(const std::string& file)
+    if (Libbpf::Get().libbpf_minor_version() >= 2)
     {
-        const bool has_whole_policy = Policies() == nullptr || Libbpf::Get().bpf_map__value_size(Policies()) > 2 * sizeof(uint64_t);
-        if (Libbpf::Get().bpf_map__value_size(Map(m_object, "settings_of")) != sizeof(bpf_flow_settings) || !has_whole_policy)
-        {
-            throw CongestionControlError("the BPF object '" + file + "' is of another version of bbrgym: compile it again");
-        }
-        if ((FindMap(m_object, "flights_of") != nullptr) != m_is_bbr3)
-        {
-            throw CongestionControlError("the BPF object '" + file + "' has the other generation of BBR: compile it " +
-                                         (m_is_bbr3 ? "with" : "without") + " -DBBRGYM_BBR3");
-        }
-        Require("asking for a link", Libbpf::Get().bpf_map__set_map_flags(Map(m_object, m_map), F_LINK));
-    }
-
-    void SetDefaults(const bpf_flow_settings& defaults)
-    {
-        Require("setting the defaults", Libbpf::Get().bpf_map__set_initial_value(Map(m_object, ".rodata.settings"), &defaults, sizeof(defaults)));
-    }
-
-    void SizeRecords(std::size_t records)
-    {
-        const std::size_t bytes = std::bit_ceil(std::max(records * (sizeof(bpf_record) + 8), PAGE_BYTES));
-        Require("sizing the records", Libbpf::Get().bpf_map__set_max_entries(Map(m_object, "records"), static_cast<uint32_t>(bytes)));
-    }
-
-    /**
-     * The link's descriptor is what keeps it registered. libbpf before 1.2 knows no such links: what it attaches is the
-     * map's value alone, and the link is made here.
-     */
-    void Register()
-    {
-        bpf_link* prepared = Libbpf::Get().bpf_map__attach_struct_ops(Map(m_object, m_map));
-        if (prepared == nullptr)
-        {
-            Fail("registering " + m_name, errno);
-        }
-        const int map = Libbpf::Get().bpf_map__fd(Map(m_object, m_map));
-        if (Libbpf::Get().libbpf_minor_version() >= 2)
-        {
-            m_link = Descriptor(fcntl(Libbpf::Get().bpf_link__fd(prepared), F_DUPFD_CLOEXEC, 0));
-            const int error = errno;
-            Libbpf::Get().bpf_link__destroy(prepared);
-            if (!m_link)
-            {
-                Fail("keeping " + m_name + " registered", error);
-            }
-            return;
-        }
-        Libbpf::Get().bpf_link__disconnect(prepared);
+        m_link = Descriptor(fcntl(Libbpf::Get().bpf_link__fd(prepared), F_DUPFD_CLOEXEC, 0));
+        const int error = errno;
         Libbpf::Get().bpf_link__destroy(prepared);
-        m_link = Descriptor(Require("registering " + m_name,
-                                    Libbpf::Get().bpf_link_create(map, 0, static_cast<bpf_attach_type>(ATTACH_STRUCT_OPS), nullptr)));
+        if (!m_link)
+        {
+            Fail("keeping " + m_name + " registered", error);
+        }
+        return;
     }
-
-    std::string m_name;
-    const char* m_map; ///< of the hooks that it registers
-    bool m_is_bbr3;    ///< the program's generation of BBR
-    OwnedObject m_object;
-    Descriptor m_link;
-    Descriptor m_statistics;
-    std::vector<bpf_record> m_taken;
-    std::unique_ptr<ring_buffer, CloseRing> m_ring;
-};
+    Libbpf::Get().bpf_link__disconnect(prepared);
+    Libbpf::Get().bpf_link__destroy(prepared);
+    m_link = Descriptor(Require("registering " + m_name,
+                                Libbpf::Get().bpf_link_create(MapFd(m_map), 0, static_cast<bpf_attach_type>(ATTACH_STRUCT_OPS), nullptr)));
+}
 
 // ---- its sockets ----------------------------------------------------------------------------------------
 
@@ -348,45 +303,44 @@ CongestionControl::WhyNot()
 std::string
 CongestionControl::Compiler()
 {
+#ifdef BBRGYM_BPF_COMPILER
     return BBRGYM_BPF_COMPILER;
+#else
+    return "";
+#endif
 }
 
-CongestionControl::CongestionControl(const bpf_flow_settings& defaults,
-                                     std::size_t records,
-                                     bool is_slow,
-                                     const std::string& object)
-    : m_loaded(std::make_unique<Loaded>(defaults, records, is_slow, object))
+int
+CongestionControl::MapFd(const char* name) const
 {
-}
-
-CongestionControl::~CongestionControl() = default;
-
-const std::string&
-CongestionControl::Name() const
-{
-    return m_loaded->Name();
+    return Libbpf::Get().bpf_map__fd(Map(m_object, name));
 }
 
 void
 CongestionControl::Attach(int socket, const bpf_flow_settings& settings)
 {
     SetSettings(socket, settings);
-    Require("giving a socket the congestion control " + Name(),
-            setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, Name().c_str(), static_cast<socklen_t>(Name().size())));
+    Require("giving a socket the congestion control " + m_name,
+            setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, m_name.c_str(), static_cast<socklen_t>(m_name.size())));
 }
 
 void
 CongestionControl::SetSettings(int socket, const bpf_flow_settings& settings)
 {
-    m_loaded->RequireGeneration(settings);
-    Require("setting a flow's parameters", Libbpf::Get().bpf_map_update_elem(m_loaded->Settings(), &socket, &settings, BPF_ANY));
+    RequireBbr(settings);
+    if (cc_is_bbr3(&settings.params) != m_is_bbr3)
+    {
+        throw CongestionControlError("algorithm = " + std::to_string(settings.params.algorithm) +
+                                     ": the program has the other generation of BBR");
+    }
+    Require("setting a flow's parameters", Libbpf::Get().bpf_map_update_elem(MapFd("settings_of"), &socket, &settings, BPF_ANY));
 }
 
 bpf_flow_settings
 CongestionControl::Settings(int socket) const
 {
     bpf_flow_settings settings{};
-    Require("reading a flow's parameters", Libbpf::Get().bpf_map_lookup_elem(m_loaded->Settings(), &socket, &settings));
+    Require("reading a flow's parameters", Libbpf::Get().bpf_map_lookup_elem(MapFd("settings_of"), &socket, &settings));
     return settings;
 }
 
@@ -399,13 +353,13 @@ CongestionControl::PolicyVariantOf(const std::string& object)
 std::string
 CongestionControl::PolicyVariant() const
 {
-    return m_loaded->PolicyVariant();
+    return VariantOfPolicy(m_object);
 }
 
 std::optional<PolicyReport>
 CongestionControl::ReadPolicy(int socket) const
 {
-    bpf_map* policies = m_loaded->Policies();
+    bpf_map* policies = FindMap(m_object, "policy_of");
     if (policies == nullptr)
     {
         return std::nullopt;
@@ -432,7 +386,7 @@ CongestionControl::Read(int socket) const
     bpf_flow before{};
     bpf_flow flow{};
     bpf_flow after{};
-    const auto copy = [&](bpf_flow& to) { return Libbpf::Get().bpf_map_lookup_elem(m_loaded->Flows(), &socket, &to) == 0; };
+    const auto copy = [&](bpf_flow& to) { return Libbpf::Get().bpf_map_lookup_elem(MapFd("flow_of"), &socket, &to) == 0; };
     for (int read = 0; read < READS; ++read)
     {
         if (!copy(before) || !copy(flow) || !copy(after))
@@ -450,13 +404,22 @@ CongestionControl::Read(int socket) const
 std::vector<bpf_record>
 CongestionControl::TakeRecords()
 {
-    return m_loaded->TakeRecords();
+    if (!m_ring)
+    {
+        m_ring.reset(Libbpf::Get().ring_buffer__new(MapFd("records"), TakeRecord, &m_taken, nullptr));
+        if (!m_ring)
+        {
+            Fail("reading the records", errno);
+        }
+    }
+    Require("reading the records", Libbpf::Get().ring_buffer__consume(m_ring.get()));
+    return std::exchange(m_taken, {});
 }
 
 void
 CongestionControl::MeasureCost()
 {
-    m_loaded->MeasureCost();
+    m_statistics = Descriptor(Require("counting the cost", Libbpf::Get().bpf_enable_stats(BPF_STATS_RUN_TIME)));
 }
 
 std::vector<ProgramCost>
@@ -464,7 +427,7 @@ CongestionControl::Costs() const
 {
     std::vector<ProgramCost> costs;
     bpf_program* program = nullptr;
-    while ((program = Libbpf::Get().bpf_object__next_program(m_loaded->Object(), program)) != nullptr)
+    while ((program = Libbpf::Get().bpf_object__next_program(m_object.get(), program)) != nullptr)
     {
         bpf_prog_info info{};
         uint32_t bytes = sizeof(info);

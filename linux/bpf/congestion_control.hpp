@@ -5,8 +5,13 @@
 #ifndef BBRGYM_LINUX_BPF_CONGESTION_CONTROL_HPP
 #define BBRGYM_LINUX_BPF_CONGESTION_CONTROL_HPP
 
+#include "descriptor.hpp"
+
 extern "C" {
 #include "flow.h"
+
+struct bpf_object;
+struct ring_buffer;
 }
 
 #include <cstddef>
@@ -77,12 +82,11 @@ class CongestionControl
                                std::size_t records = 0,
                                bool is_slow = false,
                                const std::string& object = "");
-    ~CongestionControl();
     CongestionControl(const CongestionControl&) = delete;
     CongestionControl& operator=(const CongestionControl&) = delete;
 
     /** Its name for TCP_CONGESTION, of this object alone: bbrgym_ and eight digits. */
-    const std::string& Name() const;
+    const std::string& Name() const { return m_name; }
 
     /**
      * Gives a socket these settings, of the program's generation of BBR, and this congestion control, before or after it
@@ -112,10 +116,26 @@ class CongestionControl
     void MeasureCost();
     std::vector<ProgramCost> Costs() const;
 
-  private:
-    class Loaded;
+    /** Frees what libbpf made. */
+    struct Close
+    {
+        void operator()(bpf_object* object) const;
+        void operator()(ring_buffer* ring) const;
+    };
 
-    std::unique_ptr<Loaded> m_loaded;
+  private:
+    void CheckObject(const std::string& file) const;
+    void Register();
+    int MapFd(const char* name) const;
+
+    std::string m_name;
+    const char* m_map; ///< of the hooks that it registers
+    bool m_is_bbr3;    ///< the program's generation of BBR
+    std::unique_ptr<bpf_object, Close> m_object;
+    Descriptor m_link;
+    Descriptor m_statistics;
+    std::vector<bpf_record> m_taken;
+    std::unique_ptr<ring_buffer, Close> m_ring;
 };
 
 } // namespace bbrgym

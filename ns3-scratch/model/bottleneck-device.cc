@@ -2,27 +2,13 @@
 #include "bottleneck-device.h"
 
 #include "packet-tap.h"
+#include "run-control.h"
 
 #include "ns3/ipv4-header.h"
-#include "ns3/log.h"
 #include "ns3/simulator.h"
 
 namespace ns3
 {
-
-NS_LOG_COMPONENT_DEFINE("BbrgymBottleneckDevice");
-NS_OBJECT_ENSURE_REGISTERED(BottleneckDevice);
-
-namespace
-{
-
-int64_t
-NowNs()
-{
-    return Simulator::Now().GetNanoSeconds();
-}
-
-} // namespace
 
 /** In the IP header too, on a copy: the sender's trace sources still show the packet as it was sent. */
 bool
@@ -41,13 +27,6 @@ BottleneckPacket::Mark()
     return true;
 }
 
-TypeId
-BottleneckDevice::GetTypeId()
-{
-    static TypeId tid = TypeId("ns3::BbrgymBottleneckDevice").SetParent<LinkDevice>().SetGroupName("Network");
-    return tid;
-}
-
 BottleneckDevice::BottleneckDevice(const bbrgym::Scenario& scenario,
                                    uint64_t run_seed,
                                    uint16_t first_port,
@@ -61,29 +40,11 @@ BottleneckDevice::BottleneckDevice(const bbrgym::Scenario& scenario,
 void
 BottleneckDevice::Change(const bbrgym::LinkChange& change)
 {
-    if (m_bottleneck.Change(change, NowNs(), m_measurement))
+    if (m_bottleneck.Change(change, bbrgym::NowNs(), m_measurement))
     {
         m_service.Cancel();
         ScheduleService();
     }
-}
-
-double
-BottleneckDevice::CapacityBytes() const
-{
-    return m_bottleneck.CapacityBytes(NowNs());
-}
-
-bbrgym::PartlySent
-BottleneckDevice::InTransmission() const
-{
-    return m_bottleneck.InTransmission(NowNs());
-}
-
-double
-BottleneckDevice::QueueByteNs() const
-{
-    return m_bottleneck.QueueByteNs(NowNs());
 }
 
 /** Always true: a packet that is dropped was sent. */
@@ -91,7 +52,7 @@ bool
 BottleneckDevice::Send(Ptr<Packet> packet, const Address&, uint16_t)
 {
     const SegmentView segment = SegmentView::Of(packet);
-    BottleneckPacket arriving{NowNs(),
+    BottleneckPacket arriving{bbrgym::NowNs(),
                               packet,
                               static_cast<std::size_t>(segment.destination_port - m_first_port),
                               packet->GetSize(),
@@ -103,7 +64,7 @@ BottleneckDevice::Send(Ptr<Packet> packet, const Address&, uint16_t)
         arriving.offset_bytes = record.offset_bytes;
         arriving.flags = record.flags;
     }
-    if (m_bottleneck.Arrive(arriving, NowNs(), m_measurement))
+    if (m_bottleneck.Arrive(arriving, bbrgym::NowNs(), m_measurement))
     {
         ScheduleService();
     }
@@ -116,14 +77,14 @@ BottleneckDevice::ScheduleService()
     const int64_t next_ns = m_bottleneck.NextServiceNs();
     if (next_ns != bbrgym::NEVER_NS)
     {
-        m_service = Simulator::Schedule(NanoSeconds(next_ns - NowNs()), &BottleneckDevice::Serve, this);
+        m_service = Simulator::Schedule(NanoSeconds(next_ns - bbrgym::NowNs()), &BottleneckDevice::Serve, this);
     }
 }
 
 void
 BottleneckDevice::Serve()
 {
-    const int64_t now_ns = NowNs();
+    const int64_t now_ns = bbrgym::NowNs();
     const auto deliver = [this, now_ns](const BottleneckPacket& packet, bbrgym::LinkDelay::Arrival arrival) {
         Simulator::ScheduleWithContext(m_to->GetNode()->GetId(),
                                        NanoSeconds(arrival.at_ns - now_ns),

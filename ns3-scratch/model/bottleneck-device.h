@@ -40,8 +40,6 @@ struct BottleneckPacket
 class BottleneckDevice : public LinkDevice
 {
   public:
-    static TypeId GetTypeId();
-
     /** A packet's flow is the offset of its destination port from `first_port`. */
     BottleneckDevice(const bbrgym::Scenario& scenario,
                      uint64_t run_seed,
@@ -51,9 +49,7 @@ class BottleneckDevice : public LinkDevice
     void Connect(Ptr<LinkDevice> to) { m_to = to; }
     void Change(const bbrgym::LinkChange& change);
 
-    double CapacityBytes() const;
-    bbrgym::PartlySent InTransmission() const;
-    double QueueByteNs() const;
+    const bbrgym::Bottleneck<BottleneckPacket>& Get() const { return m_bottleneck; }
 
     bool Send(Ptr<Packet> packet, const Address& destination, uint16_t protocol) override;
 

@@ -3,9 +3,9 @@
 
 #include "ns3-versions.h"
 #include "params.hpp"
+#include "run-control.h"
 
 #include "ns3/boolean.h"
-#include "ns3/log.h"
 #include "ns3/packet.h"
 #include "ns3/simulator.h"
 #include "ns3/tcp-l4-protocol.h"
@@ -16,10 +16,6 @@
 
 namespace ns3
 {
-
-NS_LOG_COMPONENT_DEFINE("BbrgymFlowApplication");
-NS_OBJECT_ENSURE_REGISTERED(FlowApplication);
-NS_OBJECT_ENSURE_REGISTERED(FlowSink);
 
 namespace
 {
@@ -34,12 +30,6 @@ const Time SYN_ACK_TIMEOUT = Days(365);        // none, as in TcpLinuxSocket: da
 const Time MIN_RTO = MilliSeconds(200);        // Linux: TCP_RTO_MIN; ns-3's default is 1 s
 constexpr uint64_t MIN_BACKLOG_PKTS = 64;
 constexpr uint64_t EVERYTHING = uint64_t{1} << 40; // more segments than any buffer takes
-
-int64_t
-NowNs()
-{
-    return Simulator::Now().GetNanoSeconds();
-}
 
 } // namespace
 
@@ -62,13 +52,6 @@ SocketSettings::ApplyTo(Ptr<TcpSocket> socket) const
 }
 
 // ---- FlowApplication ------------------------------------------------------------------------------------
-
-TypeId
-FlowApplication::GetTypeId()
-{
-    static TypeId tid = TypeId("ns3::BbrgymFlowApplication").SetParent<Application>().SetGroupName("Applications");
-    return tid;
-}
 
 FlowApplication::FlowApplication(const bbrgym::Flow& flow,
                                  uint64_t run_seed,
@@ -197,7 +180,7 @@ void
 FlowApplication::WriteOnBeat()
 {
     Write(1);
-    const int64_t now_ns = NowNs();
+    const int64_t now_ns = bbrgym::NowNs();
     m_event = Simulator::Schedule(NanoSeconds(m_write_times.NextNs(now_ns) - now_ns), &FlowApplication::WriteOnBeat, this);
 }
 
@@ -265,13 +248,6 @@ FlowApplication::DoDispose()
 }
 
 // ---- FlowSink -------------------------------------------------------------------------------------------
-
-TypeId
-FlowSink::GetTypeId()
-{
-    static TypeId tid = TypeId("ns3::BbrgymFlowSink").SetParent<Application>().SetGroupName("Applications");
-    return tid;
-}
 
 FlowSink::FlowSink(const Address& listen,
                    const SocketSettings& settings,

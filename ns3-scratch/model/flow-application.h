@@ -36,8 +36,6 @@ struct SocketSettings
 class FlowApplication : public Application
 {
   public:
-    static TypeId GetTypeId();
-
     /** What the measurement is told. */
     struct Observer
     {
@@ -98,8 +96,6 @@ class FlowApplication : public Application
 class FlowSink : public Application
 {
   public:
-    static TypeId GetTypeId();
-
     /** `facts`: of a receiver that is Linux's; nothing: ns-3's own. */
     FlowSink(const Address& listen,
              const SocketSettings& settings,

@@ -53,7 +53,7 @@ class LinuxSender : public FlowSender
 
     void SetParams(const cc_params& params);
 
-    void TraceAcks(std::size_t max_rows);
+    void TraceAcks(std::size_t max_rows) { m_max_rows = max_rows; }
     /** Logs its losses and decisions as those of a flow; before it watches a socket. */
     void LogTo(bbrgym::PacketLog& log, std::size_t flow, uint32_t mss_bytes);
     const std::vector<bbrgym::AckRecord>& AckTrace() const { return m_trace; }

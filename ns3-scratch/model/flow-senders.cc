@@ -18,28 +18,24 @@ FlowSenders::FlowSenders(const Scenario& scenario, uint64_t seed, bool peers_fol
 {
     for (std::size_t flow = 0; flow < scenario.flows.size(); ++flow)
     {
-        m_slots.push_back(Make(flow, seed));
+        m_senders.push_back(Make(flow, seed));
     }
 }
 
-FlowSenders::Slot
+std::unique_ptr<FlowSender>
 FlowSenders::Make(std::size_t flow, uint64_t seed)
 {
     const Flow& spec = m_scenario.flows[flow];
     const std::string path = "flows[" + std::to_string(flow) + "]";
     const auto variant = FindVariant(spec.cc);
-    Slot slot;
     if (variant)
     {
         const cc_params params = ParamsOf(spec, *variant, path);
         SocketFacts facts = spec.stack.socket;
         facts.tail_loss_probe &= m_peers_follow;
         facts.undo &= m_peers_follow; // ns-3's receiver reports no duplicates
-        auto sender = std::make_unique<LinuxSender>(spec, params, facts, seed);
-        slot.ours = sender.get();
-        slot.sender = std::move(sender);
         m_tunables.AddFlow(*variant, params);
-        return slot;
+        return std::make_unique<LinuxSender>(spec, params, facts, seed);
     }
     const auto stock = StockCongestionControls();
     if (std::find(stock.begin(), stock.end(), spec.cc) == stock.end())
@@ -60,23 +56,23 @@ FlowSenders::Make(std::size_t flow, uint64_t seed)
         throw ScenarioError(path + ".tunables", "ns-3's own " + spec.cc + " has none, expected {}");
     }
     m_tunables.AddFlow(TunableTable::NO_VARIANT, {});
-    slot.sender = std::make_unique<StockSender>(spec.cc, m_scenario.mss_bytes);
-    return slot;
+    return std::make_unique<StockSender>(spec.cc, m_scenario.mss_bytes);
 }
 
 LinuxSender&
 FlowSenders::OursOf(std::size_t flow) const
 {
-    if (flow >= m_slots.size())
+    if (flow >= m_senders.size())
     {
-        throw std::out_of_range("flow " + std::to_string(flow) + " of " + std::to_string(m_slots.size()));
+        throw std::out_of_range("flow " + std::to_string(flow) + " of " + std::to_string(m_senders.size()));
     }
-    if (!m_slots[flow].ours)
+    auto* ours = dynamic_cast<LinuxSender*>(m_senders[flow].get());
+    if (!ours)
     {
         throw std::invalid_argument("flow '" + m_scenario.flows[flow].name + "': ns-3's own " +
                                     m_scenario.flows[flow].cc + " shows no ACKs");
     }
-    return *m_slots[flow].ours;
+    return *ours;
 }
 
 void
@@ -84,7 +80,7 @@ FlowSenders::ApplyTunables(std::span<const double> table)
 {
     for (const auto& [flow, params] : m_tunables.Changes(table, m_scenario))
     {
-        m_slots[flow].ours->SetParams(params);
+        OursOf(flow).SetParams(params);
     }
 }
 

@@ -25,8 +25,7 @@ class FlowSenders
      */
     FlowSenders(const Scenario& scenario, uint64_t seed, bool peers_follow);
 
-    std::size_t Size() const { return m_slots.size(); }
-    ns3::FlowSender& Of(std::size_t flow) const { return *m_slots[flow].sender; }
+    ns3::FlowSender& Of(std::size_t flow) const { return *m_senders[flow]; }
     /** The flow's sender where it is ours; std::out_of_range, or std::invalid_argument if it is ns-3's own. */
     ns3::LinuxSender& OursOf(std::size_t flow) const;
 
@@ -36,18 +35,11 @@ class FlowSenders
     void ApplyTunables(std::span<const double> table);
 
   private:
-    /** A flow's sender; `ours` is the same one, or null where it is ns-3's own. */
-    struct Slot
-    {
-        std::unique_ptr<ns3::FlowSender> sender;
-        ns3::LinuxSender* ours = nullptr;
-    };
-
-    Slot Make(std::size_t flow, uint64_t seed);
+    std::unique_ptr<ns3::FlowSender> Make(std::size_t flow, uint64_t seed);
 
     const Scenario& m_scenario;
     bool m_peers_follow;
-    std::vector<Slot> m_slots;
+    std::vector<std::unique_ptr<ns3::FlowSender>> m_senders;
     TunableTable m_tunables;
 };
 

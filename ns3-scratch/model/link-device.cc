@@ -2,7 +2,6 @@
 #include "link-device.h"
 
 #include "ns3/ipv4-l3-protocol.h"
-#include "ns3/log.h"
 #include "ns3/simulator.h"
 
 #include <algorithm>
@@ -10,11 +9,6 @@
 
 namespace ns3
 {
-
-NS_LOG_COMPONENT_DEFINE("BbrgymLinkDevice");
-NS_OBJECT_ENSURE_REGISTERED(LinkDevice);
-NS_OBJECT_ENSURE_REGISTERED(DelayDevice);
-NS_OBJECT_ENSURE_REGISTERED(StationDevice);
 
 // ---- segments -------------------------------------------------------------------------------------------
 
@@ -44,13 +38,6 @@ SegmentView::Of(Ptr<const Packet> packet)
 
 // ---- LinkDevice -----------------------------------------------------------------------------------------
 
-TypeId
-LinkDevice::GetTypeId()
-{
-    static TypeId tid = TypeId("ns3::BbrgymLinkDevice").SetParent<NetDevice>().SetGroupName("Network");
-    return tid;
-}
-
 void
 LinkDevice::Receive(Ptr<Packet> packet)
 {
@@ -76,13 +63,6 @@ LinkDevice::Path::Deliver(Ptr<Packet> packet)
 }
 
 // ---- DelayDevice ----------------------------------------------------------------------------------------
-
-TypeId
-DelayDevice::GetTypeId()
-{
-    static TypeId tid = TypeId("ns3::BbrgymDelayDevice").SetParent<LinkDevice>().SetGroupName("Network");
-    return tid;
-}
 
 void
 DelayDevice::AddPath(Ipv4Address destination, Ptr<LinkDevice> to, Time delay)
@@ -138,13 +118,6 @@ DelayDevice::DoDispose()
 }
 
 // ---- StationDevice --------------------------------------------------------------------------------------
-
-TypeId
-StationDevice::GetTypeId()
-{
-    static TypeId tid = TypeId("ns3::BbrgymStationDevice").SetParent<LinkDevice>().SetGroupName("Network");
-    return tid;
-}
 
 void
 StationDevice::ReceiveFromRadio(Ptr<Packet> packet)

@@ -37,8 +37,6 @@ struct SegmentView
 class LinkDevice : public NetDevice
 {
   public:
-    static TypeId GetTypeId();
-
     /** Of a packet, as its node sees it. */
     enum class Way
     {
@@ -113,8 +111,6 @@ class LinkDevice : public NetDevice
 class DelayDevice : public LinkDevice
 {
   public:
-    static TypeId GetTypeId();
-
     /** Holds what is sent; before the first packet. */
     void SetGate(const bbrgym::Acks& acks) { m_gate.Reset(acks); }
     void AddPath(Ipv4Address destination, Ptr<LinkDevice> to, Time delay);
@@ -146,8 +142,6 @@ class DelayDevice : public LinkDevice
 class StationDevice : public LinkDevice
 {
   public:
-    static TypeId GetTypeId();
-
     /** Takes a packet that the radio delivers in the context of another node. */
     void ReceiveFromRadio(Ptr<Packet> packet);
     void SetUplink(std::function<void(Ptr<Packet>)> uplink) { m_uplink = std::move(uplink); }

@@ -65,12 +65,6 @@ LinuxSender::State() const
 }
 
 void
-LinuxSender::TraceAcks(std::size_t max_rows)
-{
-    m_max_rows = max_rows;
-}
-
-void
 LinuxSender::LogTo(bbrgym::PacketLog& log, std::size_t flow, uint32_t mss_bytes)
 {
     m_log = &log;

@@ -99,25 +99,25 @@ Ns3Simulation::~Ns3Simulation()
 int64_t
 Ns3Simulation::NowNs() const
 {
-    return Simulator::Now().GetNanoSeconds();
+    return bbrgym::NowNs();
 }
 
 double
 Ns3Simulation::CapacityBytes() const
 {
-    return m_bottleneck->CapacityBytes();
+    return m_bottleneck->Get().CapacityBytes(NowNs());
 }
 
 PartlySent
 Ns3Simulation::InTransmission() const
 {
-    return m_bottleneck->InTransmission();
+    return m_bottleneck->Get().InTransmission(NowNs());
 }
 
 double
 Ns3Simulation::QueueByteNs() const
 {
-    return m_bottleneck->QueueByteNs();
+    return m_bottleneck->Get().QueueByteNs(NowNs());
 }
 
 /** Router and receiver, and what is between them. */

@@ -6,10 +6,19 @@
 
 #include "stop.hpp"
 
+#include "ns3/simulator.h"
+
 #include <cstdint>
 
 namespace bbrgym
 {
+
+/** Simulated time. */
+inline int64_t
+NowNs()
+{
+    return ns3::Simulator::Now().GetNanoSeconds();
+}
 
 /** The process's one simulation. The simulator begins at 0 s, with ns-3's own random streams of `seed`. */
 class SimulatorLease

@@ -2,12 +2,12 @@
 #include "tcp-linux-socket.h"
 
 #include "ns3-versions.h"
+#include "run-control.h"
 #include "timestamp-tag.h"
 
 #include "ns3/ipv4-end-point.h"
 #include "ns3/ipv4-header.h"
 #include "ns3/ipv6-end-point.h"
-#include "ns3/log.h"
 #include "ns3/node.h"
 #include "ns3/rtt-estimator.h"
 #include "ns3/simulator.h"
@@ -25,17 +25,10 @@
 namespace ns3
 {
 
-NS_LOG_COMPONENT_DEFINE("TcpLinuxSocket");
 NS_OBJECT_ENSURE_REGISTERED(TcpLinuxSocket);
 
 namespace
 {
-
-int64_t
-NowNs()
-{
-    return Simulator::Now().GetNanoSeconds();
-}
 
 /** ECE beside them agrees on ECN. */
 bool
@@ -56,7 +49,7 @@ Arm(EventId& event, int64_t& event_ns, int64_t deadline_ns, Call&& call)
     }
     event.Cancel();
     event_ns = deadline_ns;
-    event = Simulator::Schedule(NanoSeconds(deadline_ns - NowNs()), std::forward<Call>(call));
+    event = Simulator::Schedule(NanoSeconds(deadline_ns - bbrgym::NowNs()), std::forward<Call>(call));
 }
 
 } // namespace
@@ -151,7 +144,7 @@ TcpLinuxSocket::Send(Ptr<Packet> packet, uint32_t flags)
     {
         // In an event of its own, so that the application can fill the buffer first.
         m_send_event = Simulator::ScheduleNow(&TcpLinuxSocket::TrySend, this);
-        m_send_event_ns = NowNs();
+        m_send_event_ns = bbrgym::NowNs();
     }
     return accepted;
 }
@@ -195,7 +188,7 @@ TcpLinuxSocket::StartSender()
     m_una = m_txBuffer->HeadSequence();
     m_next_seq = m_una;
     m_dataRetrCount = m_dataRetries;
-    m_sender.Start(m_tcb->m_segmentSize, m_handshake_rtt_ns, m_facts, NowNs());
+    m_sender.Start(m_tcb->m_segmentSize, m_handshake_rtt_ns, m_facts, bbrgym::NowNs());
     Publish();
 }
 
@@ -214,7 +207,7 @@ TcpLinuxSocket::OnAckArrived(const TcpHeader& header, int64_t echo_ms)
     {
         m_sender.OnTimestampEcho(echo_ms);
     }
-    const cc_sample& sample = m_sender.OnAck(una, std::span(blocks.data(), count), NowNs(), ece);
+    const cc_sample& sample = m_sender.OnAck(una, std::span(blocks.data(), count), bbrgym::NowNs(), ece);
 
     m_payloads.erase(m_payloads.begin(), m_payloads.begin() + static_cast<std::ptrdiff_t>(removed));
     m_una = ack;
@@ -328,7 +321,7 @@ TcpLinuxSocket::TrySend()
     for (;;)
     {
         const uint32_t new_bytes = NewDataBytes();
-        const bbrgym::ToSend next = m_sender.Next(NewSegments(new_bytes), NowNs());
+        const bbrgym::ToSend next = m_sender.Next(NewSegments(new_bytes), bbrgym::NowNs());
         if (next.kind == bbrgym::ToSend::Kind::NOTHING)
         {
             break;
@@ -344,7 +337,7 @@ TcpLinuxSocket::TrySend()
         m_tcb->m_bytesInFlight = BytesInFlight();
     }
     const bool has_unsent = m_una <= m_next_seq && m_txBuffer->SizeFromSequence(m_next_seq) > 0; // not after a FIN
-    m_sender.ValidateCwnd(has_unsent, m_sender.Totals().sent_pkts > sent_before, m_writer_waits, NowNs());
+    m_sender.ValidateCwnd(has_unsent, m_sender.Totals().sent_pkts > sent_before, m_writer_waits, bbrgym::NowNs());
     // The time is earlier than before only after a timeout, which restarts pacing.
     Arm(m_send_event, m_send_event_ns, m_sender.PacingDeadlineNs(), [this] { TrySend(); });
     ArmTimers();
@@ -386,7 +379,7 @@ TcpLinuxSocket::SendNewSegment(uint32_t bytes)
     Emit(m_payloads.back().packet->Copy(), seq, false, m_sender.EcnBitsToSend());
     m_tcb->m_highTxMark = std::max(m_next_seq, m_tcb->m_highTxMark.Get());
     Simulator::ScheduleNow(&TcpLinuxSocket::NotifyDataSent, this, bytes);
-    m_sender.OnNewSent(bytes, bytes < m_tcb->m_segmentSize, NowNs());
+    m_sender.OnNewSent(bytes, bytes < m_tcb->m_segmentSize, bbrgym::NowNs());
 }
 
 void
@@ -394,7 +387,7 @@ TcpLinuxSocket::SendAgain(uint64_t serial)
 {
     const Payload& payload = m_payloads[serial - m_sender.Board().Una()];
     Emit(payload.packet->Copy(), payload.begin, true);
-    m_sender.OnRetransmitted(serial, payload.packet->GetSize(), NowNs());
+    m_sender.OnRetransmitted(serial, payload.packet->GetSize(), bbrgym::NowNs());
 }
 
 /** The tail loss probe: new data, or the last segment retransmitted. */
@@ -410,7 +403,7 @@ TcpLinuxSocket::SendProbe()
     {
         Emit(m_payloads.back().packet->Copy(), m_payloads.back().begin, true);
     }
-    m_sender.OnProbeSent(new_bytes == 0, m_payloads.back().packet->GetSize(), NowNs());
+    m_sender.OnProbeSent(new_bytes == 0, m_payloads.back().packet->GetSize(), bbrgym::NowNs());
 }
 
 // Two things that ns-3's releases differ in (see ns3-versions.h), and that only a socket itself may touch.
@@ -463,7 +456,7 @@ TcpLinuxSocket::Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransm
     AddOptions(header);
     if (m_facts.timestamps)
     {
-        TimestampTag::Put(payload, bbrgym::TimestampMs(NowNs()));
+        TimestampTag::Put(payload, bbrgym::TimestampMs(bbrgym::NowNs()));
     }
     Dispatch(payload, header, is_retransmission, ecn.ect);
 }
@@ -546,7 +539,7 @@ TcpLinuxSocket::SendEmptyPacket(uint8_t flags)
     TcpSocketBase::SendEmptyPacket(flags);
     if (m_end.mss_bytes > 0 && IsSynAck(flags))
     {
-        m_end.receiver.NoteSynAck(NowNs());
+        m_end.receiver.NoteSynAck(bbrgym::NowNs());
         m_retxEvent.Cancel();
     }
 }
@@ -559,7 +552,7 @@ TcpLinuxSocket::TakePacket(Ptr<Packet> packet, Ipv4Header ip, uint16_t port, Ptr
     const uint32_t payload_bytes = packet->GetSize() - packet->PeekHeader(header);
     if (m_state == SYN_RCVD && (header.GetFlags() & TcpHeader::SYN) == 0)
     {
-        m_end.receiver.NoteEstablished(NowNs());
+        m_end.receiver.NoteEstablished(bbrgym::NowNs());
         if (const bbrgym::ReceiveWindow& window = m_end.receiver.Window(); !window.IsAmple())
         {
             m_tcb->m_rxBuffer->SetMaxBufferSize(window.MaxBufferBytes()); // until then it was what decides the window scale
@@ -570,7 +563,7 @@ TcpLinuxSocket::TakePacket(Ptr<Packet> packet, Ipv4Header ip, uint16_t port, Ptr
                  .cwr = (header.GetFlags() & TcpHeader::CWR) != 0};
     const int64_t sent_ms = TimestampTag::Of(packet);
     if (sent_ms != bbrgym::NO_TIMESTAMP && payload_bytes > 0 &&
-        m_end.receiver.RefusesOld(ReceiverSerial(header.GetSequenceNumber()), sent_ms, NowNs()))
+        m_end.receiver.RefusesOld(ReceiverSerial(header.GetSequenceNumber()), sent_ms, bbrgym::NowNs()))
     {
         SendAck();
         return;
@@ -622,7 +615,7 @@ TcpLinuxSocket::TakeData(SequenceNumber32 seq)
     {
         SendAck();
     }
-    return m_end.receiver.OnSegment(ReceiverSerial(seq), NowNs(), m_end.ecn);
+    return m_end.receiver.OnSegment(ReceiverSerial(seq), bbrgym::NowNs(), m_end.ecn);
 }
 
 /** The serial number of a segment that arrives. */
@@ -637,7 +630,7 @@ TcpLinuxSocket::ReceiverSerial(SequenceNumber32 seq) const
 void
 TcpLinuxSocket::SendDelayedAck()
 {
-    m_end.receiver.OnTimer(NowNs());
+    m_end.receiver.OnTimer(bbrgym::NowNs());
     SendAck();
 }
 
@@ -721,7 +714,7 @@ TcpLinuxSocket::ReTxTimeout()
 void
 TcpLinuxSocket::OnTimer()
 {
-    const int64_t now_ns = NowNs();
+    const int64_t now_ns = bbrgym::NowNs();
     if (now_ns < m_sender.TimerDeadlineNs())
     {
         ArmTimers(); // ACKs have moved the deadline since the event was scheduled
@@ -758,7 +751,7 @@ TcpLinuxSocket::EstimateRtt(const TcpHeader& header)
     }
     if (m_syn_sent_ns >= 0 && m_handshake_rtt_ns < 0)
     {
-        m_handshake_rtt_ns = NowNs() - m_syn_sent_ns;
+        m_handshake_rtt_ns = bbrgym::NowNs() - m_syn_sent_ns;
         m_tcb->m_lastRtt = NanoSeconds(m_handshake_rtt_ns);
         bbrgym::TellSmoothedRtt(*m_tcb, NanoSeconds(m_handshake_rtt_ns));
         m_rtt->Measurement(NanoSeconds(m_handshake_rtt_ns));
@@ -766,7 +759,7 @@ TcpLinuxSocket::EstimateRtt(const TcpHeader& header)
     if (m_state == SYN_SENT && !bbrgym::IsPending(m_send_event))
     {
         m_send_event = Simulator::ScheduleNow(&TcpLinuxSocket::TrySend, this);
-        m_send_event_ns = NowNs();
+        m_send_event_ns = bbrgym::NowNs();
     }
 }
 
@@ -775,7 +768,7 @@ TcpLinuxSocket::UpdateRttHistory(const SequenceNumber32&, uint32_t size, bool is
 {
     if (size == 0) // a SYN
     {
-        m_syn_sent_ns = m_syn_sent_once || is_retransmission ? -1 : NowNs();
+        m_syn_sent_ns = m_syn_sent_once || is_retransmission ? -1 : bbrgym::NowNs();
         m_syn_sent_once = true;
     }
 }

@@ -15,6 +15,8 @@ import sys
 import time
 import types
 
+_LAST_LINES = 20
+
 
 def light_command(module: str, *arguments: str, site: bool = True) -> list[str]:
     """Return the command that runs ``main(arguments)`` of a module of this package in a process of its own.
@@ -27,6 +29,22 @@ def light_command(module: str, *arguments: str, site: bool = True) -> list[str]:
         site: whether installed packages can be imported.
     """
     return [sys.executable, "-I", *([] if site else ["-S"]), os.path.abspath(__file__), module, *arguments]  # noqa: PTH100
+
+
+def how_it_ended(code: int) -> str:
+    """Return how a process ended, from its exit code; minus the number of the signal that killed it."""
+    if code >= 0:
+        return f"exited with code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:  # a real-time signal has no name
+        return f"was killed by signal {-code}"
+
+
+def last_words(output: str) -> str:
+    """Return the last lines of a process's output, as the end of a sentence."""
+    lines = output.strip().splitlines()[-_LAST_LINES:]
+    return "; it last wrote:\n" + "\n".join(lines) if lines else ""
 
 
 def open_parent(parent_pid: int) -> int | None:

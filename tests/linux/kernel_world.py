@@ -6,6 +6,11 @@ They check what happens and never when: a machine that tests is busy.
 
 from __future__ import annotations
 
+import functools
+import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,3 +59,32 @@ def summary_of(mapping: dict[str, Any], **options: Any) -> tuple[list[dict[str, 
         flows, link = world.summary()
     names, link_names = world.flow_summary_fields, world.link_summary_fields
     return [dict(zip(names, row, strict=True)) for row in flows], dict(zip(link_names, link, strict=True))
+
+
+# ---- the congestion control in BPF ------------------------------------------------------------------------
+
+BPF = Path(__file__).resolve().parents[2] / "linux" / "bpf"
+SECONDS = 3.0
+#: As in linux/bpf/CMakeLists.txt.
+FLAGS = ["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-std=gnu11", "-ffreestanding", "-Wall", "-Wextra", "-Werror"]
+FLAGS += [f"-I{BPF.parents[1] / 'cc'}", f"-I{BPF}", "-Wno-unused-parameter"]
+
+
+def compile_for_bpf(target: Path, *definitions: str, clang: str = "clang") -> Path:
+    """Compile the program without a warning, and return its object."""
+    command = [clang, *FLAGS, *definitions, "-c", str(BPF / "bbrgym.bpf.c"), "-o", str(target)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return target
+
+
+@functools.cache
+def transfer(variant: str, *more: str) -> Any:
+    """Return what bpf_transfer.py tells of a transfer in a network namespace of its own."""
+    if missing("iproute2"):
+        pytest.skip(reason_without("iproute2"))
+    script = Path(__file__).with_name("bpf_transfer.py")
+    command = ["unshare", "--net", sys.executable, str(script), variant, str(SECONDS), *more]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import shutil
 import signal
@@ -12,25 +11,20 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from kernel_world import why_no_bpf
-from machine_needs import missing, needs, reason_without
+from kernel_world import compile_for_bpf, transfer, why_no_bpf
+from machine_needs import needs
 from owners import open_files
 
 from bbrgym import _bpf
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 CLANGS = [c for c in ("clang", *(f"clang-{version}" for version in range(14, 23))) if shutil.which(c)]
-#: As in linux/bpf/CMakeLists.txt.
-FLAGS = ["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-std=gnu11", "-ffreestanding", "-Wall", "-Wextra", "-Werror"]
-VARIANTS = ("bbr", "bbr-plus", "bbr-acd", "bbq", "bbr-pg", "bbr-mix")
+SLOW = ("bbr", "bbr-plus", "bbr-acd", "bbq", "bbr-pg", "bbr2", "bbr3-mix")
+VARIANTS = ["bbr-mix", "bbr3", *(pytest.param(one, marks=pytest.mark.slow) for one in SLOW)]
 VARIANTS_OF_BBR3 = ("bbr3", "bbr2", "bbr3-mix")
 START, ACK, LOSS_STATE, LOST = "0", "1", "2", "6"
-SECONDS = 3.0
 
 
 @functools.cache
@@ -57,27 +51,11 @@ def inheritable_files() -> set[tuple[str, str]]:
     }
 
 
-@functools.cache
-def transfer(variant: str, *more: str) -> dict[str, Any]:
-    """A transfer in a network namespace of its own."""
-    if missing("iproute2"):
-        pytest.skip(reason_without("iproute2"))
-    command = ["unshare", "--net", sys.executable, str(HERE / "bpf_transfer.py"), variant, str(SECONDS), *more]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
-
-
 @needs("clang")
 @pytest.mark.parametrize("generation", [[], ["-DBBRGYM_BBR3"]], ids=["bbr", "bbr3"])
 @pytest.mark.parametrize("clang", CLANGS or ["clang"])
 def test_it_compiles_for_bpf_without_a_warning(clang: str, generation: list[str], tmp_path: Path) -> None:
-    source = ROOT / "linux" / "bpf" / "bbrgym.bpf.c"
-    includes = [f"-I{ROOT / 'cc'}", f"-I{source.parent}", "-Wno-unused-parameter"]
-    command = [clang, *FLAGS, *generation, *includes, "-c", str(source), "-o", str(tmp_path / "object.o")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
+    compile_for_bpf(tmp_path / "object.o", *generation, clang=clang)
 
 
 def test_the_package_carries_it_where_it_can_be_compiled() -> None:
@@ -123,7 +101,7 @@ def test_a_loss_based_variant_is_refused(variant: str) -> None:
 
 
 @pytest.mark.usefixtures("machine")
-@pytest.mark.parametrize("variant", [*VARIANTS, *VARIANTS_OF_BBR3])
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_each_event_of_a_transfer_ends_as_in_the_native_build(variant: str) -> None:
     replay = transfer(variant)["replay"]
     assert (replay["lost"], replay["different"]) == (0, 0)

@@ -4,9 +4,6 @@
 from __future__ import annotations
 
 import functools
-import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from compiled_policies import CompiledPolicy, Controller
-from kernel_world import ANY_LATENESS, needs_bpf, needs_kernel, scenario
-from machine_needs import missing, needs, reason_without
+from kernel_world import ANY_LATENESS, compile_for_bpf, needs_bpf, needs_kernel, scenario
+from kernel_world import transfer as transferred
+from machine_needs import needs
 from policies import FLAT, RULE, options_of, random_policy, random_portfolio, random_rule_policy, write_header
 
 import bbrgym
@@ -23,11 +21,6 @@ from bbrgym import _bpf
 from bbrgym.agents.deploy.integer_policy import Choice, IntegerPolicy
 from bbrgym.tunables import VARIANTS
 
-HERE = Path(__file__).resolve().parent
-BPF = HERE.parents[1] / "linux" / "bpf"
-#: As in linux/bpf/CMakeLists.txt.
-FLAGS = ["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-std=gnu11", "-ffreestanding", "-Wall", "-Wextra", "-Werror"]
-SECONDS = 3.0
 KINDS: dict[str, dict[str, Any]] = {
     "bbq": {"variant": "bbq", "frame_stack": 3},
     "bbr-mix": {"variant": "bbr-mix", "frame_stack": 3},
@@ -43,31 +36,8 @@ needs_clang = needs("clang")
 def compiled(policy: IntegerPolicy, folder: Path) -> Path:
     """The program with a policy in it."""
     header = write_header(policy, folder / "policy.h")
-    includes = [f"-I{BPF.parents[1] / 'cc'}", f"-I{BPF}", "-Wno-unused-parameter"]
     generation = [] if VARIANTS[policy.variant].algorithm == "bbr" else ["-DBBRGYM_BBR3"]
-    given = [
-        *generation,
-        f'-DBBRGYM_POLICY="{header}"',
-        "-c",
-        str(BPF / "bbrgym.bpf.c"),
-        "-o",
-        str(folder / "policy.bpf.o"),
-    ]
-    done = subprocess.run(
-        ["clang", *FLAGS, *includes, *given], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return folder / "policy.bpf.o"
-
-
-def transferred(policy: IntegerPolicy, target: Path) -> Any:
-    """Return what bpf_transfer.py tells of a transfer under a compiled policy, in a network namespace of its own."""
-    if missing("iproute2"):
-        pytest.skip(reason_without("iproute2"))
-    command = ["unshare", "--net", sys.executable, str(HERE / "bpf_transfer.py"), policy.variant, str(SECONDS)]
-    done = subprocess.run([*command, str(target)], capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return compile_for_bpf(folder / "policy.bpf.o", *generation, f'-DBBRGYM_POLICY="{header}"')
 
 
 @functools.cache
@@ -84,11 +54,16 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
     return functools.cache(lambda kind: compiled(policy_of(kind), tmp_path_factory.mktemp("bpf")))
 
 
-@pytest.fixture(scope="module", params=KINDS)
+#: The other kinds contain what these do.
+SLOW = ("bbq", "bbr-mix", "levels")
+EVERY = [pytest.param(kind, marks=pytest.mark.slow) if kind in SLOW else kind for kind in KINDS]
+
+
+@pytest.fixture(scope="module", params=EVERY)
 def transfer(request: pytest.FixtureRequest, program: Program) -> tuple[IntegerPolicy, Any]:
     """What came of a transfer in a network namespace of its own."""
     policy = policy_of(request.param)
-    return policy, transferred(policy, program(request.param))
+    return policy, transferred(policy.variant, str(program(request.param)))
 
 
 @needs_clang
@@ -126,12 +101,12 @@ def test_the_kernel_decides_as_the_native_build_does(transfer: tuple[IntegerPoli
 
 @needs_clang
 @needs_bpf
-@pytest.mark.parametrize("reselects", [False, True], ids=["holds", "reselects"])
+@pytest.mark.parametrize("reselects", [pytest.param(False, marks=pytest.mark.slow), True], ids=["holds", "reselects"])
 def test_a_portfolio_chooses_in_the_kernel(reselects: bool, tmp_path: Path) -> None:
     policy = random_portfolio(reselects=reselects)
     assert policy.identification is not None
     assert isinstance(policy.head, Choice)
-    result = transferred(policy, compiled(policy, tmp_path))
+    result = transferred(policy.variant, str(compiled(policy, tmp_path)))
     decisions, _, raw = result["policy"]
     kernel, native = (loaded(policy, tmp_path, raw) for _ in range(2))
     chosen = int(kernel["chosen"][0])

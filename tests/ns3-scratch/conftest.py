@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
+import build_tree
 import pytest
 from native_simulation import Summary
 from ns3_harness import Scenario, Simulation
-
-from bbrgym import _ns3
 
 
 @pytest.fixture
@@ -46,14 +44,10 @@ def run(simulate: Callable[..., Simulation]) -> Callable[..., Summary]:
 @pytest.fixture
 def program() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs the standalone program on a scenario given as text."""
-    installed = Path(_ns3.__file__).parent / "_bin" / "bbrgym-scenario"
-    built = Path(__file__).resolve().parents[2].glob("build*/**/bbrgym-scenario")
-    candidates = [installed] if installed.exists() else sorted(built, key=lambda path: path.stat().st_mtime)
-    if not candidates:
-        pytest.fail("bbrgym-scenario is neither installed beside bbrgym._ns3 nor in a build folder")
+    path = build_tree.program("bbrgym-scenario")
 
     def call(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [str(candidates[-1]), "-", *arguments]
+        command = [path, "-", *arguments]
         return subprocess.run(command, input=text, capture_output=True, text=True, timeout=120, check=False)
 
     return call

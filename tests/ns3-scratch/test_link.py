@@ -38,13 +38,6 @@ def test_base_rtt_is_the_scenarios_plus_one_serialisation(run, cc, rtt_ms):
     assert summary.flow("queue_delay_mean_ms") == 0
 
 
-def test_each_flow_has_its_own_base_rtt(run):
-    flows = [cbr(0.5, name=f"f{rtt}", rtt_ms=rtt) for rtt in (10.0, 20.0, 70.0)]
-    summary = run(scenario(*flows))
-    for index, rtt in enumerate((10.0, 20.0, 70.0)):
-        assert rtt + PACKET_MS <= summary.flow("rtt_min_ms", index) + 0.001 < rtt + 3 * PACKET_MS + 0.001
-
-
 def test_a_rate_change_is_followed_and_its_capacity_exact(simulate):
     changes = [change(4.25, rate_mbps=5.0), change(6.0, rate_mbps=20.0)]
     simulation = simulate(scenario(changes=changes))
@@ -76,16 +69,6 @@ def test_a_limit_in_bytes_is_the_same_as_in_that_many_full_packets(run):
     assert in_packets.bytes() == in_bytes.bytes()
     smaller = run(scenario(queue=queue(size_bytes=30 * PACKET_BYTES - 1)))
     assert smaller.bytes() != in_bytes.bytes()
-
-
-def test_red_drops_before_the_queue_is_full(simulate):
-    red = {"min_bytes": 15_000, "max_bytes": 60_000, "max_probability": 0.1, "gaps": "ns3"}
-    simulation = simulate(scenario(queue=queue(kind="red", size_bytes=500_000, red=red), duration_s=20))
-    simulation.advance(20)
-    summary = simulation.summary()
-    assert summary.link("queue_dropped_pkts") > 0
-    assert summary.link("queue_delay_p95_ms") < 60_000 * 8 / 10e6 * 1e3
-    assert summary.link("utilisation") > 0.9
 
 
 def test_codel_keeps_the_delay_of_a_deep_buffer_short(run):
@@ -157,15 +140,6 @@ def test_a_trace_link_carries_its_opportunities_and_repeats(run):
     assert 0.6 < summary.link("utilisation") <= 1.0
 
 
-def test_a_steady_trace_is_a_link_of_that_rate(simulate):
-    """One opportunity of 1500 B per ms is 12 Mbit/s, whatever the size of the packets."""
-    simulation = simulate(scenario(trace=trace([1.0], 1.0), queue=queue(size_bytes=100_000), duration_s=20))
-    simulation.advance(10)
-    simulation.advance(10)
-    assert simulation.link("rate_mbps") == pytest.approx(12)
-    assert simulation.link("utilisation") == pytest.approx(1, abs=1e-3)
-
-
 def test_a_packet_waits_for_the_next_opportunity_and_unused_ones_are_lost(simulate):
     # One packet each 100 ms, an opportunity at each 10 ms: never a queue, never two opportunities for a packet.
     lone = cbr(1448 * 8 / 0.1 / 1e6, rtt_ms=40.0)
@@ -180,13 +154,3 @@ def test_a_packet_waits_for_the_next_opportunity_and_unused_ones_are_lost(simula
     assert np.all(rtt_us <= path_us + path_us)
     assert simulation.link("utilisation") == pytest.approx(PACKET_BYTES / 15_000, rel=0.01)
     assert simulation.link("queue_mean_bytes") <= PACKET_BYTES * 10 / 100
-
-
-def test_a_trace_with_a_long_silence_delivers_again_after_it(simulate):
-    times = [float(t) for t in range(1, 1001)]
-    simulation = simulate(scenario(trace=trace(times, 3000.0), duration_s=9, warmup_s=0))
-    delivered = []
-    for _ in range(9):
-        simulation.advance(1)
-        delivered.append(simulation.flow("throughput_mbps") > 0.1)
-    assert delivered == [True, False, False] * 3

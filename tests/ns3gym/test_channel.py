@@ -90,12 +90,6 @@ def binds(agent: zmq.Socket[bytes], port: int) -> bool:
     return True
 
 
-def test_an_answer_that_does_not_come(raw: Raw) -> None:
-    port = raw(zmq.REP).bind_to_random_port("tcp://127.0.0.1")
-    with SimulationSocket(port, timeout_s=0.1) as simulation, pytest.raises(ProtocolTimeout, match="no EnvActMsg from"):
-        simulation.exchange(STATE)
-
-
 def test_strangers_come_and_go(agent: AgentSocket, raw: Raw) -> None:
     """Neither a port scanner nor a browser is a simulation, nor does it hide that the simulation has gone."""
     simulation = begun(agent, raw(zmq.REQ))

@@ -25,7 +25,6 @@ def words_of(command, *, shell=False, **arguments):
     ("command", "arguments", "words"),
     [
         (["true", "-v"], {"d": 2.5, "quiet": True}, ["true", "-v", *AFTER, "--d=2.5", "--quiet=true"]),
-        ("true -v", {"d": 2.5}, ["true", "-v", *AFTER, "--d=2.5"]),
         # Places are filled, and what has one is not repeated; other braces stay.
         (
             ["true", "{port}:{seed}", "{who}", "{other}", "${port}", "{}"],
@@ -34,12 +33,10 @@ def words_of(command, *, shell=False, **arguments):
         ),
         (["true", "{seed}"], {}, ["true", "7", "--openGymPort=5555"]),
         (["true", "{arguments}", "-v"], {"b": 2, "c": "x y"}, ["true", "--b=2", "--c=x y", "-v", *AFTER]),
-        (["true", "{port}", "{arguments}", "{a}"], {"a": 1, "c": "x y"}, ["true", "5555", "--c=x y", "1"]),
         (["true", "run --port={port} {arguments}"], {"b": 2, "c": 3}, ["true", "run --port=5555 --b=2 --c=3"]),
         ('true run "it --p={port} {arguments}"', {"b": 2, "c": 3}, ["true", "run", "it --p=5555 --b=2 --c=3"]),
         # A value is not a word of the command: what it contains is neither split nor run.
         ("true {port} {arguments}", ATTACK, ["true", "5555", *ATTACKS]),
-        ('true {port} "{arguments}"', ATTACK, ["true", "5555", *ATTACKS]),
         ('true "it {port} {arguments}"', ATTACK, ["true", shlex.join(["it", "5555", *ATTACKS])]),
         ('true "--x={word}" {other} {port}', ATTACK, ["true", "--x=$(touch PWN)", "a b'; touch PWN", "5555"]),
     ],
@@ -106,9 +103,7 @@ QUOTED = r"command: \{\w+\} stands within quotes or after a backslash, expected 
     ("command", "options", "text"),
     [
         ("", {}, r"command: '', expected a text or a list of words$"),
-        ([], {}, r"command: \[\], expected"),
         (["true", 3], {}, r"command: \['true', 3\], expected"),
-        (3, {}, r"command: 3, expected"),
         ("no-such-program -v", {}, r"command: there is no program 'no-such-program'$"),
         ("  ", {}, r"command: '  ', expected a text or a list of words$"),
         ("true 'x", {}, r"command: \"true 'x\" cannot be split into words: No closing quotation$"),

@@ -338,21 +338,6 @@ def test_arguments_need_a_command(make):
 # ---- ports --------------------------------------------------------------------------------------------
 
 
-def test_a_vector_of_them():
-    envs = gymnasium.make_vec(
-        "bbrgym/Ns3Gym-v0",
-        num_envs=2,
-        vectorization_mode="async",
-        vector_kwargs={"context": "spawn"},
-        command=[sys.executable, ACTOR],
-    )
-    observations, _ = envs.reset(seed=[3, 4])
-    assert observations.tolist() == [[0, 3, 0], [0, 4, 0]]
-    *_, info = envs.step(np.ones((2, 1), np.float32))
-    assert info["seed"].tolist() == [3, 4]
-    envs.close()
-
-
 def test_a_given_port_is_used_for_every_run_and_given_back(make):
     port = free_port()
     env = make(port=port)

@@ -159,11 +159,6 @@ def test_spaces_and_values_cross_over(space, seed):
     assert pack(crossed, there) == container
 
 
-def test_the_absent_space_is_not_described_and_has_no_values():
-    assert describe(ABSENT) == pb.SpaceDescription()
-    assert pack(ABSENT, np.zeros(0, np.float32)) == pb.DataContainer()
-
-
 def test_whole_bounds_end_where_32_bits_do():
     widest = spaces.Box(-(2**31), 2**31 - 1, (2,), np.int64)
     assert space_of(describe(widest)) == widest
@@ -182,7 +177,6 @@ CARRIES = "the protocol carries bounds as float32, and whole numbers of 32 bits"
     [
         (spaces.Box(np.float32([0, 1]), np.float32([2, 2])), "low differs from number to number"),
         (spaces.Box(0.0, 1e300, (1,), np.float64), f"high is 1e+300; {CARRIES}"),
-        (spaces.Box(0, 2**31, (1,), np.int64), f"high is 2147483648; {CARRIES}"),
         (spaces.Box(0, 2**24 + 1, (1,), np.int64), f"high is 16777217; {CARRIES}"),
         (spaces.Box(0, 1, (1,), np.longdouble), "dtype float128, allowed are"),
         (spaces.Box(0, 1, (MAX_NUMBERS,), np.uint8), f"more than {MAX_NUMBERS} numbers"),
@@ -216,15 +210,11 @@ TWICE = pb.DictSpace(element=[pb.SpaceDescription(name="a"), pb.SpaceDescription
     ("description", "message"),
     [
         (box_space(1, 0), "low is 1 and high 0, expected low <= high"),
-        (box_space(np.nan, 0, 1), "low is nan"),
         (box_space(dtype=0), "has the dtype 0, allowed are 1 (INT) to 4 (DOUBLE)"),
-        (box_space(dtype=77), "has the dtype 77"),
-        (box_space(shape=[2**16, 2**16]), f"more than {MAX_NUMBERS} numbers"),
         (box_space(shape=[2**32 - 1] * 4 + [0]), f"more than {MAX_NUMBERS} numbers"),
         (box_space(shape=[1] * 33), "has 33 dimensions"),
         (described(3, pb.TupleSpace(element=[HALF, HALF])), "space[1]: with it there are more than"),
         (described(1, pb.DiscreteSpace(n=0)), "a Discrete of 0 values"),
-        (described(1, pb.DiscreteSpace(n=-5)), "a Discrete of -5 values"),
         (described(2, pb.DiscreteSpace(n=3)), "is 'type.googleapis.com/ns3opengym.DiscreteSpace', expected"),
         (described(9, pb.DiscreteSpace(n=3)), "has the type 9, allowed are 1 (Discrete) to 4 (Dict)"),
         (described(4, TWICE), "has the key 'a' twice"),
@@ -304,11 +294,6 @@ def test_numbers_of_related_dtypes_are_taken_for_each_other(sent, value, receive
     assert (back.dtype, back.tolist()) == (received.dtype, expected)
 
 
-@pytest.mark.parametrize("shape", [[], [6], [2, 3]])
-def test_a_shape_may_be_left_out_or_be_the_length(shape):
-    assert unpack(BOX, box(dtype=3, shape=shape, floatData=range(6))).tolist() == [[0, 1, 2], [3, 4, 5]]
-
-
 @pytest.mark.parametrize(
     ("space", "value", "message"),
     [
@@ -321,12 +306,7 @@ def test_a_shape_may_be_left_out_or_be_the_length(shape):
         (spaces.Box(0, 9, (1,), np.int64), np.array([2**31]), "Value out of range: 2147483648"),
         (spaces.Box(0, 9, (1,), np.uint8), np.array([-1]), "is array([-1]), expected a value of Box"),
         (spaces.Discrete(3), 3, "is 3, expected a value of Discrete(3)"),
-        (spaces.Discrete(3), 1.0, "is 1.0, expected a value of Discrete(3)"),
-        (spaces.Discrete(3), True, "is True, expected a value of Discrete(3)"),
-        (spaces.MultiDiscrete([2, 2]), [0, 1, 0], "is [0, 1, 0], expected a value of MultiDiscrete([2 2])"),
         (spaces.MultiDiscrete([2, 2]), [0, 2], "is [0, 2], expected a value of MultiDiscrete([2 2])"),
-        (spaces.MultiDiscrete([2, 2]), np.array([0.0, 1.0]), "is array([0., 1.]), expected a value of MultiDiscrete"),
-        (spaces.Tuple([BOX]), (), "is (), expected 1 values"),
         (spaces.Tuple([BOX]), 5, "is 5, expected 1 values"),
         (spaces.Dict(a=BOX), {"b": 1}, "expected a mapping with the keys a"),
         (spaces.Dict(a=spaces.Discrete(2)), {"a": 2}, "['a']: is 2, expected"),
@@ -345,14 +325,12 @@ def test_values_of_another_form_are_not_sent(space, value, message):
         (BOX, pb.DataContainer(), "has the type 0, expected 2 (Box)"),
         (BOX, pb.DataContainer(type=2), "is nothing, expected a ns3opengym.BoxDataContainer"),
         (BOX, box(dtype=3, floatData=[1.0]), "has 1 numbers, expected 6"),
-        (BOX, box(dtype=3, doubleData=[1.0] * 6), "has 0 numbers, expected 6"),
         (BOX, box(dtype=1, intData=[1] * 6), "has the dtype 1, expected 3 (FLOAT)"),
         (BOX, box(dtype=3, shape=[3, 2], floatData=[1.0] * 6), "has the shape (3, 2)"),
         (spaces.Box(0, 1, (1,), np.uint8), box(dtype=2, uintData=[256]), "uint8 holds"),
         (spaces.MultiDiscrete([2]), held(3, pb.TupleDataContainer()), "has 0 elements, expected 1"),
         (spaces.Dict(a=BOX, b=BOX), keyed("a"), "has the keys ['a'], expected 'a', 'b'"),
         (spaces.Dict(a=BOX), keyed("a", "a"), "has the keys ['a', 'a'], expected 'a'"),
-        (spaces.Dict(a=BOX), keyed("b"), "has the keys ['b'], expected 'a'"),
         (spaces.Dict(a=BOX), keyed("a"), "['a']: has the type 1, expected 2 (Box)"),
     ],
 )

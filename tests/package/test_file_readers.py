@@ -68,7 +68,7 @@ BY_ITSELF = {
     "agents.deploy.policy_header": {"_source Path(__file__).with_name(name).read_text"},
     "runs.provenance": {"_commit (_PACKAGE / _BUILT_FROM).read_text", "_cpu Path('/proc/cpuinfo').read_text"},
     "ns3gym.guardian": {"_parent open", "_start os.open", "_prctl ctypes.CDLL"},
-    "worlds.linux_machine": {"_controls _CONTROLS.read_text", "_scheduling _RT_RUNTIME.read_text"}
+    "worlds.linux_machine": {"_of_rights _CONTROLS.read_text", "_of_rights _RT_RUNTIME.read_text"}
     | {"_has_capability Path('/proc/self/status').read_text"},
     "loggers.wandb": {"has_login netrc.netrc", "WandbLogger.figure Image.open"} | {"_run_id folder.read_text"},
     # Texts and files in memory, what `opened` has opened, methods of RunFolder, shared memory.
@@ -85,8 +85,6 @@ BY_ITSELF = {
     "agents.training.checkpoints": {"_save path.open", "restore_state torch.load"},
     "agents.loading": {"load_agent trainer_of(settings, is_trusted=False).load"},
     "agents.training.train_agent": {"_train trainer.load", "_refuse_damaged trainer.load"},
-    "worlds.server": {"Server._reset self._mailbox.read_text"},
-    "worlds.worker_engine": {"WorkerEngine._ask self._mailbox.read_text"},
     "sweeps.search": {"search folder.open"},
     # A picture that this process has just drawn, and a study whose file `refuse_irregular` has seen.
     "loggers.tensorboard": {"TensorboardLogger.picture Image.open"},

@@ -119,6 +119,7 @@ def test_a_world_with_a_policy_equals_steps_of_python(name: str, policy: tuple[C
         assert not (alone.tunables()[2:3] == alone.tunables()[:1]).all(), "only tuned flows are tuned"
 
 
+@pytest.mark.slow
 def test_both_worlds_are_equal(policy: tuple[CompiledPolicy, Path]) -> None:
     with open_world("twin", policy[1]) as twin, open_world("ns3", policy[1]) as ns3:
         while not twin.done:
@@ -269,13 +270,9 @@ SMALL = "const int bbrgym_policy = 2; const struct bbrgym_policy other = {"
 #: A change of the table, and what is said of it.
 MISTAKES = (
     (".interval_us = POLICY_INTERVAL_US", ".interval_us = 0", r"interval_us is 0, allowed are 1 to"),
-    (".interval_us = POLICY_INTERVAL_US", ".interval_us = ~0ull", r"interval_us is 18446744073709551615, allowed"),
-    (".hold = POLICY_HOLD", ".hold = 0", r"hold is 0, allowed are 1 to"),
     (".state_bytes = sizeof(struct policy_state)", ".state_bytes = 1ull << 50", r"state_bytes is 1125\d+, allowed"),
-    (".flows = POLICY_FLOWS", ".flows = 0", r"flows is 0, allowed are 1 to"),
     (".field_count = POLICY_FIELD_COUNT", ".field_count = 1u << 31", r"field_count is 2147483648, allowed"),
     (".tunable_count = POLICY_TUNABLE_COUNT", ".tunable_count = 0", r"tunable_count is 0, allowed"),
-    (".variant = POLICY_VARIANT", ".variant = 0", r"variant is missing"),
     (".variant = POLICY_VARIANT", '.variant = "bbr9"', r"variant is 'bbr9', which is none"),
     (".variant = POLICY_VARIANT", ".variant = (const char *)-1", r"variant is missing"),
     (".variant = POLICY_VARIANT", '.variant = "cubic"', r"which is not a tunable of cubic"),

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import copy
-import os
 import pickle
 import signal
 import threading
@@ -228,18 +227,6 @@ def test_a_world_that_breaks_needs_a_reset_and_the_others_go_on():
         worlds.reset(0)
         worlds.advance(0.5)
         assert worlds.now_s.tolist() == [0.5, 3.0]
-
-
-def test_engines_in_python_run_in_this_process_too():
-    with make_vector_world("odd", 2, [odd_scenario("raise"), odd_scenario("none")], isolation="none") as worlds:
-        worlds.advance(1.0)
-        with pytest.raises(bbrgym.WorldError, match="scenario 'raise', seed 1, at 1 s: RuntimeError: the model broke"):
-            worlds.advance(1.0)
-        assert worlds.now_s.tolist() == [1.0, 2.0]
-        worlds.reset(0, odd_scenario("none"))
-        worlds.advance(2.0)
-        assert worlds.now_s.tolist() == [2.0, 4.0]
-        assert worlds.summary(0)[1][0] == os.getpid()
 
 
 def test_ctrl_c_ends_the_wait_for_all():

@@ -131,30 +131,6 @@ def test_ns3_killed_in_an_advance(busy_scenario, number):
         assert world.now_s == 0.01
 
 
-def test_ns3_killed_between_two_advances(short_scenario):
-    with bbrgym.make_world("ns3", short_scenario) as world:
-        world.advance(1.0)
-        workers()[0].kill()
-        with pytest.raises(bbrgym.WorldError, match="at 1 s: the worker was killed by SIGKILL"):
-            world.advance(1.0)
-        world.reset()
-        assert world.now_s == 0.0
-
-
-def test_ns3_stopped_in_an_advance(busy_scenario):
-    with bbrgym.make_world("ns3", busy_scenario, timeout_s=5.0) as world:
-        [worker] = workers()
-
-        def stop():
-            wait_until(busy)
-            worker.suspend()
-
-        busy = is_computing(worker)
-        with meanwhile(stop), pytest.raises(bbrgym.WorldError, match="no answer within 5 s"):
-            world.advance(1.0)
-        assert not worker.is_running()
-
-
 def test_ctrl_c_ends_the_wait_and_a_reset_goes_on(make_odd):
     world = make_odd("hang")
     advance_until(world, 1.0)
@@ -184,6 +160,23 @@ def test_ctrl_c_in_the_terminal_does_not_reach_a_worker(make_odd):
 # ---- what is left -------------------------------------------------------------------------------------
 
 
+def _forgotten():
+    bbrgym.make_world("ns3", "steady").advance(0.1)
+
+
+def _not_made():
+    with pytest.raises(bbrgym.WorldError):
+        bbrgym.make_world("odd", {**bbrgym.load_scenario("steady").model_dump(), "name": "fail"})
+
+
+@pytest.mark.parametrize("leave", [_forgotten, _not_made])
+def test_nothing_is_left_of_a_world_that_nobody_holds(leave):
+    with nothing_left():
+        leave()
+        gc.collect()
+        assert workers() == []
+
+
 def test_nothing_is_left(short_scenario):
     with nothing_left():
         world = bbrgym.make_world("ns3", short_scenario)
@@ -198,44 +191,6 @@ def test_nothing_is_left(short_scenario):
         world.close()
         del world
         assert workers() == []
-
-
-def test_nothing_is_left_of_a_forgotten_world(make_odd):
-    with nothing_left():
-        bbrgym.make_world("ns3", "steady").advance(0.1)
-        gc.collect()
-        assert workers() == []
-
-
-def test_nothing_is_left_of_a_world_that_could_not_be_made():
-    with nothing_left():
-        for _ in range(3):
-            with pytest.raises(bbrgym.WorldError):
-                bbrgym.make_world("odd", {**bbrgym.load_scenario("steady").model_dump(), "name": "fail"})
-        gc.collect()
-        assert workers() == []
-
-
-def test_many_worlds_at_once(short_scenario):
-    gc.collect()
-    names = named_memory()
-    worlds = [bbrgym.make_world("ns3", short_scenario, seed) for seed in range(1, 9)]
-    try:
-        assert len(workers()) == 8
-        for _ in range(3):
-            for world in worlds:
-                world.advance(0.5)
-        shown = [world.flow_stats().tobytes() for world in worlds]
-        assert named_memory() <= names
-        with bbrgym.make_world("ns3", short_scenario, seed=8) as alone:
-            for _ in range(3):
-                alone.advance(0.5)
-            assert alone.flow_stats().tobytes() == shown[-1]
-        assert len(set(shown)) == 8
-    finally:
-        for world in worlds:
-            world.close()
-    assert workers() == []
 
 
 @pytest.mark.parametrize("name", ["ns3", "twin"])

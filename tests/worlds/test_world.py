@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The interface, the same in every world, in a worker and in this process."""
 
-import contextlib
 import copy
 import dataclasses
 import pickle
@@ -99,11 +98,6 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_others(world, short_
     assert run(world) == first
 
 
-def test_every_world_begins_with_the_same_tunables(short_scenario):
-    with bbrgym.make_world("ns3", short_scenario) as one, bbrgym.make_world("twin", short_scenario) as other:
-        assert one.tunables().tobytes() == other.tunables().tobytes()
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_worker_and_this_process_give_the_same_bytes(short_scenario, name):
     shown = []
@@ -174,7 +168,6 @@ def test_tunables_start_at_the_preset_and_act(world):
         ("tuned", {"bbr_up_gain": 1.5, "bbq_alpha_us": 0.0}, r"bbq_alpha_us is 0, "),
         ("other", {"bbr_up_gain": 1.5}, r"flow 'other': tunables\.bbr_up_gain is not a tunable of cubic"),
         ("tunde", {"bbr_up_gain": 1.5}, r"flow 'tunde': did you mean tuned\?"),
-        (2, {"bbr_up_gain": 1.5}, r"flow 2: allowed are 0 to 1"),
         (-1, {"bbr_up_gain": 1.5}, r"flow -1: allowed are 0 to 1"),
     ],
 )
@@ -214,20 +207,6 @@ def test_one_ns3_in_this_process_at_a_time(short_scenario):
         assert first.now_s == 1.0
     with bbrgym.make_world("ns3", short_scenario, isolation="none") as second:
         second.advance(1.0)
-
-
-def test_many_twins_in_this_process(short_scenario):
-    with contextlib.ExitStack() as stack:
-        twins = [stack.enter_context(bbrgym.make_world("twin", short_scenario, seed=seed)) for seed in range(50)]
-        for _ in range(10):
-            for world in twins:
-                world.advance(0.1)
-        shown = [world.flow_stats().tobytes() for world in twins]
-        assert len(set(shown)) == 50
-        alone = stack.enter_context(bbrgym.make_world("twin", short_scenario, seed=49))
-        for _ in range(10):
-            alone.advance(0.1)
-        assert alone.flow_stats().tobytes() == shown[-1]
 
 
 def stock(name="stock"):
@@ -362,11 +341,8 @@ def test_a_snapshot_is_of_its_kind_of_world(twin):
         ({"name": "ns4"}, "world 'ns4': did you mean ns3"),
         ({"isolation": "thread"}, "isolation 'thread': .*allowed are process, none"),
         ({"seed": -1}, "seed: -1, allowed are integers from 0 to"),
-        ({"seed": 2**63}, "seed: 9223372036854775808, allowed are"),
-        ({"seed": 1.5}, "seed: 1.5, allowed are"),
         ({"seed": True}, "seed: True, allowed are"),
         ({"timeout_s": 0}, "timeout_s: 0, allowed is a finite number of seconds above 0"),
-        ({"timeout_s": float("inf")}, "timeout_s: inf, allowed is"),
         ({"scenario": "stedy"}, "did you mean steady"),
     ],
 )

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import socket
 import subprocess
 import weakref
@@ -26,12 +25,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bbrgym.errors import ConfigError
-from bbrgym.processes import light_command
+from bbrgym.processes import how_it_ended, last_words, light_command
 from bbrgym.runs.atomic_files import open_to_append
 
 _KILL_TIMEOUT_S = 10.0
 _NO_LOG = -1
-_LAST_LINES = 20
 
 
 @dataclass(frozen=True)
@@ -47,23 +45,13 @@ class Ending:
     output: str
 
     def __str__(self) -> str:
-        return self._how() + self.last_words
+        how = "was lost with the process that watches it" if self.code is None else how_it_ended(self.code)
+        return how + self.last_words
 
     @property
     def last_words(self) -> str:
         """The last lines of its output, as the end of a sentence."""
-        lines = self.output.strip().splitlines()[-_LAST_LINES:]
-        return "; it last wrote:\n" + "\n".join(lines) if lines else ""
-
-    def _how(self) -> str:
-        if self.code is None:
-            return "was lost with the process that watches it"
-        if self.code >= 0:
-            return f"exited with code {self.code}"
-        try:
-            return f"was killed by {signal.Signals(-self.code).name}"
-        except ValueError:  # a real-time signal has no name
-            return f"was killed by signal {-self.code}"
+        return last_words(self.output)
 
 
 class Child:

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The arrays of worlds, and the memory that worlds and their worker processes share.
 
-The arrays of all worlds of a vector lie in one anonymous file, which each worker maps. A worker's mailbox is another::
-
-    0      control words (below)
-    4096   text (UTF-8)
-
-Both files only grow, so an old view never points behind an end. Numbers are native 64-bit integers and doubles.
+The arrays of all worlds of a vector lie in one anonymous file, which each worker maps. It only grows, so an old view
+never points behind an end. A worker's mailbox is another.
 """
 
 from __future__ import annotations
 
-import enum
+import json
 import mmap
 import os
 import weakref
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,50 +20,6 @@ from numpy.typing import NDArray
 
 Table = NDArray[np.float64]
 Flags = NDArray[np.bool_]
-
-_PAGE_BYTES = 4096
-_WORD_BYTES = 8
-_REALS_AT_WORD = 64
-_MIN_TEXT_BYTES = 64 * 1024
-
-
-class Request(enum.IntEnum):
-    """Requests of the owner."""
-
-    LAY_OUT = 1
-    RESET = 2  # text: the resolved scenario as JSON, unless TEXT_BYTES is NO_TEXT
-    ADVANCE = 3
-    SUMMARISE = 4
-
-
-class Status(enum.IntEnum):
-    """Outcomes of a request; text: the message, unless OK."""
-
-    OK = 0
-    INVALID = 1  # a ValueError of the engine: the caller's mistake, nothing ran
-    FAILED = 2  # any other exception
-    LATE = 3  # a run in real time that was late
-
-
-class Word(enum.IntEnum):
-    """Integer control words."""
-
-    REQUEST = 0
-    STATUS = 1
-    SEED = 2
-    FLOWS = 3  # of the scenario to summarise
-    TEXT_BYTES = 4  # length of the text in use
-    TEXT_CAPACITY_BYTES = 5
-    SHAPE = 8  # and the words after it: Shape, field by field
-
-
-class Real(enum.IntEnum):
-    """Control words that are doubles."""
-
-    DURATION_S = 0
-
-
-NO_TEXT = -1
 
 
 @dataclass(frozen=True)
@@ -176,52 +128,26 @@ class SharedArrays:
 
 
 class Mailbox:
-    """One side's mapping of the file that holds an owner's requests and its worker's answers."""
+    """A file in memory that holds an owner's request or its worker's answer: a JSON array.
+
+    A pipe would do, but for long texts: to write one waits, without a timeout, for the worker to read.
+    """
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
-        self._map()
 
     @classmethod
     def create(cls) -> Mailbox:
         """Make a mailbox with an anonymous file of its own."""
-        fd = os.memfd_create("bbrgym-mailbox", os.MFD_CLOEXEC)
-        os.ftruncate(fd, _PAGE_BYTES + _MIN_TEXT_BYTES)
-        mailbox = cls(fd)
-        mailbox.words[Word.TEXT_CAPACITY_BYTES] = _MIN_TEXT_BYTES
-        return mailbox
+        return cls(os.memfd_create("bbrgym-mailbox", os.MFD_CLOEXEC))
 
-    def _map(self) -> None:
-        self._buffer = mmap.mmap(self.fd, 0)
-        words = memoryview(self._buffer)[:_PAGE_BYTES]
-        self.words: memoryview[Any] = words.cast("q")
-        self.reals: memoryview[Any] = words[_REALS_AT_WORD * _WORD_BYTES :].cast("d")
+    def write(self, *message: Any) -> None:
+        """Replace the message."""
+        text = json.dumps(message).encode()
+        os.pwrite(self.fd, text, 0)
+        os.ftruncate(self.fd, len(text))
 
-    def write_shape(self, shape: Shape) -> None:
-        """Write the layout of the arrays."""
-        for i, number in enumerate(astuple(shape)):
-            self.words[Word.SHAPE + i] = number
-
-    def read_shape(self) -> Shape:
-        """Return the layout of the arrays."""
-        return Shape(*(self.words[Word.SHAPE + i] for i in range(len(fields(Shape)))))
-
-    def make_room(self, text: bytes) -> None:
-        """Grow for a text (the owner's task)."""
-        if len(text) > self.words[Word.TEXT_CAPACITY_BYTES]:
-            os.ftruncate(self.fd, _PAGE_BYTES + len(text))
-            self._map()
-            self.words[Word.TEXT_CAPACITY_BYTES] = len(text)
-
-    def write_text(self, text: bytes) -> None:
-        """Replace the text, cut to the room there is."""
-        text = text[: self.words[Word.TEXT_CAPACITY_BYTES]]
-        self._buffer[_PAGE_BYTES : _PAGE_BYTES + len(text)] = text
-        self.words[Word.TEXT_BYTES] = len(text)
-
-    def read_text(self) -> str:
-        """Return the text as last written."""
-        if len(self._buffer) < _PAGE_BYTES + self.words[Word.TEXT_CAPACITY_BYTES]:
-            self._map()  # the owner has made room
-        text = self._buffer[_PAGE_BYTES : _PAGE_BYTES + self.words[Word.TEXT_BYTES]]
-        return text.decode("utf-8", "replace")
+    def read(self) -> list[Any]:
+        """Return the message as last written."""
+        message: list[Any] = json.loads(os.pread(self.fd, os.fstat(self.fd).st_size, 0))
+        return message

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import resource
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,116 +43,102 @@ class Check:
 
 def examine() -> list[Check]:
     """Return the checks of this machine, the needed ones first."""
-    return [check() for check in _CHECKS]
+    return [*_of_networks(), *_of_rights(), *_of_bpf()]
 
 
-def _network() -> Check:
-    problem = _linux.try_network(user_namespace=False)
-    return Check(
-        "network namespaces and TUN devices",
-        problem is None,
-        True,
-        "a network can be built" if problem is None else problem,
-        "run as root (CAP_NET_ADMIN, CAP_SYS_ADMIN) or allow user namespaces, and give the process /dev/net/tun",
-        "the worlds ns3 and twin",
-    )
+def _of_networks() -> list[Check]:
+    problem, unprivileged = (_linux.try_network(user_namespace=is_user) for is_user in (False, True))
+    return [
+        Check(
+            "network namespaces and TUN devices",
+            problem is None,
+            True,
+            problem or "a network can be built",
+            "run as root (CAP_NET_ADMIN, CAP_SYS_ADMIN) or allow user namespaces, and give the process /dev/net/tun",
+            "the worlds ns3 and twin",
+        ),
+        Check(
+            "the same in a user namespace",
+            unprivileged is None,
+            False,
+            unprivileged or "a network can be built without privileges",
+            "sysctl kernel.unprivileged_userns_clone=1 or user.max_user_namespaces above 0",
+            "everything, as root",
+        ),
+    ]
 
 
-def _unprivileged_network() -> Check:
-    problem = _linux.try_network(user_namespace=True)
-    return Check(
-        "the same in a user namespace",
-        problem is None,
-        False,
-        "a network can be built without privileges" if problem is None else problem,
-        "sysctl kernel.unprivileged_userns_clone=1 or user.max_user_namespaces above 0",
-        "everything, as root",
-    )
-
-
-def _controls() -> Check:
+def _of_rights() -> list[Check]:
     available = _CONTROLS.read_text().split() if _CONTROLS.exists() else []
     missing = [name for name in KERNEL_CONTROLS if name.removeprefix("kernel-") not in available]
-    return Check(
-        "the kernel's own congestion controls",
-        not missing,
-        False,
-        f"available: {', '.join(available) or 'unknown'}",
-        f"modprobe {' '.join(name.replace('kernel-', 'tcp_') for name in missing)}" if missing else "",
-        "flows with the other ones",
-    )
-
-
-def _privileges() -> Check:
     lacking = [name for name, bit in _CAPABILITIES.items() if not _has_capability(bit)]
-    return Check(
-        "privileges",
-        not lacking,
-        False,
-        "all that are used" if not lacking else f"without {', '.join(lacking)}",
-        "run as root",
-        "the kernel's own congestion controls in a user namespace, with more lateness",
-    )
-
-
-def _scheduling() -> Check:
-    is_allowed = _has_capability(_CAPABILITIES["CAP_SYS_NICE"]) or _rt_limit() >= _FIFO_PRIORITY
-    runtime = _RT_RUNTIME.read_text().strip() if _RT_RUNTIME.exists() else "unknown"
-    return Check(
-        "scheduling rights (SCHED_FIFO)",
-        is_allowed,
-        False,
-        f"rtprio {_rt_limit()}, sched_rt_runtime_us {runtime}",
-        f"run as root, or ulimit -r {_FIFO_PRIORITY}",
-        "runs at a normal priority, with more lateness",
-    )
-
-
-def _cores() -> Check:
+    rt_limit = resource.getrlimit(resource.RLIMIT_RTPRIO)[0]
+    rt_runtime_us = _RT_RUNTIME.read_text().strip() if _RT_RUNTIME.exists() else "unknown"
     cores = len(os.sched_getaffinity(0))
-    return Check(
-        "cores",
-        cores >= 2,
-        False,
-        f"{cores}",
-        "give the process two: one for the emulator, one for the applications",
-        "runs with more lateness",
-    )
+    return [
+        Check(
+            "the kernel's own congestion controls",
+            not missing,
+            False,
+            f"available: {', '.join(available) or 'unknown'}",
+            f"modprobe {' '.join(name.replace('kernel-', 'tcp_') for name in missing)}" if missing else "",
+            "flows with the other ones",
+        ),
+        Check(
+            "privileges",
+            not lacking,
+            False,
+            "all that are used" if not lacking else f"without {', '.join(lacking)}",
+            "run as root",
+            "the kernel's own congestion controls in a user namespace, with more lateness",
+        ),
+        Check(
+            "scheduling rights (SCHED_FIFO)",
+            "CAP_SYS_NICE" not in lacking or rt_limit >= _FIFO_PRIORITY,
+            False,
+            f"rtprio {rt_limit}, sched_rt_runtime_us {rt_runtime_us}",
+            f"run as root, or ulimit -r {_FIFO_PRIORITY}",
+            "runs at a normal priority, with more lateness",
+        ),
+        Check(
+            "cores",
+            cores >= 2,
+            False,
+            f"{cores}",
+            "give the process two: one for the emulator, one for the applications",
+            "runs with more lateness",
+        ),
+    ]
 
 
-def _btf() -> Check:
-    return Check(
-        "type information of the kernel (BTF)",
-        _BTF.exists(),
-        False,
-        str(_BTF) if _BTF.exists() else f"no {_BTF}",
-        "a kernel with CONFIG_DEBUG_INFO_BTF",
-        "the kernel's own congestion controls",
-    )
-
-
-def _bpf_control() -> Check:
-    problem = _bpf.why_not()
-    return Check(
-        "our congestion controls in BPF",
-        not problem,
-        False,
-        problem or f"the kernel takes those that the package carries, compiled by {_bpf.compiler()}",
-        "run as root, with libbpf, and with a package that was built where clang or ziglang is",
-        "the kernel's own congestion controls",
-    )
-
-
-def _clang() -> Check:
-    path = shutil.which("clang")
-    return Check(
-        "clang",
-        path is not None,
-        False,
-        path or "not in the PATH",
-        "install clang, 14 or later",
-        "everything but policies, which are compiled for BPF",
-    )
+def _of_bpf() -> list[Check]:
+    problem, clang = _bpf.why_not(), shutil.which("clang")
+    return [
+        Check(
+            "type information of the kernel (BTF)",
+            _BTF.exists(),
+            False,
+            str(_BTF) if _BTF.exists() else f"no {_BTF}",
+            "a kernel with CONFIG_DEBUG_INFO_BTF",
+            "the kernel's own congestion controls",
+        ),
+        Check(
+            "our congestion controls in BPF",
+            not problem,
+            False,
+            problem or f"the kernel takes those that the package carries, compiled by {_bpf.compiler()}",
+            "run as root, with libbpf, and with a package that was built where clang or ziglang is",
+            "the kernel's own congestion controls",
+        ),
+        Check(
+            "clang",
+            clang is not None,
+            False,
+            clang or "not in the PATH",
+            "install clang, 14 or later",
+            "everything but policies, which are compiled for BPF",
+        ),
+    ]
 
 
 def _has_capability(bit: int) -> bool:
@@ -161,20 +146,3 @@ def _has_capability(bit: int) -> bool:
         if line.startswith("CapEff:"):
             return bool(int(line.split()[1], 16) >> bit & 1)
     return False
-
-
-def _rt_limit() -> int:
-    return resource.getrlimit(resource.RLIMIT_RTPRIO)[0]
-
-
-_CHECKS: tuple[Callable[[], Check], ...] = (
-    _network,
-    _unprivileged_network,
-    _controls,
-    _privileges,
-    _scheduling,
-    _cores,
-    _btf,
-    _bpf_control,
-    _clang,
-)

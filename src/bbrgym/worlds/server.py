@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 
 from bbrgym.worlds.errors import LateRunFailure, reason_of
-from bbrgym.worlds.layout import NO_TEXT, Arrays, Mailbox, Real, Request, SharedArrays, Status, Word
+from bbrgym.worlds.layout import Arrays, Mailbox, Shape, SharedArrays
 
 _ALL = np.ones(1, np.bool_)
 
 
 class Server:
     """An engine of one world, and where requests and arrays lie.
+
+    Its public methods but `serve` are the requests, by name.
 
     Args:
         engine: class of the engine.
@@ -34,41 +36,33 @@ class Server:
         self._shared = shared
         self._index = index
         self._arrays: Arrays | None = None
-        self._actions = {
-            Request.LAY_OUT: self._lay_out,
-            Request.RESET: self._reset,
-            Request.ADVANCE: self._advance,
-            Request.SUMMARISE: self._summarise,
-        }
 
     def serve(self) -> None:
-        """Carry out the request in the mailbox and leave the outcome there."""
-        mailbox = self._mailbox
+        """Carry out the request in the mailbox and leave the outcome there: what it is, and its text."""
+        request, *arguments = self._mailbox.read()
         try:
-            self._actions[mailbox.words[Word.REQUEST]]()
-        except ValueError as error:
-            mailbox.write_text(str(error).encode())
-            mailbox.words[Word.STATUS] = Status.INVALID
+            getattr(self, request)(*arguments)
+        except ValueError as error:  # the caller's mistake: nothing ran
+            self._mailbox.write("invalid", str(error))
         except Exception as error:  # noqa: BLE001 - the owner raises it
-            mailbox.write_text(reason_of(error).encode())
-            mailbox.words[Word.STATUS] = Status.LATE if isinstance(error, LateRunFailure) else Status.FAILED
+            self._mailbox.write("late" if isinstance(error, LateRunFailure) else "failed", reason_of(error))
         else:
-            mailbox.words[Word.STATUS] = Status.OK
+            self._mailbox.write("ok", "")
 
-    def _lay_out(self) -> None:
-        shape = self._mailbox.read_shape()
-        self._arrays = self._shared.arrays(shape)
-        self._engine.lay_out(shape.flows, *self._arrays.rows(slice(self._index, self._index + 1)))
+    def lay_out(self, *shape: int) -> None:
+        """Use arrays of a `Shape`."""
+        self._arrays = self._shared.arrays(Shape(*shape))
+        self._engine.lay_out(self._arrays.shape.flows, *self._arrays.rows(slice(self._index, self._index + 1)))
 
-    def _reset(self) -> None:
-        words = self._mailbox.words
-        text = None if words[Word.TEXT_BYTES] == NO_TEXT else self._mailbox.read_text()
-        self._engine.reset(0, text, words[Word.SEED])
+    def reset(self, scenario_json: str | None, seed: int) -> None:
+        """Begin a run."""
+        self._engine.reset(0, scenario_json, seed)
 
-    def _advance(self) -> None:
-        self._engine.advance(self._mailbox.reals[Real.DURATION_S], _ALL)
+    def advance(self, duration_s: float) -> None:
+        """Run for so much simulated time."""
+        self._engine.advance(duration_s, _ALL)
 
-    def _summarise(self) -> None:
+    def summary(self, flows: int) -> None:
+        """Write the measurements of so many flows and of the link."""
         arrays: Any = self._arrays
-        flows = self._mailbox.words[Word.FLOWS]
         self._engine.summary(0, arrays.flow_summary[self._index, :flows], arrays.link_summary[self._index])

@@ -4,7 +4,7 @@
 ::
 
     owner                             worker (worker.py)
-      request word, arguments  ---->    reads them
+      mailbox: request         ---->    reads it
       eventfd `request` + 1    ---->    wakes
       polls `done` and the worker's     runs the engine, which reads and
       pidfd, with a timeout             writes its rows of the shared arrays
@@ -16,24 +16,28 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
 import weakref
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import astuple
 from typing import Any
 
-from bbrgym.processes import light_command
+from bbrgym.processes import how_it_ended, last_words, light_command
 from bbrgym.worlds.engine import advance_timeout_s
 from bbrgym.worlds.errors import EngineFailure, LateRunFailure
-from bbrgym.worlds.layout import NO_TEXT, Flags, Mailbox, Real, Request, SharedArrays, Status, Table, Word
+from bbrgym.worlds.layout import Flags, Mailbox, SharedArrays, Table
 from bbrgym.worlds.wakeup import Wakeup
 
 _KILL_TIMEOUT_S = 10.0
 _STDERR_TAIL_BYTES = 4096
-_STDERR_TAIL_LINES = 20
+_FAILURES: dict[str, type[Exception]] = {
+    "invalid": ValueError,
+    "late": LateRunFailure,
+    "failed": EngineFailure,
+}
 
 
 class WorkerEngine:
@@ -73,26 +77,16 @@ class WorkerEngine:
             self._free = weakref.finalize(self, held.pop_all().close)  # also at garbage collection and at exit
 
     def lay_out(self, flow_capacity: int, *rows: Table | Flags) -> None:  # noqa: ARG002 - the worker maps them itself
-        self._mailbox.write_shape(self._shared.shape)
-        self._ask(Request.LAY_OUT, self._timeout_s)
+        self._ask(self._timeout_s, "lay_out", *astuple(self._shared.shape))
 
     def reset(self, index: int, scenario_json: str | None, seed: int) -> None:  # noqa: ARG002 - there is one
-        mailbox = self._mailbox
-        mailbox.words[Word.TEXT_BYTES] = NO_TEXT
-        if scenario_json is not None:
-            text = scenario_json.encode()
-            mailbox.make_room(text)
-            mailbox.write_text(text)
-        mailbox.words[Word.SEED] = seed
-        self._ask(Request.RESET, self._timeout_s)
+        self._ask(self._timeout_s, "reset", scenario_json, seed)
 
     def advance(self, duration_s: float, mask: Flags) -> None:  # noqa: ARG002 - it is this one
-        self._mailbox.reals[Real.DURATION_S] = duration_s
-        self._ask(Request.ADVANCE, advance_timeout_s(self._timeout_s, duration_s))
+        self._ask(advance_timeout_s(self._timeout_s, duration_s), "advance", duration_s)
 
     def summary(self, index: int, flow_out: Table, link_out: Table) -> None:  # noqa: ARG002 - they are shared
-        self._mailbox.words[Word.FLOWS] = len(flow_out)
-        self._ask(Request.SUMMARISE, self._timeout_s)
+        self._ask(self._timeout_s, "summary", len(flow_out))
 
     def close(self) -> None:
         """Kill the process and free all it needs; called again, it does nothing."""
@@ -123,7 +117,7 @@ class WorkerEngine:
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # numpy is only a view here
         )
 
-    def _ask(self, request: Request, timeout_s: float) -> None:
+    def _ask(self, timeout_s: float, *request: Any) -> None:
         """Send a request and wait for its end.
 
         Raises:
@@ -131,9 +125,8 @@ class WorkerEngine:
             LateRunFailure: the engine's run was late.
             EngineFailure: the engine failed, the worker died, or did not answer in time.
         """
-        words = self._mailbox.words
         with self._in_use:
-            words[Word.REQUEST] = request
+            self._mailbox.write(*request)
             os.eventfd_write(self._request_fd, 1)
             ready = self._answer.wait(timeout_s)
             for fd, _ in ready:
@@ -142,29 +135,19 @@ class WorkerEngine:
                     break
             else:
                 raise EngineFailure(self._why(ready, timeout_s) + self._last_words())
-        if words[Word.STATUS] == Status.INVALID:
-            raise ValueError(self._mailbox.read_text())
-        if words[Word.STATUS] == Status.LATE:
-            raise LateRunFailure(self._mailbox.read_text())
-        if words[Word.STATUS] == Status.FAILED:
-            raise EngineFailure(self._mailbox.read_text())
+        outcome, text = self._mailbox.read()
+        if outcome != "ok":
+            raise _FAILURES[outcome](text)
 
     def _why(self, ready: list[tuple[int, int]], timeout_s: float) -> str:
         if not ready:
             return f"no answer within {timeout_s:g} s (timeout_s sets how long to wait)"
-        code = self._process.wait(_KILL_TIMEOUT_S)
-        if code >= 0:
-            return f"the worker exited with code {code}"
-        try:
-            return f"the worker was killed by {signal.Signals(-code).name}"
-        except ValueError:  # a real-time signal has no name
-            return f"the worker was killed by signal {-code}"
+        return f"the worker {how_it_ended(self._process.wait(_KILL_TIMEOUT_S))}"
 
     def _last_words(self) -> str:
         size = os.fstat(self._stderr_fd).st_size
         tail = os.pread(self._stderr_fd, _STDERR_TAIL_BYTES, max(0, size - _STDERR_TAIL_BYTES))
-        lines = tail.decode("utf-8", "replace").strip().splitlines()[-_STDERR_TAIL_LINES:]
-        return "; it last wrote:\n" + "\n".join(lines) if lines else ""
+        return last_words(tail.decode("utf-8", "replace"))
 
 
 def _kill(process: subprocess.Popen[bytes], owner_pid: int) -> None:
