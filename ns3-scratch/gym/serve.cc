@@ -2,6 +2,7 @@
 #include "serve.h"
 
 #include "simulation-socket.h"
+#include "score.h"
 #include "wire.h"
 
 #include "fields.hpp"
@@ -246,12 +247,14 @@ Serve(World& world, uint16_t port, double timeout_s)
     init.Number(1, static_cast<uint64_t>(getpid())).Bytes(3, SpaceOf(observation)).Bytes(4, SpaceOf(action));
     std::string answer = socket.Introduce(init.Message());
     Json info = FirstInfo(world);
+    double reward = 0;
     while (!NumberIn(answer, STOP))
     {
         world.Summarise(flow_summary, link_summary);
         // A game over of reason 0 is SimulationEnd.
         answer = socket.Ask(Writer()
                                 .Bytes(1, DataOf(observation))
+                                .Float(2, static_cast<float>(reward))
                                 .Number(3, world.Done())
                                 .Bytes(5, info.dump())
                                 .Message());
@@ -265,7 +268,10 @@ Serve(World& world, uint16_t port, double timeout_s)
             throw std::invalid_argument("action: seconds is " + std::to_string(seconds[0]) +
                                         ", expected a finite number > 0");
         }
+        const double before_s = world.NowS();
         world.Advance(seconds[0]);
+        const double score = IntervalScore(world.GetScenario(), tables.flow_stats, world.NowS() - before_s);
+        reward = std::isfinite(score) ? score : 0;
         info = {{"now_s", world.NowS()}, {"done", world.Done()}};
     }
 }

@@ -7,7 +7,7 @@
 //                flow_summary [flows, FLOW_SUMMARY] link_summary [LINK_SUMMARY]  from the warm-up's end to now
 //   action       Dict: tunables [flows, tunables], float64, in natural units and in the order of tunables.def, NaN where a
 //                flow does not have a tunable; seconds [1], float64, the length of the next interval
-//   reward       0: the agent computes its own from the tables
+//   reward       IntervalScore (score.h), 0 where no flow counts; float32 on the wire
 //   info         JSON: now_s, done; and in the first state scenario, seed, flows (names), fields (of each table: name and
 //                unit), tunables (name and unit), initial_tunables (of each flow: name and value)
 //   end          SimulationEnd at the scenario's end

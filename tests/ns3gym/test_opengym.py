@@ -21,6 +21,7 @@ from bbrgym.ns3gym import messages as pb
 from bbrgym.ns3gym.data import pack
 from bbrgym.tunables import TUNABLES
 from bbrgym.worlds.fields import FLOW_FIELDS, FLOW_SUMMARY_FIELDS, LINK_FIELDS, LINK_SUMMARY_FIELDS
+from bbrgym.worlds.score import flow_scores, run_score
 
 SCENARIO = {
     "name": "served",
@@ -87,6 +88,32 @@ def test_it_says_what_its_numbers_are(opengym, path):
         assert np.array(initial).tobytes() == np.array(world.tunables()).tobytes()
 
 
+def test_the_reward_is_the_score_s_formula(opengym, path):
+    states, _ = drive([opengym, f"--scenario={path}"], Keep())
+    columns = [field[0] for field in FLOW_FIELDS]
+    flows = bbrgym.load_scenario(SCENARIO).resolved().flows
+    before_s = 0.0
+    assert states[0].reward == 0.0
+    for state in states[1:]:
+        column = dict(zip(columns, state.observation["flow_stats"].T, strict=True))
+        length_s = state.info["now_s"] - before_s
+        before_s = state.info["now_s"]
+        rtt_ms = column["rtt_mean_ms"]
+        scores = flow_scores(
+            column["goodput_mbps"],
+            column["fair_share_mbps"],
+            np.where(column["active"] > 0, length_s, 0.0),
+            np.where(rtt_ms > 0, rtt_ms, np.nan),
+            np.array([flow.rtt_ms for flow in flows]),
+            mss_bytes=1448,
+            delta=0.5,
+        )
+        scores[column["active"] == 0] = np.nan
+        expected = run_score(scores, [flow.role for flow in flows])
+        assert state.reward == pytest.approx(expected, rel=1e-6)
+    assert len({state.reward for state in states}) > 10
+
+
 def set_gain(flow, value):
     def change(action):
         action["tunables"][flow, COLUMNS["bbr_up_gain"]] = value
@@ -138,7 +165,9 @@ def test_seconds_may_be_float32_as_ns3_gym_s_agent_sends_them(opengym, path):
     [
         (seconds(0.0), "action: seconds is 0"),
         (seconds(np.nan), "action: seconds is nan"),
+        (seconds(np.inf), "action: seconds is inf"),
         (set_gain(0, 99.0), r"flow 'mix': bbr_up_gain = 99 is outside \[1.02, 2\] ratio"),
+        (set_gain(2, 1.0), "flow 'rival': cubic has no tunable bbr_up_gain"),
         (container(lambda elements: elements.pop()), "action: expected a Dict of tunables and seconds"),
         (container(few), f"action: tunables has 3 numbers of float or double, expected {FLOWS * len(TUNABLES)}"),
         (cut, "ends within a field"),
