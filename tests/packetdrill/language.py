@@ -228,8 +228,9 @@ def _tcp(text: str, at: int, found: pp.ParseResults) -> Tcp:
     if (begin + size - end) % 2**32 != 0:
         raise pp.ParseFatalException(text, at, f"Expected {begin}:{begin + size}({size})")
     options = found.options[0] if "options" in found else ()
-    numbers = (found.get(name) for name in ("ack", "win", "urg"))
-    return Tcp(found.flags.replace("-", ""), begin, end, size, *numbers, options)
+    numbers = found.as_dict()
+    ack, window, urgent = (numbers.get(name) for name in ("ack", "win", "urg"))
+    return Tcp(found.flags.replace("-", ""), begin, end, size, ack, window, urgent, options)
 
 
 _TCP = (
