@@ -8,64 +8,15 @@ of other protocols, and of those within others, it reads the kind alone; they en
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import pyparsing as pp
 
 
 class ScriptError(Exception):
     """A script says what the language does not have; the message begins with file and line."""
-
-
-# ---- tokens -------------------------------------------------------------------------------------------
-
-#: Kinds and their patterns; the longest match counts, of equal ones the first.
-_PATTERNS = [
-    ("space", re.compile(r"[ \t\r\n]+")),
-    ("space", re.compile(r"//[^\n]*")),
-    ("space", re.compile(r"/\*.*?\*/", re.DOTALL)),
-    ("code", re.compile(r"%\{.*?\}%", re.DOTALL)),
-    ("ellipsis", re.compile(r"\.\.\.")),
-    ("option", re.compile(r'--[a-zA-Z0-9_]+(?:=(?:"[^"]*"|`[^`]*`|[^\s"`])+)?')),
-    ("float", re.compile(r"-?[0-9]*\.[0-9]+")),
-    ("integer", re.compile(r"-?[0-9]+")),
-    ("hex", re.compile(r"0x[0-9a-fA-F]+")),
-    ("word", re.compile(r"[a-zA-Z0-9_]+#?")),
-    ("string", re.compile(r'"(?:\\.|[^"\\])*"', re.DOTALL)),
-    ("command", re.compile(r"`(?:\\.|[^`\\])*`", re.DOTALL)),
-    ("sign", re.compile(r"[^ \t\n]")),
-]
-
-
-@dataclass(frozen=True)
-class Token:
-    kind: str
-    text: str
-    line: int
-
-    @property
-    def integer(self) -> int:
-        return int(self.text, 16 if self.kind == "hex" else 10)
-
-
-def tokens(text: str, name: str = "script", defines: Mapping[str, str] | None = None) -> list[Token]:
-    """Return the tokens of a script, the last of kind "end"; a word that `defines` has is replaced."""
-    found = []
-    at, line = 0, 1
-    while at < len(text):
-        if text[at] in '`"' and not re.compile(r"([`\"])(?:\\.|(?!\1)[^\\])*\1", re.DOTALL).match(text, at):
-            raise ScriptError(f"{name}:{line}: {text[at]} is never closed")
-        if text.startswith("%{", at) and "}%" not in text[at:]:
-            raise ScriptError(f"{name}:{line}: %{{ is never closed by }}%")
-        matches = ((kind, match.group()) for kind, pattern in _PATTERNS if (match := pattern.match(text, at)))
-        kind, matched = max(matches, key=lambda one: len(one[1]), default=("sign", text[at]))
-        if kind == "word" and defines and matched in defines:
-            found += [Token(one.kind, one.text, line) for one in tokens(defines[matched], name)[:-1]]
-        elif kind != "space":
-            found.append(Token(kind, matched, line))
-        at += len(matched)
-        line += matched.count("\n")
-    return [*found, Token("end", "the end", line)]
 
 
 # ---- what a script says ---------------------------------------------------------------------------------
@@ -156,7 +107,6 @@ class Syscall:
     arguments: tuple[Any, ...]
     result: Any
     errno: str = ""
-    note: str = ""
     until_s: float | None = None  #: it blocks until then
 
 
@@ -189,268 +139,168 @@ class Script:
     cleanup: str
 
 
-# ---- the parser -----------------------------------------------------------------------------------------
+# ---- the grammar ----------------------------------------------------------------------------------------
 
-_OTHERS = ("udp", "icmp", "ipv4", "ipv6", "gre", "GREv0", "mpls")
+
+def _enclosed(opening: str, body: str, closing: str) -> pp.ParserElement:
+    """Return what reads a text between two marks."""
+    whole = pp.Regex(re.escape(opening) + f"({body})" + re.escape(closing), re.DOTALL)
+    whole.set_parse_action(lambda found: found[0][len(opening) : -len(closing)])
+    return whole | pp.Literal(opening) - pp.NoMatch().set_name(f"a closing {closing}")
+
+
+def _quoted(mark: str) -> pp.ParserElement:
+    return _enclosed(mark, rf"(?:\\.|[^{mark}\\])*", mark)
+
+
+def _listed(opening: str, item: pp.ParserElement, closing: str) -> pp.ParserElement:
+    """Return what reads items between two signs, as a list."""
+    items = pp.Optional(pp.DelimitedList(item, allow_trailing_delim=True))
+    whole = pp.Suppress(opening) + items - pp.Suppress(closing)
+    return whole.set_parse_action(lambda found: [list(found)])
+
+
+def _follows(word: str, name: str, item: pp.ParserElement) -> pp.ParserElement:
+    return pp.Optional(pp.Suppress(pp.Keyword(word)) - item(name))
+
+
+def _number(found: pp.ParseResults) -> int:
+    return int(found[0], 16 if found[0].startswith("0x") else 10)
+
+
+_INTEGER = pp.Regex(r"0x[0-9a-fA-F]+|-?[0-9]+").set_name("integer").set_parse_action(_number)
+_SECONDS = pp.Regex(r"-?(?:[0-9]*\.)?[0-9]+").set_name("seconds").set_parse_action(lambda found: float(found[0]))
+_WORD = pp.Regex(r"[a-zA-Z_][a-zA-Z0-9_]*#?").set_name("word")
+_COMMAND = _quoted("`")
+_ELLIPSIS = pp.Literal("...")
+#: A word, or what holds no words to replace.
+_REPLACEABLE = re.compile(r'"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`|%\{.*?\}%|--\S+|[a-zA-Z0-9_]+', re.DOTALL)
+
+
+def _script_option(found: pp.ParseResults) -> tuple[str, Any]:
+    name, is_set, value = found[0][2:].partition("=")
+    return name, value.strip('"') if is_set else True
+
+
+_SCRIPT_OPTION = pp.Regex(r'--[a-zA-Z0-9_]+(?:=(?:"[^"]*"|`[^`]*`|[^\s"`])+)?').set_parse_action(_script_option)
+
+_TIME = (
+    pp.Literal("*").set_parse_action(lambda: Time("*"))
+    | (pp.Literal("+") - _SECONDS + pp.Optional(pp.Suppress("~") - pp.Suppress("+") - _SECONDS)).set_parse_action(
+        lambda found: Time(*found)
+    )
+    | (_SECONDS + pp.Optional(pp.Suppress("~") - _SECONDS)).set_parse_action(lambda found: Time("=", *found))
+).set_name("an event")
+
+# Packets.
+
+_OTHER = pp.Regex(r"(?:udp|icmp|ipv4|ipv6|gre|GREv0|mpls)\b[^\n]*")
 _ECN = ("noecn", "ect0", "ect1", "ce", "ect01")
+_IP_FIELD = pp.one_of(_ECN, as_keyword=True).set_parse_action(lambda found: [("ecn", found[0])]) | (
+    pp.one_of("tos flowlabel ttl", as_keyword=True) - _INTEGER
+).set_parse_action(lambda found: [tuple(found)])
+_IP_FIELD.set_name(" or ".join([*_ECN, "tos", "flowlabel", "ttl"]))
+_IP = pp.MatchFirst([pp.Suppress(o) - pp.DelimitedList(_IP_FIELD) - pp.Suppress(c) for o, c in ("()", "[]")])
+_IP.set_parse_action(lambda found: dict(list(found)))
+
+_RANGE = (_INTEGER + pp.Suppress(":") - _INTEGER).set_parse_action(lambda found: [tuple(found)])
+_TCP_OPTION = (
+    pp.one_of("nop eol sackOK", as_keyword=True)
+    | pp.one_of("mss wscale", as_keyword=True) - _INTEGER
+    | pp.Keyword("TS") - pp.Suppress("val") - _INTEGER - pp.Suppress("ecr") - _INTEGER
+    | pp.one_of("md5 FO FOEXP ECN", as_keyword=True) - pp.ZeroOrMore(pp.Regex("[a-zA-Z0-9]+"))
+).set_parse_action(lambda found: Option(found[0], tuple(found[1:]))) | (
+    pp.Keyword("sack") - pp.ZeroOrMore(_RANGE)
+).set_parse_action(lambda found: Option("sack", (), tuple(found[1:])))
+_TCP_OPTION.set_name("nop, eol, mss, wscale, sackOK, sack, md5, TS, FO, FOEXP or ECN")
+_TCP_OPTIONS = pp.Suppress("<") - (
+    (_ELLIPSIS + pp.Suppress(">")).set_parse_action(lambda: [None])
+    | (_TCP_OPTION - pp.ZeroOrMore(pp.Suppress(",") - _TCP_OPTION) - pp.Suppress(">")).set_parse_action(
+        lambda found: [tuple(found)]
+    )
+).set_name(_TCP_OPTION.name)
+_PORTS = pp.Suppress(pp.Regex(r"\d+\s*>\s*\d+"))
+_FLAGS = pp.Regex(r"[FSRPUEWA0-9]+\.?|\.|-").set_name("flags of F, S, R, P, U, E, W, A or .")
 
 
-class _Parser:
-    def __init__(self, name: str, found: list[Token]) -> None:
-        self._name = name
-        self._tokens = found
-        self._at = 0
+def _tcp(text: str, at: int, found: pp.ParseResults) -> Tcp:
+    begin, end, size = found.begin, found.end, found.size
+    if (begin + size - end) % 2**32 != 0:
+        raise pp.ParseFatalException(text, at, f"Expected {begin}:{begin + size}({size})")
+    options = found.options[0] if "options" in found else ()
+    numbers = found.as_dict()
+    ack, window, urgent = (numbers.get(name) for name in ("ack", "win", "urg"))
+    return Tcp(found.flags.replace("-", ""), begin, end, size, ack, window, urgent, options)
 
-    # Tokens.
 
-    @property
-    def _next(self) -> Token:
-        return self._tokens[self._at]
+_TCP = (
+    pp.Optional(_PORTS)
+    - _FLAGS("flags")
+    - (_INTEGER("begin") - pp.Suppress(":") - _INTEGER("end"))
+    - (pp.Suppress("(") - _INTEGER("size") - pp.Suppress(")"))
+    - _follows("ack", "ack", _INTEGER)
+    - _follows("win", "win", _INTEGER)
+    - _follows("urg", "urg", _INTEGER)
+    - pp.Optional(pp.Group(_TCP_OPTIONS)("options"))
+).set_parse_action(_tcp)
+_PACKET = (pp.one_of("< >")("direction") - pp.Optional(_IP("ip")) - (_OTHER("other") | _TCP("tcp"))).set_parse_action(
+    lambda found: Packet(found.direction, found.get("tcp"), "".join(found.other.split()[:1]), found.get("ip", {}))
+)
 
-    def _ahead(self, count: int) -> Token:
-        return self._tokens[min(self._at + count, len(self._tokens) - 1)]
+# System calls.
 
-    def _is(self, *texts: str) -> bool:
-        return self._next.text in texts and self._next.kind in ("sign", "word", "ellipsis")
+_EXPRESSION = pp.Forward()
+_TEXT = (_quoted('"') + pp.Optional(_ELLIPSIS)).set_parse_action(lambda found: Text(found[0], len(found) > 1))
+_CALL = (_WORD + _listed("(", _EXPRESSION, ")")).set_parse_action(lambda found: Call(found[0], tuple(found[1])))
 
-    def _fail(self, wanted: str, token: Token | None = None) -> ScriptError:
-        token = token or self._next
-        return ScriptError(f"{self._name}:{token.line}: {wanted} expected, {token.text!r} found")
 
-    def _take(self, *kinds: str) -> Token:
-        if self._next.kind not in kinds:
-            raise self._fail(" or ".join(kinds))
-        self._at += 1
-        return self._tokens[self._at - 1]
+def _struct(found: pp.ParseResults) -> Struct:
+    fields = []
+    for item in found[0]:
+        is_named = isinstance(item, Operation) and item.sign == "="
+        name = (item.left.name if isinstance(item.left, Call) else item.left.text) if is_named else ""
+        fields.append((name, item.right if is_named else item))
+    return Struct(tuple(fields))
 
-    def _sign(self, *texts: str) -> str:
-        if not self._is(*texts):
-            raise self._fail(" or ".join(repr(text) for text in texts))
-        self._at += 1
-        return self._tokens[self._at - 1].text
 
-    def _skips(self, *texts: str) -> bool:
-        is_there = self._is(*texts)
-        self._at += is_there
-        return is_there
+_PRIMARY = (
+    _ELLIPSIS.copy().set_parse_action(lambda: Anything())
+    | _listed("[", _EXPRESSION, "]")
+    | _listed("{", _EXPRESSION, "}").add_parse_action(_struct)
+    | _INTEGER
+    | _TEXT
+    | _CALL
+    | _WORD.copy().set_parse_action(lambda found: Word(found[0]))
+).set_name("an expression")
+_EXPRESSION <<= (_PRIMARY + pp.Optional(pp.one_of("| =") - _EXPRESSION)).set_parse_action(
+    lambda found: Operation(found[1], found[0], found[2]) if len(found) > 1 else found
+)
+_NOTE = pp.Suppress(pp.Regex(r"\([^)]*\)").set_name("'(' and a note"))
+_SYSCALL = (
+    pp.Optional(pp.Suppress(_ELLIPSIS) - _SECONDS("until_s"))
+    + _WORD("name")
+    - pp.Group(_listed("(", _EXPRESSION, ")"))("arguments")
+    - pp.Suppress("=")
+    - pp.Group(_EXPRESSION)("result")
+    - pp.Optional(_WORD("errno") - _NOTE | _NOTE)
+).set_parse_action(
+    lambda found: Syscall(found.name, tuple(found.arguments[0]), found.result[0], found.errno, found.get("until_s"))
+)
 
-    def _integer(self) -> int:
-        return self._take("integer", "hex").integer
+# A script.
 
-    # A script.
-
-    def script(self) -> Script:
-        options = []
-        while self._next.kind == "option":
-            options.append(self._option())
-        setup = self._take("command").text[1:-1] if self._next.kind == "command" else ""
-        events: list[Event] = []
-        cleanup = ""
-        while self._next.kind != "end":
-            if self._next.kind == "command" and self._ahead(1).kind == "end":
-                cleanup = self._take("command").text[1:-1]
-            else:
-                events.append(self._event())
-        if not events:
-            raise self._fail("an event")
-        return Script(self._name, tuple(options), setup, tuple(events), cleanup)
-
-    def _option(self) -> tuple[str, Any]:
-        name, is_set, value = self._take("option").text[2:].partition("=")
-        if name == "define":
-            word, _, meaning = value.partition("=")
-            return name, (word, meaning)
-        return name, value.strip('"') if is_set else True
-
-    def _event(self) -> Event:
-        line = self._next.line
-        return Event(line, self._time(), self._action())
-
-    def _time(self) -> Time:
-        if self._skips("*"):
-            return Time("*")
-        kind = "+" if self._skips("+") else "="
-        at_s = self._seconds()
-        if not self._skips("~"):
-            return Time(kind, at_s)
-        if kind == "+":
-            self._sign("+")
-        return Time(kind, at_s, self._seconds())
-
-    def _seconds(self) -> float:
-        return float(self._take("float", "integer").text)
-
-    def _action(self) -> Action:
-        if self._next.kind == "command":
-            return Command(self._take("command").text[1:-1])
-        if self._next.kind == "code":
-            return Code(self._take("code").text[2:-2])
-        if self._is("<", ">"):
-            return self._packet()
-        return self._syscall()
-
-    # Packets.
-
-    def _packet(self) -> Packet:
-        direction = self._sign("<", ">")
-        ip = self._ip_info()
-        if not self._is(*_OTHERS):
-            return Packet(direction, tcp=self._tcp(), ip=ip)
-        first = self._take("word")
-        while self._next.kind != "end" and self._next.line == first.line:  # what nothing here runs is not read either
-            self._at += 1
-        return Packet(direction, other=first.text, ip=ip)
-
-    def _ip_info(self) -> dict[str, Any]:
-        if not self._is("(", "["):
-            return {}
-        closing = {"(": ")", "[": "]"}[self._sign("(", "[")]
-        info: dict[str, Any] = {}
-        while not self._skips(closing):
-            name = self._take("word").text
-            if name in _ECN:
-                info["ecn"] = name
-            elif name in ("tos", "flowlabel", "ttl"):
-                info[name] = self._integer()
-            else:
-                raise self._fail(" or ".join([*_ECN, "tos", "flowlabel", "ttl"]), self._tokens[self._at - 1])
-            self._skips(",")
-        return info
-
-    def _words_until(self, closing: str) -> str:
-        words = []
-        while not self._is(closing):
-            if self._next.kind == "end":
-                raise self._fail(repr(closing))
-            words.append(self._next.text)
-            self._at += 1
-        self._sign(closing)
-        return " ".join(words)
-
-    def _skip_ports(self) -> None:
-        if self._next.kind == "integer" and self._ahead(1).text == ">":
-            self._integer()
-            self._sign(">")
-            self._integer()
-
-    def _tcp(self) -> Tcp:
-        self._skip_ports()
-        flags = self._flags()
-        begin = self._integer()
-        self._sign(":")
-        end = self._integer()
-        self._sign("(")
-        size = self._integer()
-        line = self._next
-        self._sign(")")
-        if begin + size != end and (begin + size) % 2**32 != end:
-            raise self._fail(f"{begin}:{begin + size}({size})", line)
-        ack = self._integer() if self._skips("ack") else None
-        window = self._integer() if self._skips("win") else None
-        urgent = self._integer() if self._skips("urg") else None
-        options = self._options() if self._skips("<") else ()
-        return Tcp(flags, begin, end, size, ack, window, urgent, options)
-
-    def _flags(self) -> str:
-        if self._skips("-"):
-            return ""
-        if self._skips("."):
-            return "."
-        flags = self._take("word")
-        if not re.fullmatch("[FSRPUEWA0-9]+", flags.text):
-            raise self._fail("flags of F, S, R, P, U, E, W, A or .", flags)
-        return flags.text + "." * self._skips(".")
-
-    def _options(self) -> tuple[Option, ...] | None:
-        if self._skips("..."):
-            self._sign(">")
-            return None
-        options = [self._tcp_option()]
-        while self._skips(","):
-            options.append(self._tcp_option())
-        self._sign(">")
-        return tuple(options)
-
-    def _tcp_option(self) -> Option:
-        word = self._take("word")
-        name = word.text
-        if name in ("nop", "eol", "sackOK"):
-            return Option(name)
-        if name in ("mss", "wscale"):
-            return Option(name, (self._integer(),))
-        if name == "TS":
-            self._sign("val")
-            value = self._integer()
-            self._sign("ecr")
-            return Option(name, (value, self._integer()))
-        if name == "sack":
-            blocks = []
-            while self._next.kind == "integer":
-                begin = self._integer()
-                self._sign(":")
-                blocks.append((begin, self._integer()))
-            return Option(name, (), tuple(blocks))
-        if name in ("md5", "FO", "FOEXP", "ECN"):
-            values = []
-            while not self._is(",", ">"):
-                values.append(self._take("word", "integer", "hex").text)
-            return Option(name, tuple(values))
-        raise self._fail("nop, eol, mss, wscale, sackOK, sack, md5, TS, FO, FOEXP or ECN", word)
-
-    # System calls.
-
-    def _syscall(self) -> Syscall:
-        until_s = self._seconds() if self._skips("...") else None
-        name = self._take("word").text
-        self._sign("(")
-        arguments = self._list(")")
-        self._sign("=")
-        result = self._expression()
-        errno = note = ""
-        if self._next.kind == "word":
-            errno = self._take("word").text
-        if self._skips("("):
-            note = self._words_until(")")
-        elif errno:
-            raise self._fail(f"'(' and a note after {errno}")
-        return Syscall(name, arguments, result, errno, note, until_s)
-
-    def _list(self, closing: str) -> tuple[Any, ...]:
-        items = []
-        while not self._skips(closing):
-            items.append(self._expression())
-            if not self._is(closing):
-                self._sign(",")
-        return tuple(items)
-
-    def _expression(self) -> Any:
-        left = self._primary()
-        while self._is("|", "=") and (self._is("|") or isinstance(left, Word | Call)):
-            left = Operation(self._sign("|", "="), left, self._expression())
-        return left
-
-    def _primary(self) -> Any:
-        parsers: dict[str, Callable[[], Any]] = {"[": lambda: list(self._list("]")), "{": self._struct}
-        if self._skips("..."):
-            return Anything()
-        if self._is(*parsers):
-            return parsers[self._sign(*parsers)]()
-        token = self._take("integer", "hex", "string", "word")
-        if token.kind in ("integer", "hex"):
-            return token.integer
-        if token.kind == "string":
-            return Text(token.text[1:-1], self._skips("..."))
-        if self._skips("("):
-            return Call(token.text, self._list(")"))
-        return Word(token.text)
-
-    def _struct(self) -> Struct:
-        fields = []
-        for item in self._list("}"):
-            is_named = isinstance(item, Operation) and item.sign == "="
-            name = (item.left.name if isinstance(item.left, Call) else item.left.text) if is_named else ""
-            fields.append((name, item.right if is_named else item))
-        return Struct(tuple(fields))
+_CODE = _enclosed("%{", ".*?", "}%").add_parse_action(lambda found: Code(found[0]))
+_TIMED_COMMAND = _COMMAND.copy().add_parse_action(lambda found: Command(found[0]))
+_EVENT = (_TIME - (_TIMED_COMMAND | _CODE | _PACKET | _SYSCALL)).set_parse_action(
+    lambda text, at, found: Event(pp.lineno(at, text), *found)
+)
+_SCRIPT = (
+    pp.Group(pp.ZeroOrMore(_SCRIPT_OPTION))("options")
+    + pp.Optional(_COMMAND)("setup")
+    + pp.Group(pp.OneOrMore(_EVENT))("events")
+    + pp.Optional(_COMMAND)("cleanup")
+).ignore(pp.cpp_style_comment)
+_SCRIPT.parse_with_tabs()
 
 
 def parse(text: str, name: str = "script", defines: Mapping[str, str] | None = None) -> Script:
@@ -464,8 +314,12 @@ def parse(text: str, name: str = "script", defines: Mapping[str, str] | None = N
     Raises:
         ScriptError: a construct that the language does not have, with file and line.
     """
-    script = _Parser(name, tokens(text, name, defines)).script()
-    own = dict(value for option, value in script.options if option == "define" and isinstance(value, tuple))
-    if own:
-        script = _Parser(name, tokens(text, name, {**(defines or {}), **own})).script()
-    return script
+    own = dict(re.findall(r"^--define=(\w+)=(\S+)", text, re.MULTILINE))
+    meanings = {**(defines or {}), **own}
+    text = _REPLACEABLE.sub(lambda found: meanings.get(found[0], found[0]), text)
+    try:
+        found = _SCRIPT.parse_string(text, parse_all=True)
+    except pp.ParseBaseException as error:
+        wanted = error.msg.removeprefix("Expected ")
+        raise ScriptError(f"{name}:{error.lineno}: {wanted} expected, {error.found} found") from error
+    return Script(name, tuple(found.options), found.setup, tuple(found.events), found.cleanup)

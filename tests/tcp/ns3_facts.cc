@@ -80,17 +80,6 @@ TEST(segments_are_lost_once_three_beyond_them_are_sacked_and_a_sacked_retransmis
     }
 }
 
-/** A segment and its retransmission are lost. */
-TEST(no_retransmission_is_found_lost_but_by_the_timer)
-{
-    Connection c({.initial_cwnd_pkts = 20, .facts = ThreeSacked()});
-    c.arrival = [](const Departure& d, int64_t arrives_ns) { return d.serial == 50 && d.nth <= 2 ? NEVER_NS : arrives_ns; };
-    c.Write(300);
-    c.Drain(5 * SECOND);
-    Equal(c.sender.Totals().rto_count, 1);
-    Equal(c.Undelivered(), 0);
-}
-
 namespace
 {
 
@@ -139,12 +128,6 @@ TEST(a_partial_ack_sends_the_next_hole_again_though_that_is_on_its_way)
     Equal(plain.duplicates, 0);
     Equal(sends.transmissions, 8 + 3);
     Equal(sends.duplicates, 3);
-}
-
-TEST(losses_by_change_count_what_is_repaired_too)
-{
-    Equal(Holes().lost_pkts, 4);
-    Equal(Holes([](SocketFacts& facts) { facts.losses_of_ack = losses_of_ack_choice::change; }).lost_pkts, 8);
 }
 
 TEST(in_a_recovery_the_first_partial_ack_alone_restarts_the_timer)

@@ -194,19 +194,6 @@ TEST(each_lone_segment_doubles_the_delay_up_to_a_round_trip)
 
 // ---- gaps and duplicates --------------------------------------------------------------------------------
 
-/** Segment 20 comes last. */
-TEST(a_gap_is_answered_at_once_until_it_is_filled)
-{
-    Talk talk(LINUX);
-    talk.Take(0, 20);
-    talk.Wait(100 * MS);
-    Equal(talk.Take(21, 25), "!!!!");
-    Equal(talk.ack, "20 21-25");
-    Equal(talk.Take(20), "!");
-    Equal(talk.ack, "25");
-    Equal(talk.Take(25, 29), ".!.!");
-}
-
 /** Segment 1500 is missing; twenty come behind it, a quarter of a millisecond apart, and then it. */
 TEST(acks_of_a_gap_are_compressed_from_the_fourth_on)
 {
@@ -326,11 +313,4 @@ TEST(ns3_looks_at_no_marks_of_old_data_but_the_newest)
     Equal(talk.Take(22, 24, PLAIN), ".E");
     Equal(talk.Take(23, PLAIN), "E");
     Equal(talk.Take(23, REDUCED), "!");
-}
-
-TEST(without_ecn_nothing_is_echoed)
-{
-    Talk talk(SocketFacts{.window_growth_acks = false});
-    talk.Take(0, 20, PLAIN);
-    Equal(talk.Take(20, 24, MARKED), ".!.!");
 }

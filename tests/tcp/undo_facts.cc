@@ -159,13 +159,6 @@ IsInSpike(int64_t arrives_ns)
 
 } // namespace
 
-TEST(a_timeout_by_a_delay_spike_is_undone)
-{
-    const Spike spike(UNPACED);
-    Require(spike.in_flight > 300 && spike.window_kept >= 1, "many are on their way, and the window is kept");
-    CheckCounts(spike.c, {.timeouts = 1, .probes = 1, .retransmitted = 1, .duplicates = 1, .reductions = 1, .undos = 1});
-}
-
 /**
  * As in Linux's tcp_tsq_write: between two ACKs the pacing timer sends again what counts as lost, so no original is the
  * first to be acknowledged, and only D-SACKs undo.
@@ -203,24 +196,6 @@ TEST(a_loss_in_the_spike_is_found_without_a_second_timeout)
                  .duplicates = duplicates,
                  .reductions = 2,
                  .undos = 1});
-}
-
-/** What would arrive in 600 ms is lost. */
-TEST(a_real_timeout_is_not_undone)
-{
-    Connection c({.initial_cwnd_pkts = 20});
-    c.arrival = [](const Departure&, int64_t arrives_ns) { return IsInSpike(arrives_ns) ? NEVER_NS : arrives_ns; };
-    RunToTheSpike(c);
-    const uint32_t cwnd_before = c.Cwnd();
-    c.Drain(60 * SECOND);
-    Near(double(c.sender.GetController().State().ssthresh_pkts) / cwnd_before, 0.7, 0.01);
-    Require(c.sender.Totals().rto_count >= 1, "there is one");
-    Equal(c.sender.Totals().retransmitted_pkts, c.dropped_pkts, "no more is sent again than was lost");
-    Require(c.dropped_pkts > 300, "much is lost");
-    Equal(c.duplicate_pkts, 0);
-    Equal(c.sender.GetController().Reductions(), 1);
-    Equal(c.sender.GetController().Undos(), 0);
-    Equal(c.Undelivered(), 0);
 }
 
 /** Linux's tcp_fastretrans_alert, which reduces the window a second time; of what is sent again the tenth is lost. */
@@ -326,29 +301,6 @@ struct SpuriousRecovery
 
 } // namespace
 
-/** The original arrives before its retransmission, or long after it, when recovery is over. */
-TEST(a_recovery_for_a_late_segment_is_undone)
-{
-    for (const int64_t late_ns : {40 * MS, 200 * MS})
-    {
-        CheckCounts(SpuriousRecovery(Late(late_ns)).c, {.retransmitted = 1, .duplicates = 1, .reductions = 1, .undos = 1});
-    }
-}
-
-/** Recovery still waits for the last segment sent before it began. */
-TEST(a_recovery_is_undone_before_its_end)
-{
-    Connection dry({.initial_cwnd_pkts = 20});
-    dry.arrival = Late(40 * MS);
-    dry.Write(1000);
-    dry.Run(SECOND);
-    const uint64_t last_serial = std::prev(&dry.Transmission(LATE, 2))->serial;
-    const SpuriousRecovery seen(Late(40 * MS, last_serial, 10 * MS));
-    const Controller& controller = seen.c.sender.GetController();
-    Require(controller.UndosInRecovery() >= 1, "in recovery");
-    Equal(controller.Undos(), controller.Reductions());
-}
-
 /** Eifel detection: half a round trip sooner than the D-SACK. */
 TEST(with_timestamps_a_recovery_is_undone_by_the_original_not_by_its_duplicate)
 {
@@ -358,20 +310,6 @@ TEST(with_timestamps_a_recovery_is_undone_by_the_original_not_by_its_duplicate)
     Equal(timestamped.c.sender.Totals().retransmitted_pkts, 1);
     Equal(timestamped.c.duplicate_pkts, 1);
     Require(timestamped.undone_ns < plain.undone_ns - 10 * MS, "sooner");
-}
-
-/** Pacing, of a segment each 50 ms, holds the retransmission back until the late original has arrived. */
-TEST(a_recovery_in_which_nothing_was_sent_again_yet_is_undone)
-{
-    Connection c({.initial_cwnd_pkts = 60,
-                  .pacing_Bps = 25'000,
-                  .facts = {.unpaced_segments = 40, .gso_max_segs = 1, .prr = prr_choice::none}});
-    c.arrival = Late(14 * MS);
-    c.Write(60);
-    c.Drain(5 * SECOND);
-    Equal(c.sender.GetController().Reductions(), 1);
-    Equal(c.sender.GetController().Undos(), 1);
-    Equal(c.sender.Totals().retransmitted_pkts, 0);
 }
 
 /**
