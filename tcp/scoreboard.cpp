@@ -301,6 +301,12 @@ Scoreboard::MarkTimedOut(int64_t now_ns)
         if (!segment.sacked && (serial == m_una || segment.sent_ns <= sent_by_ns))
         {
             MarkLost(serial);
+            if (segment.retransmitting) // of what an undo held to be there
+            {
+                Of(serial).retransmitting = false;
+                --m_retrans_out;
+                ++m_lost_waiting;
+            }
         }
         else if (segment.sacked && segment.retransmitting && m_keeps_sacked_retransmissions)
         {

@@ -255,6 +255,21 @@ TEST(a_timeout_in_recovery_is_undone_by_an_original_in_4_11_alone)
     }
 }
 
+/** An undo leaves a retransmission in the network beside its original; both may be lost all the same. */
+TEST(a_timeout_gives_up_a_retransmission_that_an_undo_left)
+{
+    Scoreboard board;
+    board.SetFacts({});
+    board.Sent(false, false, 0);
+    board.MarkTimedOut(SECOND);
+    board.Retransmitted(*board.NextLost(), SECOND);
+    board.UnmarkLost();
+    Equal(board.InFlight(), 2);
+    board.MarkTimedOut(2 * SECOND);
+    Equal(board.InFlight(), 0);
+    Equal(board.NextLost().value_or(NO_LOSS), 0);
+}
+
 // ---- recoveries for a late segment ----------------------------------------------------------------------
 
 namespace
