@@ -263,10 +263,14 @@ Measurement::AccrueFairShare(const MeasuredWorld& world)
 Measurement::FlowTotals
 Measurement::TotalsNow(std::size_t flow, const MeasuredWorld& world) const
 {
+    return TotalsNow(flow, world.Sender(flow), world.InTransmission());
+}
+
+Measurement::FlowTotals
+Measurement::TotalsNow(std::size_t flow, const SenderState& sender, const PartlySent& in_transmission) const
+{
     FlowTotals totals = m_flows[flow].totals;
-    const PartlySent in_transmission = world.InTransmission();
     totals.partly_sent_bytes = in_transmission.flow == flow ? in_transmission.bytes : 0;
-    const SenderState sender = world.Sender(flow);
     totals.marked_lost_pkts = sender.marked_lost_pkts;
     totals.delivered_pkts = sender.delivered_pkts;
     totals.rto_count = sender.rto_count;
@@ -307,9 +311,10 @@ Measurement::TakeInterval(const MeasuredWorld& world, std::span<double> flow_sta
     }
     const LinkStats link = IntervalOfLink(interval, active_flows);
     const double fair_share_mbps = Ratio(link.rate_mbps * m_payload_ratio, active_flows, 0);
+    const PartlySent in_transmission = world.InTransmission();
     for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
     {
-        WriteRow(IntervalOf(flow, seconds, fair_share_mbps, world), flow_stats, flow);
+        WriteRow(IntervalOf(flow, seconds, fair_share_mbps, in_transmission, world), flow_stats, flow);
     }
     WriteRow(link, link_stats, 0);
     if (m_is_warm && !m_warmed_within)
@@ -329,11 +334,15 @@ Measurement::IsActiveInInterval(std::size_t flow, const MeasuredWorld& world) co
 }
 
 FlowStats
-Measurement::IntervalOf(std::size_t flow, double seconds, double fair_share_mbps, const MeasuredWorld& world)
+Measurement::IntervalOf(std::size_t flow,
+                        double seconds,
+                        double fair_share_mbps,
+                        const PartlySent& in_transmission,
+                        const MeasuredWorld& world)
 {
     FlowRecord& record = m_flows[flow];
     const SenderState sender = world.Sender(flow);
-    const FlowTotals now = TotalsNow(flow, world);
+    const FlowTotals now = TotalsNow(flow, sender, in_transmission);
     const FlowTotals interval = now - record.at_interval;
     const Histogram& rtt = record.interval_rtt;
     const bool has_rtt = rtt.Count() > 0;

@@ -185,12 +185,17 @@ class Measurement
     };
 
     FlowTotals TotalsNow(std::size_t flow, const MeasuredWorld& world) const;
+    FlowTotals TotalsNow(std::size_t flow, const SenderState& sender, const PartlySent& in_transmission) const;
     LinkTotals LinkNow(const MeasuredWorld& world) const;
     void AccrueFairShare(const MeasuredWorld& world);
     static void GatherRtt(FlowRecord& record);
     void OpenWindow(std::size_t flow, const MeasuredWorld& world);
     bool IsActiveInInterval(std::size_t flow, const MeasuredWorld& world) const;
-    FlowStats IntervalOf(std::size_t flow, double seconds, double fair_share_mbps, const MeasuredWorld& world);
+    FlowStats IntervalOf(std::size_t flow,
+                         double seconds,
+                         double fair_share_mbps,
+                         const PartlySent& in_transmission,
+                         const MeasuredWorld& world);
     LinkStats IntervalOfLink(const LinkTotals& interval, double active_flows) const;
     FlowSummary SummaryOf(std::size_t flow, const MeasuredWorld& world) const;
     LinkSummary SummaryOfLink(double jain, const MeasuredWorld& world) const;
