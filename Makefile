@@ -61,9 +61,10 @@ site: $(STAMPS)/site
 
 # Each wheel is built from the sdist, by a CPython of 3.11 to 3.13; PYTHONS=python3.13 names one. How old a Linux they run
 # on, their manylinux tag, depends on the machine's C and C++ libraries. The sdist holds the commit, for provenance.
+# (GNU make drops what a shell said that ended with 127, as one does whose last Python is not here.)
 GIT := git -c safe.directory='*'
 WHEELS_FOR := python3.11 python3.12 python3.13
-PYTHONS ?= $(shell for one in $(WHEELS_FOR); do $$one --version >/dev/null 2>&1 && echo $$one; done)
+PYTHONS ?= $(shell for one in $(WHEELS_FOR); do $$one --version >/dev/null 2>&1 && echo $$one; done; true)
 wheels: $(STAMPS)/wheels
 	@test -n "$(PYTHONS)" || { echo "none of $(WHEELS_FOR) is here: make wheels PYTHONS=..."; exit 1; }
 	@for one in $(filter-out $(PYTHONS),$(WHEELS_FOR)); do echo "no wheel for $$one, which is not here"; done
