@@ -130,8 +130,8 @@ class PathFit:
 
 
 @dataclass(frozen=True)
-class _Series:
-    """Samples of all connections over the path, at the times of the largest, [samples] each."""
+class PathSeries:
+    """Samples of all connections over a path, at the times of the largest, [samples] each."""
 
     time_s: NDArray[np.float64]
     delivered_bytes: NDArray[np.float64]
@@ -165,8 +165,7 @@ class _Windows:
 
 def fit_path(log: PathLog) -> PathFit:
     """Return the facts of the path that a log's largest connection took."""
-    largest = max(log.connections, key=lambda one: one.delivered_bytes)
-    group = [one for one in log.connections if (one.peer, one.at_sender) == (largest.peer, largest.at_sender)]
+    largest, group = _path_of(log)
     mss_bytes = DEFAULT_MSS_BYTES if math.isnan(largest.mss_bytes) else round(largest.mss_bytes)
     series = _series(largest, group)
     steps_pkts = _WINDOW_STEPS * sum(one.step_bytes for one in group if one.step_bytes > 0) / mss_bytes
@@ -194,10 +193,21 @@ def fit_path(log: PathLog) -> PathFit:
     )
 
 
+def series_of(log: PathLog) -> PathSeries:
+    """Return the samples of the connections whose path `fit_path` fits."""
+    return _series(*_path_of(log))
+
+
 # ---- samples and windows -----------------------------------------------------------------------------------
 
 
-def _series(largest: Connection, group: Sequence[Connection]) -> _Series:
+def _path_of(log: PathLog) -> tuple[Connection, Sequence[Connection]]:
+    """Return the connection that delivered most, and all to its peer."""
+    largest = max(log.connections, key=lambda one: one.delivered_bytes)
+    return largest, [one for one in log.connections if (one.peer, one.at_sender) == (largest.peer, largest.at_sender)]
+
+
+def _series(largest: Connection, group: Sequence[Connection]) -> PathSeries:
     columns = dict(zip(Sample._fields, largest.table().T, strict=True))
     delivered, retransmitted = columns["delivered_bytes"].copy(), columns["retransmitted_pkts"].copy()
     min_rtts = []
@@ -207,7 +217,7 @@ def _series(largest: Connection, group: Sequence[Connection]) -> _Series:
             for total, name in ((delivered, "delivered_bytes"), (retransmitted, "retransmitted_pkts")):
                 total += np.interp(columns["time_s"], table["time_s"], table[name])
         min_rtts.append(_nan_min(np.concatenate((table["min_rtt_s"], [NAN]))))
-    return _Series(
+    return PathSeries(
         columns["time_s"],
         delivered,
         retransmitted,
@@ -217,7 +227,7 @@ def _series(largest: Connection, group: Sequence[Connection]) -> _Series:
     )
 
 
-def _windows(series: _Series, mss_bytes: int, least_rtts: float, least_s: float, least_pkts: float) -> _Windows:
+def _windows(series: PathSeries, mss_bytes: int, least_rtts: float, least_s: float, least_pkts: float) -> _Windows:
     """Cut the time at samples, into windows that are as long as the largest of three minima."""
     span_s = series.time_s[-1] - series.time_s[0]
     mean_Bps = (series.delivered_bytes[-1] - series.delivered_bytes[0]) / span_s
@@ -247,7 +257,7 @@ def _windows(series: _Series, mss_bytes: int, least_rtts: float, least_s: float,
 # ---- facts -------------------------------------------------------------------------------------------------
 
 
-def _capacity(windows: _Windows, series: _Series, packet_bytes: int) -> tuple[FittedValue, bool | None]:
+def _capacity(windows: _Windows, series: PathSeries, packet_bytes: int) -> tuple[FittedValue, bool | None]:
     """Return the capacity, and whether it varies; None: not told."""
     floor_s = series.floor_s
     free = ~windows.limited & (windows.rate > 0)
@@ -286,7 +296,7 @@ def _median(rates: NDArray[np.float64]) -> FittedValue:
     return FittedValue(float(np.median(rates)), low, high)
 
 
-def _busy_rates(series: _Series, least_s: float, packet_bytes: int) -> NDArray[np.float64]:
+def _busy_rates(series: PathSeries, least_s: float, packet_bytes: int) -> NDArray[np.float64]:
     """Return the sorted rates of the times in which each of several samples in an RTT sees a queue, and none a loss.
 
     Without a gap in the queue, each is the capacity, however short the time is.
@@ -320,7 +330,7 @@ def _trace(windows: _Windows) -> RateTrace:
     return RateTrace(windows.begin_s[free] - windows.begin_s[free][0], windows.rate[free] * _MBPS)
 
 
-def _base_rtt(series: _Series, packet_s: float, *, has_handshake: bool) -> FittedValue:
+def _base_rtt(series: PathSeries, packet_s: float, *, has_handshake: bool) -> FittedValue:
     lowest_s = _nan_min(series.rtt_s)
     if not math.isnan(series.min_rtt_s):
         low_s = max(series.min_rtt_s - packet_s, series.min_rtt_s / 2)
