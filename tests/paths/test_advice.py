@@ -13,6 +13,7 @@ from bbrgym import load_distribution
 from bbrgym.cli.main import main
 from bbrgym.evaluate.entrants import preset
 from bbrgym.evaluate.ranking import Ranking
+from bbrgym.evaluate.records import SUMMARY_SCHEMA
 from bbrgym.paths.advice import VARIANTS_ADVISED, advice, possible_paths
 from bbrgym.paths.detect import read_log
 from bbrgym.paths.fit import FittedValue, PathFit, fit_path, series_of
@@ -91,8 +92,7 @@ def ranking(**scores: list[float]) -> Ranking:
         for name, own in scores.items()
         for seed, score in enumerate(own)
     ]
-    numbers = ("goodput_mbps", "throughput_mbps", "share", "retransmit_rate", "queue_delay_mean_ms", "utilisation")
-    summary = pl.DataFrame(rows).with_columns(*(pl.lit(0.5).alias(name) for name in (*numbers, "jain")))
+    summary = pl.DataFrame(rows, SUMMARY_SCHEMA).with_columns(pl.col(pl.Float64).fill_null(1.0))
     return Ranking(summary, "twin", [preset(name) for name in scores], draws)
 
 
