@@ -68,7 +68,8 @@ def run(options: argparse.Namespace) -> None:
             for index, ((name, fit), fields) in enumerate(zip(fits.items(), scenarios, strict=True))
         ]
         page = evaluation_page(results, shlex.join(["bbrgym", "advise", *options.logs]))
-        advised = Section("Advice", [fit_table(fits), *figures], advice(ranking, known))
+        sentence = advice(ranking, known)
+        advised = Section("Advice", [fit_table(fits), *figures], sentence)
         write_report_files(folder.path, tables, replace(page, sections=[advised, *page.sections]))
-    print_results(*tables, advice(ranking, known))
+    print_results(*tables, sentence)
     print_run_folder(folder.path)

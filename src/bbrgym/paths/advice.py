@@ -69,10 +69,7 @@ def _possible(fit: PathFit, fields: Mapping[str, Any]) -> dict[str, Any]:
     least_bytes = max(fit.buffer_bytes.low, _LEAST_BUFFER_BDP * bdp_bytes, 2.0 * packet_bytes)
     most_bytes = max(_SPREAD * least_bytes, _MOST_BUFFER_BDP * bdp_bytes)
     size = _uniform(fit.buffer_bytes) if fit.buffer_bytes.is_seen else _log_uniform(least_bytes, most_bytes)
-    link["queue"] = {
-        "kind": "droptail",
-        "size_bytes": {**size, "whole": True, "low": fields["mss_bytes"] + HEADER_BYTES},
-    }
+    link["queue"] = {"kind": "droptail", "size_bytes": {**size, "whole": True, "low": packet_bytes}}
     if "loss" in link:
         link["loss"] = {**link["loss"], "rate": _uniform(fit.random_loss)}
     return {**fields, VARIABLES: {}, "link": link, "flows": [{**flow, "rtt_ms": rtt_ms}]}
