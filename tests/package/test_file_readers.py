@@ -219,7 +219,7 @@ def _model(folder: Path) -> Any:
 
 
 FOLDER = "runs.run_folder RunFolder."
-TRACES = "scenario.traces read_trace _chunks_of_lines _read_rates"
+TRACES = "scenario.traces read_trace _read_times _read_rates"
 SCENARIO = "scenario.files _read_file"
 READERS = [
     Reader(SCENARIO, "s.yaml", lambda at: bbrgym.load_scenario(at / "s.yaml")),

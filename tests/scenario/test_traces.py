@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import bbrgym
-from bbrgym.scenario import traces
 from bbrgym.scenario.traces import read_trace
 
 RECORDED = Path(__file__).resolve().parents[3] / "shared" / "traces" / "Verizon-LTE-short.down"
@@ -29,6 +28,8 @@ def test_times_and_period(tmp_path: Path) -> None:
         ("0\n0\n", "has no time above 0"),
         ("1\n2.5\n", "line 2 of .* is '2.5', expected a time in whole ms"),
         ("1\n-2\n", "line 2 of .* is '-2'"),
+        ("1\n2000000000\n", "line 2 of .* is '2000000000', expected a time in whole ms up to 1000000000"),
+        ("1\nx,y\n2", "line 2 of .*down expected a time in whole ms"),
         ("1\n\n2\n", "line 2 of .* is empty, expected a time in whole ms"),
         ("5\n4\n", "line 2 of .* is 4, expected a time not before the line above, 5"),
         ("1" * 5000, "line 1 of .*down expected a time in whole ms"),
@@ -98,7 +99,7 @@ print(len(trace.times_ms), trace.times_ms[-1], (resource.getrusage(resource.RUSA
 
 def test_a_line_takes_8_bytes(tmp_path: Path) -> None:
     paths = [tmp_path / "short.down", tmp_path / "long.down"]
-    for path, lines in zip(paths, (600_000, LINES), strict=True):  # the first one fills a chunk
+    for path, lines in zip(paths, (600_000, LINES), strict=True):
         path.write_text("".join(f"{line // 18}\n" for line in range(lines)))
     done = subprocess.run(
         [sys.executable, "-c", LOADING, *map(str, paths)], capture_output=True, text=True, timeout=300, check=True
@@ -106,21 +107,6 @@ def test_a_line_takes_8_bytes(tmp_path: Path) -> None:
     lines, last_ms, more_bytes = map(int, done.stdout.split())
     assert (lines, last_ms) == (LINES, (LINES - 1) // 18)
     assert more_bytes < 2.6 * 8 * LINES  # an array grows by half, and is copied
-
-
-def test_chunks_end_where_lines_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "a.down"
-    times_ms = [number * number for number in range(200)]
-    for chunk_bytes in (1, 7, 64, 10_000):
-        monkeypatch.setattr(traces, "_CHUNK_BYTES", chunk_bytes)
-        path.write_text("\n".join(map(str, times_ms)))
-        assert read_trace(str(path)).times_ms == times_ms
-        path.write_text("\n".join(map(str, [*times_ms[:150], times_ms[148], *times_ms[150:]])))
-        with pytest.raises(bbrgym.ConfigError, match=r"line 151 of .* is 21904, .* not before the line above, 22201"):
-            read_trace(str(path))
-        path.write_text("\n".join(map(str, [*times_ms[:150], "x,y", *times_ms[150:]])))
-        with pytest.raises(bbrgym.ConfigError, match=r"line 151 of .* expected a time"):
-            read_trace(str(path))
 
 
 # ---- rate traces ------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ def _part(item: Item, plots: list[dict[str, Any]]) -> dict[str, Any]:
         return {"kind": "code", "title": item.title, "text": item.text}
     if isinstance(item, FigureSpec):
         plot, name = render_figure(item), f"figure-{len(plots) + 1}"
-        plots.append({"id": name, "data": plot.data, "layout": plot.layout, "legend_px": plot.legend_px})
+        plots.append({"id": name, "data": plot.data, "layout": plot.layout})
         about = {"title": item.title, "note": item.note, "is_folded": item.is_folded}
         return {"kind": "figure", "id": name, "height_px": plot.height_px, **about}
     columns = [

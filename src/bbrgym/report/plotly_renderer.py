@@ -42,7 +42,6 @@ class PlotlyFigure:
     data: list[Trace]  # the traces
     layout: dict[str, Any]  # axes, margins, legend and texts
     height_px: int  # height of the figure
-    legend_px: int  # width of all names in the legend in one line
 
 
 def render_figure(spec: FigureSpec) -> PlotlyFigure:
@@ -70,7 +69,7 @@ def render_figure(spec: FigureSpec) -> PlotlyFigure:
                 trace["showlegend"] = trace.get("showlegend", name is not None and name not in labels)
                 data.append({**trace, "xaxis": _name("x", index), "yaxis": _name("y", index)})
                 labels |= {name} if name else set()
-    return PlotlyFigure(data, layout, height_px, _legend_px(spec))
+    return PlotlyFigure(data, layout, height_px)
 
 
 # ---- layout -------------------------------------------------------------------------------------------
@@ -78,14 +77,10 @@ def render_figure(spec: FigureSpec) -> PlotlyFigure:
 
 def _margins(spec: FigureSpec) -> dict[str, int]:
     """Return the margins in pixels; the legend is above the panels, in as many lines as its names take."""
-    lines = math.ceil(_legend_px(spec) / _LEGEND_WIDTH_PX)
+    names_px = sum(60 + 7 * len(label) for label in spec.labels) if spec.has_legend else 0
+    lines = math.ceil(names_px / _LEGEND_WIDTH_PX)
     has_panel_title = any(panel.title for panel in spec.panels)
     return {"l": 60, "r": 40, "t": max(30, 15 + 22 * lines) + 25 * has_panel_title, "b": 55}
-
-
-def _legend_px(spec: FigureSpec) -> int:
-    """Return the width that all names in the legend take side by side, in pixels."""
-    return sum(60 + 7 * len(label) for label in spec.labels) if spec.has_legend else 0
 
 
 def _domains(spec: FigureSpec, height_px: int) -> list[tuple[list[float], list[float]]]:

@@ -33,10 +33,9 @@ MAX_BYTES = MAX_LINES * 12  # digits and line ending
 MAX_TIME_MS = 1_000_000_000
 MAX_RATE_BYTES = 32 * 2**20  # of a rate trace, as text: a row a second for more than a week
 
-_CHUNK_BYTES = 2**22
 _LONGEST_LINE = 2**10
-_LINES = re.compile(rb"(?:[ \t]*\d{1,12}[ \t]*\r?\n)*+")
-_LINE = re.compile(rb"[ \t]*\d{1,12}[ \t]*\r?")
+_LINE = re.compile(r"[ \t]*\d{1,12}[ \t]*\r?")
+_LINES = re.compile(rf"(?:{_LINE.pattern}\n)*+(?:{_LINE.pattern})?")
 _NUMBER = re.compile(r"[-+.eE\d]{1,24}")  # shown in an error: no other content of a file is
 _COLUMNS = re.compile(r"\s*[,;\t ]\s*")
 _UNITS_MS = {"time_s": 1e3, "time_ms": 1.0}
@@ -133,61 +132,24 @@ def read_trace(path: str) -> LinkTrace:
 
 
 def _read_times(file: Path, path: str) -> NDArray[np.int64]:
-    """Return the times of a file, [lines]; it is read a chunk at a time."""
-    read = np.empty(2**16, np.int64)
-    lines = offset = 0
-    for chunk in _chunks_of_lines(file):
-        times_ms = _times_of(chunk, lines, offset, path)
-        offset += len(chunk)
-        if lines + len(times_ms) > MAX_LINES:
-            raise ConfigError(f"{path} has more than {MAX_LINES} lines, the most allowed")
-        above = np.concatenate((read[lines - 1 : lines], times_ms))
-        falls = np.flatnonzero(np.diff(above) < 0)
-        if len(falls) > 0:
-            at = int(falls[0])
-            number = lines + at + 1 + (lines == 0)
-            raise ConfigError(
-                f"line {number} of {path} is {above[at + 1]}, expected a time not before the line above, {above[at]}"
-            )
-        if lines + len(times_ms) > len(read):
-            read.resize(max(lines + len(times_ms), len(read) * 3 // 2), refcheck=False)
-        read[lines : lines + len(times_ms)] = times_ms
-        lines += len(times_ms)
-    read.resize(lines, refcheck=False)
-    return read
-
-
-def _chunks_of_lines(file: Path) -> Iterator[bytes]:
-    """Yield the file's bytes in parts that end where a line does."""
-    rest = b""
-    with opened(file, MAX_BYTES) as content:
-        while part := content.read(_CHUNK_BYTES):
-            lines, separator, rest = (rest + part).rpartition(b"\n")
-            if len(rest) > _LONGEST_LINE:  # no line of a trace is so long: it is refused
-                lines, separator, rest = lines + separator + rest, b"\n", b""
-            if separator:
-                yield lines + separator
-    if rest:
-        yield rest + b"\n"
-
-
-def _times_of(chunk: bytes, lines_before: int, offset: int, path: str) -> NDArray[np.int64]:
-    """Return the times of whole lines that stand ``offset`` bytes into the file."""
-    if _LINES.fullmatch(chunk):
-        times_ms = np.fromstring(chunk.decode("ascii"), np.int64, sep=" ")
-        if times_ms.max() <= MAX_TIME_MS:
-            return times_ms
-    if not chunk.isascii():
-        at = next(index for index, byte in enumerate(chunk) if byte > 127)
-        raise ConfigError(f"cannot read {path!r}: byte {offset + at} is no ASCII")
-    number, line = next(
-        (number, line)
-        for number, line in enumerate(chunk.split(b"\n"), start=lines_before + 1)
-        if not _LINE.fullmatch(line) or int(line) > MAX_TIME_MS
-    )
-    text = line.decode("ascii").strip()
-    found = "is empty, " if not text else f"is {text!r}, " if _NUMBER.fullmatch(text) else ""
-    raise ConfigError(f"line {number} of {path} {found}expected a time in whole ms up to {MAX_TIME_MS}")
+    """Return the times of a file, [lines]."""
+    text = read_text(file, MAX_BYTES, "ascii")
+    if text.count("\n") > MAX_LINES:
+        raise ConfigError(f"{path} has more than {MAX_LINES} lines, the most allowed")
+    times_ms = np.fromstring(text, np.int64, sep=" ") if _LINES.fullmatch(text) else None
+    if times_ms is None or times_ms.max(initial=0) > MAX_TIME_MS:
+        lines = enumerate(text.split("\n"), start=1)
+        number, line = next((at, one) for at, one in lines if not _LINE.fullmatch(one) or int(one) > MAX_TIME_MS)
+        shown = line.strip()
+        found = "is empty, " if not shown else f"is {shown!r}, " if _NUMBER.fullmatch(shown) else ""
+        raise ConfigError(f"line {number} of {path} {found}expected a time in whole ms up to {MAX_TIME_MS}")
+    falls = np.flatnonzero(np.diff(times_ms) < 0)
+    if len(falls) > 0:
+        above, time_ms = times_ms[falls[0] : falls[0] + 2]
+        raise ConfigError(
+            f"line {falls[0] + 2} of {path} is {time_ms}, expected a time not before the line above, {above}"
+        )
+    return times_ms
 
 
 # ---- rate traces ------------------------------------------------------------------------------------------
