@@ -93,20 +93,6 @@ def test_the_run_folder_is_complete(tmp_path: Path) -> None:
     assert list(folder.rglob("*.partial")) == []
 
 
-def test_neither_jobs_nor_isolation_nor_repetition_change_a_byte(tmp_path: Path) -> None:
-    questions: list[dict[str, Any]] = [
-        {"jobs": 1},
-        {"jobs": 4},
-        {"jobs": 1, "world": {"ns3": {"isolation": "none"}}},
-    ]
-    files = []
-    for index, how in enumerate(questions):
-        folder = tmp_path / str(index)
-        bbrgym.evaluate(SHORT, ["bbr-pg", "cubic"], seeds=[3, 4], output_dir=folder, **how)
-        files.append([(folder / name).read_bytes() for name in ("summary.parquet", "timeseries.parquet")])
-    assert files[0] == files[1] == files[2]
-
-
 def test_finished_runs_are_not_run_again(tmp_path: Path) -> None:
     """Their wall times stay, too."""
     began_s = time.perf_counter()
@@ -180,6 +166,7 @@ def test_what_a_run_depends_on_is_in_its_key() -> None:
     ]
     assert len({key(), *others}) == 1 + len(others)
     assert key() == key(jobs=7) == key(world={"ns3": {"isolation": "none"}})
+    assert key() == key(variants=["bbr", "bbq"], tunables={"bbq_alpha_us": 1000.0})  # which bbr does not have
 
 
 @pytest.mark.parametrize(

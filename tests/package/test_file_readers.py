@@ -25,7 +25,6 @@ from bbrgym.cli.composition import Loader, compose_config, search_path_of
 from bbrgym.envs.library import load_library
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate import agent_option
-from bbrgym.evaluate.records import TIMING_SCHEMA
 from bbrgym.loggers.csv_files import CsvSettings
 from bbrgym.loggers.logger import LoggedRun
 from bbrgym.papers import report as papers_report
@@ -79,7 +78,7 @@ BY_ITSELF = {
     "runs.run_folder": {"RunFolder.opened self.open", "RunFolder._own os.open", "RunFolder.copy_file.copy partial.open"}
     | {"RunFolder.read_csv pl.read_csv"},
     "sweeps.multirun": {"MultirunFolder.request self.read_text"},
-    "loggers.csv_files": {"_read folder.read_text"},
+    "loggers.csv_files": {"_read folder.read_csv"},
     "agents.model_files": {"OnnxModel.__init__ onnxruntime.InferenceSession", "Sb3Policy.__init__ load_from_zip_file"}
     | {"_about_in zipfile.ZipFile", "load_model zipfile.is_zipfile"},
     "agents.training.checkpoints": {"_save path.open", "restore_state torch.load"},
@@ -245,8 +244,7 @@ READERS = [
     Reader(f"{FOLDER}read_json", "job/job.json", lambda at: MultirunFolder(at).read_state("job"), MISSING | OWN),
     Reader(f"{FOLDER}read_text", "multirun.yaml", lambda at: MultirunFolder(at).request(), ANY),
     Reader(f"{FOLDER}_read_table", "t.parquet", lambda at: RunFolder(at).read_table("t.parquet"), OWN),
-    Reader(f"{FOLDER}_read_table", "timing.csv", lambda at: RunFolder(at).read_csv("timing.csv", TIMING_SCHEMA), OWN),
-    Reader(f"{FOLDER}read_text", "csv/metrics.csv", _resumed_csv, OWN | MISSING),
+    Reader(f"{FOLDER}_read_table", "csv/metrics.csv", _resumed_csv, OWN | MISSING),
     Reader(f"{FOLDER}copy_file", "metrics.parquet", _copied, ANY),
     Reader(f"{FOLDER}owner", ".lock", lambda at: RunFolder(at).owner(), ANY),
     Reader(

@@ -227,13 +227,6 @@ def captured(path: Path) -> list[tuple[int, bytes, int]]:
     return found
 
 
-def internet_sum(data: bytes) -> int:
-    total = sum(struct.unpack(f">{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total
-
-
 @pytest.fixture(scope="module", params=WORLDS)
 def traced(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
     folder = tmp_path_factory.mktemp("traced")
@@ -302,18 +295,6 @@ def test_a_qlog_has_the_metrics_that_bbr_is_judged_by(traced: tuple[Any, Path]) 
     states = [event["data"]["new"] for event in events if event["name"] == "recovery:congestion_state_updated"]
     assert states[0] == "STARTUP"
     assert "PROBE_BW cruise" in states
-
-
-def test_the_headers_of_a_capture_are_correct(traced: tuple[Any, Path]) -> None:
-    seen_sack = False
-    for _, packet, length in captured(traced[0].files["pcapng"]):
-        assert internet_sum(packet[:20]) == 0xFFFF
-        assert struct.unpack_from(">H", packet, 2)[0] == length
-        pseudo = packet[12:20] + struct.pack(">HH", 6, length - 20)
-        assert internet_sum(pseudo + packet[20:]) == 0xFFFF
-        assert (packet[32] >> 4) * 4 == len(packet) - 20
-        seen_sack |= packet[40:43] == bytes([1, 1, 5])
-    assert seen_sack
 
 
 @needs("tshark")

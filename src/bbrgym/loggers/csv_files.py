@@ -8,10 +8,8 @@ csv/summary.csv    the outcome: name and value
 
 from __future__ import annotations
 
-import csv
-import io
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -19,7 +17,6 @@ import polars as pl
 from bbrgym.errors import ConfigError
 from bbrgym.loggers.logger import LoggedRun, Logger, LoggerSettings
 from bbrgym.runs.run_folder import RunFolder
-from bbrgym.untrusted_files import MAX_TABLE_BYTES
 
 _FOLDER = "csv"
 _METRICS = f"{_FOLDER}/metrics.csv"
@@ -56,7 +53,8 @@ class CsvLogger(Logger):
         self._folder.write_text(f"{_FOLDER}/{name}.csv", table.write_csv())
 
     def summary(self, outcome: Mapping[str, Any]) -> None:
-        self._folder.write_text(f"{_FOLDER}/summary.csv", _text(("name", "value"), outcome.items()))
+        rows = pl.DataFrame({"name": list(outcome), "value": [str(value) for value in outcome.values()]})
+        self._folder.write_text(f"{_FOLDER}/summary.csv", rows.write_csv())
 
     def finish(self, exit_code: int) -> None:  # noqa: ARG002 - the files are whole either way
         self._write_metrics()
@@ -64,17 +62,8 @@ class CsvLogger(Logger):
     def _write_metrics(self) -> None:
         self._written_s = time.monotonic()
         if self._rows:
-            names = list(dict.fromkeys(name for row in self._rows.values() for name in row))
-            rows = ([row.get(name, "") for name in names] for row in self._rows.values())
-            self._folder.write_text(_METRICS, _text(names, rows))
-
-
-def _text(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows(rows)
-    return text.getvalue()
+            table = pl.DataFrame(list(self._rows.values()), infer_schema_length=None)
+            self._folder.write_text(_METRICS, table.write_csv())
 
 
 def _read(folder: RunFolder) -> dict[int, dict[str, Any]]:
@@ -83,11 +72,8 @@ def _read(folder: RunFolder) -> dict[int, dict[str, Any]]:
     Raises:
         ConfigError: the file is damaged.
     """
-    text = folder.read_text(_METRICS, MAX_TABLE_BYTES)
-    try:
-        table = csv.DictReader(io.StringIO(text, newline=""))
-        list(table.fieldnames or ()).index("step")  # ValueError: there is none
-        rows = [{name: text for name, text in row.items() if text != ""} for row in table]
-        return {int(row["step"]): {**row, "step": int(row["step"])} for row in rows}
-    except (ValueError, LookupError, TypeError, csv.Error) as error:
-        raise ConfigError(f"cannot read {str(folder.path / _METRICS)!r}, it is damaged: no such table") from error
+    table = folder.read_csv(_METRICS)
+    if table.schema.get("step") != pl.Int64:
+        raise ConfigError(f"cannot read {str(folder.path / _METRICS)!r}, it is damaged: it has no steps")
+    rows = ({name: value for name, value in row.items() if value is not None} for row in table.to_dicts())
+    return {row["step"]: row for row in rows}

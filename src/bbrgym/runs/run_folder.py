@@ -323,14 +323,9 @@ class RunFolder:
         """
         return self._read_table(name, columns, pl.read_parquet)
 
-    def read_csv(self, name: str, schema: pl.Schema | None = None) -> pl.DataFrame:
-        """Read CSV.
-
-        Args:
-            name: of the file.
-            schema: of its columns. Default: as they look.
-        """
-        return self._read_table(name, schema or (), lambda file: pl.read_csv(file.read(), schema=schema))
+    def read_csv(self, name: str) -> pl.DataFrame:
+        """Read CSV."""
+        return self._read_table(name, (), lambda file: pl.read_csv(file.read(), infer_schema_length=None))
 
     def _read_table(
         self, name: str, columns: Collection[str], read: Callable[[BinaryIO], pl.DataFrame]
