@@ -97,12 +97,7 @@ def _folder() -> Path:
 
 
 def _read(path: Path, source: str) -> Experiment:
-    fields = _fields_in(path, source)
-    if "like" in fields:
-        other = path.parent / f"{fields.pop('like')}.yaml"
-        shared = _fields_in(other, f"{source}: like")
-        parts = {name: _merged(shared[name], fields[name]) for name in _MERGED if name in shared and name in fields}
-        fields = {**{name: shared[name] for name in _LIKE if name in shared}, **fields, **parts}
+    fields = _whole(path, source)
     try:
         entries = expand_published(fields.get("published"), path.parent)
     except ConfigError as error:
@@ -126,6 +121,19 @@ def _with_files(problem: str, entries: Sequence[Entry]) -> str:
         return entries[index].where(match[2] or "") if index < len(entries) else match[0]
 
     return re.sub(r"\bpublished\[(\d+)\](?:\.(\w+))?", place, problem)
+
+
+def _whole(path: Path, source: str, *before: Path) -> dict[str, Any]:
+    """Return the fields of a file, with those of the one that it is ``like``; those of ``before`` are like it."""
+    fields = _fields_in(path, source)
+    if "like" not in fields:
+        return fields
+    other = path.parent / f"{fields.pop('like')}.yaml"
+    if other in (path, *before):
+        raise ConfigError(f"experiment {source}: like: is {other.stem}, which is like this one")
+    shared = _whole(other, f"{source}: like", path, *before)
+    parts = {name: _merged(shared[name], fields[name]) for name in _MERGED if name in shared and name in fields}
+    return {**{name: shared[name] for name in _LIKE if name in shared}, **fields, **parts}
 
 
 def _fields_in(path: Path, source: str) -> dict[str, Any]:
