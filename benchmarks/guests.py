@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 import guest_checks
-from report import measured_on, replace_section
+from report import command, measured_on, publish
 
 from bbrgym.report.markdown import markdown_table
 
@@ -65,10 +65,7 @@ def main() -> None:
             for check in checks
         ]
     table = markdown_table(["library", "version", "what ran", "result"], rows)
-    print(table)
-    if options.write is not None:
-        command = f"`python benchmarks/guests.py --write {options.write}`"
-        replace_section(options.write, "guests", f"{command}, {measured_on()}:\n\n{table}\n", "envs src/bbrgym/worlds")
+    publish(options.write, "guests", f"`{command()}`, {measured_on()}:\n\n{table}", "envs src/bbrgym/worlds")
 
 
 def install(venv: Path, wheel: str) -> str:
@@ -76,8 +73,8 @@ def install(venv: Path, wheel: str) -> str:
     if not (venv / "bin" / "python").exists():
         subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True, timeout=_TIMEOUT_S)
     for requirements in (*VENVS[venv.name], wheel):
-        command = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", *requirements.split()]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+        words = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", *requirements.split()]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
         if done.returncode:
             return f"cannot be installed: {last_line(done.stderr)}"
     return ""
@@ -97,10 +94,10 @@ def outcome(venv: Path, check: str, problem: str) -> tuple[str, str]:
     what = (guest_checks.CHECKS[check].__doc__ or "").strip()
     if problem:
         return what, problem
-    command = [str(venv / "bin" / "python"), str(Path(guest_checks.__file__)), check]
+    words = [str(venv / "bin" / "python"), str(Path(guest_checks.__file__)), check]
     with tempfile.TemporaryDirectory() as folder:
         try:
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+            done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
         except subprocess.TimeoutExpired:
             return what, f"not done within {_TIMEOUT_S} s"
     return what, "passed" if done.returncode == 0 else f"failed: {last_line(done.stderr)}"

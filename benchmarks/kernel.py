@@ -38,7 +38,7 @@ from typing import Any
 
 import kernel_learned
 import numpy as np
-from report import command, replace_section
+from report import command, publish
 
 import bbrgym
 from bbrgym.report.markdown import markdown_table
@@ -386,13 +386,6 @@ def head(arguments: argparse.Namespace) -> str:
     )
 
 
-def show(arguments: argparse.Namespace, name: str, section: str) -> None:
-    """Print a section, and write it into a page."""
-    print(section)
-    if arguments.write is not None:
-        replace_section(arguments.write, name, f"{section}\n", " ".join(RUNS_BY))
-
-
 def main() -> None:
     """Run what is missing and print or write the sections."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -413,7 +406,9 @@ def main() -> None:
         kept = arguments.kept / f"{commit}-{arguments.learned.name}"
         plan = kernel_learned.Plan(arguments.learned, kept, arguments.draws, arguments.seeds)
         kernel_learned.run(plan, until_s)
-        show(arguments, "kernel-learned", f"{head(arguments)}. {kernel_learned.section(plan)}")
+        publish(
+            arguments.write, "kernel-learned", f"{head(arguments)}. {kernel_learned.section(plan)}", " ".join(RUNS_BY)
+        )
         return
     runs = Runs(arguments.kept / f"{commit}-{arguments.seconds:g}s", commit, arguments.seconds)
     parts = [
@@ -427,7 +422,7 @@ def main() -> None:
     names, sections = ("kernel-cells", "kernel-bbr3", "kernel-order"), (cells_section, cells_section, order_section)
     for name, part, section in zip(names, parts, sections, strict=True):
         if part:
-            show(arguments, name, section(runs, part, arguments))
+            publish(arguments.write, name, section(runs, part, arguments), " ".join(RUNS_BY))
 
 
 if __name__ == "__main__":

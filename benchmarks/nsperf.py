@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from report import command, measured_on, replace_section
+from report import command, measured_on, publish
 
 import bbrgym
 from bbrgym.evaluate.statistics import student_mean
@@ -78,10 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--write", type=Path, help="page whose sections are replaced")
     options = parser.parse_args(arguments)
     for name in options.suites:
-        section = "\n".join([f"`{command()}`, {measured_on()}", *table(name, options)]) + "\n"
-        print(section, flush=True)
-        if options.write is not None:
-            replace_section(options.write, f"nsperf {name}", section, "cc tcp twin world conf/scenario")
+        section = "\n".join([f"`{command()}`, {measured_on()}", *table(name, options)])
+        publish(options.write, f"nsperf {name}", section, "cc tcp twin world conf/scenario")
     return 0
 
 

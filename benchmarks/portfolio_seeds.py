@@ -16,7 +16,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from report import Bystanders, command, measured_on, parser_of_runs, replace_section
+from report import Bystanders, command, measured_on, parser_of_runs, publish
 
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.evaluate.statistics import Scores
@@ -45,9 +45,7 @@ def main() -> None:
     ) + markdown_table(
         ["training", "portfolio", "told the true parameters", "library oracle", "share of the gap, %"], rows
     )
-    print(section)
-    if asked.write:
-        replace_section(asked.write, "portfolio-seeds", section + "\n", "cc tcp twin world envs agents conf/scenario")
+    publish(asked.write, "portfolio-seeds", section, "cc tcp twin world envs agents conf/scenario")
 
 
 def gains(run: Path, asked: argparse.Namespace) -> Scores:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import bbrgym
 from bbrgym.runs.atomic_files import write_text
-from bbrgym.runs.provenance import commit_of
+from bbrgym.runs.provenance import commit_of, provenance
 from bbrgym.worlds import registered_worlds
 from bbrgym.worlds.engine import engine_class
 
@@ -23,7 +23,7 @@ from bbrgym.worlds.engine import engine_class
 def measured_on() -> str:
     """Return date, version, processor and Python in one phrase."""
     return (
-        f"{datetime.date.today().isoformat()}, bbrgym {bbrgym.__version__}, {processor()} "
+        f"{datetime.date.today().isoformat()}, bbrgym {bbrgym.__version__}, {provenance()['cpu']} "
         f"({len(os.sched_getaffinity(0))} cores), {platform.system()} {platform.machine()}, "
         f"Python {platform.python_version()}"
     )
@@ -77,12 +77,11 @@ def _own_s() -> float:
     return taken.user + taken.system + taken.children_user + taken.children_system
 
 
-def processor() -> str:
-    """Return the model name of the processor."""
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return " ".join(line.split(":", 1)[1].split())
-    return platform.processor() or "unknown processor"
+def publish(page: Path | None, name: str, section: str, inputs: str) -> None:
+    """Print a section and, given a page, write it there; see `replace_section`."""
+    print(section, flush=True)
+    if page is not None:
+        replace_section(page, name, f"{section.rstrip()}\n", inputs)
 
 
 def replace_section(path: Path, name: str, section: str, inputs: str) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from report import Bystanders, command, measured_on, replace_section
+from report import Bystanders, command, measured_on, publish
 from stable_baselines3 import __version__ as sb3_version
 from vector_steps import timed
 
@@ -62,9 +62,7 @@ def main() -> None:
         f"`{command()}` on `{asked.scenario}` with `{asked.variant}`, {measured_on()}, torch {torch.__version__}, "
         f"Stable-Baselines3 {sb3_version}; {bystanders.phrase()}. Medians of {asked.rounds} rounds:\n\n"
     ) + markdown_table(["agent", "steps/s"], rows)
-    print(section)
-    if asked.write is not None:
-        replace_section(asked.write, "training-steps", f"{section}\n", "cc tcp twin world envs agents conf/agent")
+    publish(asked.write, "training-steps", section, "cc tcp twin world envs agents conf/agent")
 
 
 def train(name: str, asked: argparse.Namespace) -> float:

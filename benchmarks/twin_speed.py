@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Speed of the twin: cost of a delivered packet, ratio to ns-3, cost of a reset, memory of a world.
+"""Speed of the twin: cost of a delivered packet, ratio to ns-3, memory of a world.
 
 usage: python benchmarks/twin_speed.py [SECTION ...] [--runs 5] [--write docs/fidelity-and-speed.md]
 
-Sections: packets, ns3, reset, memory. Default: all. A delivered packet is a full one of payload that the receiver got
+Sections: packets, ns3, memory. Default: all. A delivered packet is a full one of payload that the receiver got
 in order: goodput / mss. Each figure is the median of the runs, each run a fresh world with another seed in a process of
 its own, and the CPU time within advance().
 """
@@ -23,17 +23,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from report import Bystanders, measured_on, ns3_version, replace_section
+from report import Bystanders, measured_on, ns3_version, publish
 
 import bbrgym
 from bbrgym.report.markdown import markdown_table
 from bbrgym.scenario.model import Scenario
-from bbrgym.worlds import World, make_vector_world, make_world
+from bbrgym.worlds import World, make_world
 
 RTTS_MS = (10.0, 50.0)
 MEMORY_WORLDS = 32
 MEMORY_RUN_S = 2.0
-RESETS = 500
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,10 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command = f"python benchmarks/twin_speed.py {name} --runs {options.runs}"
         bystanders = Bystanders()
         body = measure(options.runs)
-        section = f"### {title}\n\n`{command}`, {measured_on()}; {bystanders.phrase()}.\n\n{body}\n"
-        print(section)
-        if options.write is not None:
-            replace_section(options.write, f"twin-speed {name}", section, "cc tcp twin world")
+        section = f"### {title}\n\n`{command}`, {measured_on()}; {bystanders.phrase()}.\n\n{body}"
+        publish(options.write, f"twin-speed {name}", section, "cc tcp twin world")
     return 0
 
 
@@ -188,38 +185,6 @@ def against_ns3(runs: int) -> str:
     )
 
 
-# ---- a reset ------------------------------------------------------------------------------------------
-
-
-def reset(runs: int) -> str:  # noqa: ARG001 - its own number of resets
-    rows = []
-    for flows in (1, 2, 10, 100):
-        scenario = dumbbell(10.0, flows, 60.0, rtts_ms=(40.0,))
-        vector = make_vector_world("twin", 1, [scenario], [0], threads=1)
-        with make_world("twin", scenario) as world:
-            in_vector = reset_us(
-                lambda seed, vector=vector: vector.reset(0, None, seed), lambda v=vector: v.advance(0.2)
-            )
-            alone = reset_us(lambda seed, world=world: world.reset(seed=seed), lambda w=world: w.advance(0.2))
-        vector.close()
-        rows.append([str(flows), in_vector, alone])
-    return (
-        "Microseconds of one reset after a run of 0.2 s, by number of flows; median, in brackets the 5th and the 95th "
-        "percentile.\n\n"
-    ) + markdown_table(["flows", "in a vector of worlds, same scenario", "`World.reset`"], rows)
-
-
-def reset_us(begin: Callable[[int], None], run: Callable[[], None]) -> str:
-    taken_us = np.empty(RESETS)
-    for index in range(-RESETS // 10, RESETS):  # the first ones warm up
-        begin_ns = time.perf_counter_ns()
-        begin(index % RESETS)
-        taken_us[index] = (time.perf_counter_ns() - begin_ns) / 1e3
-        run()
-    low, middle, high = np.percentile(taken_us, [5, 50, 95])
-    return f"{middle:.1f} ({low:.1f} to {high:.1f})"
-
-
 # ---- memory -------------------------------------------------------------------------------------------
 
 
@@ -272,7 +237,6 @@ def resident_bytes() -> int:
 SECTIONS: dict[str, tuple[str, Callable[[int], str]]] = {
     "packets": ("A delivered packet", packets),
     "ns3": ("Against ns-3", against_ns3),
-    "reset": ("A reset", reset),
     "memory": ("Memory", memory),
 }
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from report import Bystanders, command, measured_on, replace_section
+from report import Bystanders, command, measured_on, publish
 
 import bbrgym
 from bbrgym.report.markdown import markdown_table
@@ -62,9 +62,7 @@ def main() -> None:
         f"{measured_on()}; {bystanders.phrase()}. Medians of {asked.rounds} rounds:"
     )
     section = section_of(about, asked.envs, rounds)
-    print(section, end="")
-    if asked.write is not None:
-        replace_section(asked.write, "vector-steps", section, "cc tcp twin world src/native src/bbrgym/worlds envs")
+    publish(asked.write, "vector-steps", section, "cc tcp twin world src/native src/bbrgym/worlds envs")
 
 
 def make(asked: argparse.Namespace, threads: int) -> gymnasium.vector.VectorEnv[Any, Any, Any]:

@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import psutil
 import pytest
+from omegaconf import OmegaConf
 from small import (
     ENDLESS,
-    GRID,
     LONG,
     NO_LEVELS,
     multirun,
@@ -29,6 +30,7 @@ from small import (
 from waiting import PATIENCE_S, wait_until
 
 from bbrgym.cli.main import main
+from bbrgym.sweeps.jobs import _cores_of
 
 pytestmark = pytest.mark.usefixtures("undrawn_file")
 
@@ -130,38 +132,6 @@ def test_a_preempted_job_is_put_in_the_queue_again_and_goes_on(tmp_path: Path, m
     assert pl.read_parquet(out / "curves.parquet").equals(pl.read_parquet(whole / "curves.parquet"))
 
 
-SBATCH = """\
-#!{python}
-# Keeps the script, and leaves the running of its tasks, one after the other, to a process that stays when this ends.
-import os, re, subprocess, sys
-script = open(sys.argv[-1]).read()
-open("{folder}/script.sh", "w").write(script)
-tasks = int(re.search(r"--array=0-(\\d+)", script)[1]) + 1
-names = "JOB_ID=7$task ARRAY_JOB_ID=7 ARRAY_TASK_ID=$task NTASKS=1 NODEID=0 LOCALID=0 PROCID=0 JOB_NUM_NODES=1"
-own = " ".join("SLURM_" + name for name in (names + " JOB_NODELIST=here JOB_PARTITION=some").split())
-loop = f"for task in $(seq 0 {{tasks - 1}}); do env {{own}} timeout 100 bash {folder}/script.sh; done"
-null = subprocess.DEVNULL
-subprocess.Popen(["bash", "-c", loop], stdin=null, stdout=null, stderr=null, start_new_session=True)
-print("Submitted batch job 7")
-"""
-SRUN = """\
-#!{python}
-import os, sys
-words = sys.argv[1:]
-while words[0].startswith("--"):
-    words = words[1 if "=" in words[0] or words[0] == "--unbuffered" else 2 :]
-os.execvp(words[0], words)
-"""
-SACCT = """\
-#!{python}
-import pathlib
-print("JobID|State|NodeList|")
-for task in range(2):
-    is_done = any(pathlib.Path("{folder}/out/.submitit").rglob(f"7_{{task}}_0_result.pkl"))
-    print(f"7_{{task}}|{{'COMPLETED' if is_done else 'RUNNING'}}|here|")
-"""
-
-
 def with_programs(folder: Path, monkeypatch: pytest.MonkeyPatch, **programs: str) -> None:
     """Put programs in place of SLURM's, that do what they do."""
     (folder / "bin").mkdir()
@@ -171,19 +141,12 @@ def with_programs(folder: Path, monkeypatch: pytest.MonkeyPatch, **programs: str
     monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
 
 
-def test_slurm_is_asked_for_what_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    needs_launcher("submitit")
-    with_programs(tmp_path, monkeypatch, sbatch=SBATCH, srun=SRUN, sacct=SACCT)
-    out = tmp_path / "out"
-    fields = ["array_parallelism=7", "timeout_min=30", "partition=some", "mem_gb=4", "cpus_per_task=2"]
-    settings = ["hydra/launcher=submitit_slurm", *(f"hydra.launcher.{field}" for field in fields)]
-    done = multirun(scenario(tmp_path), *GRID, "seed=1,2", *settings, f"hydra.sweep.dir={out}")
-    assert done.returncode == 0, done.stderr
-    assert [state["status"] for state in states(out).values()] == ["done", "done"]
-    assert "threads=2" in (out / "seed-1" / "job.log").read_text()
-    script = (tmp_path / "script.sh").read_text()
-    for line in ("--array=0-1%2", "--cpus-per-task=2", "--mem=4GB", "--time=30", "--partition=some"):
-        assert f"#SBATCH {line}\n" in script, script
+@pytest.mark.parametrize(
+    ("launcher", "cores"),
+    [({"cpus_per_task": 2}, 2), ({"ray": {"remote": {"num_cpus": 3}}}, 3), ({"ray": {}}, 1), ({"n_jobs": 10_000}, 1)],
+)
+def test_a_job_has_the_cores_that_its_launcher_gives_it(launcher: dict[str, Any], cores: int) -> None:
+    assert _cores_of(OmegaConf.create(launcher)) == cores
 
 
 BBRGYM = '#!/bin/bash\nexec {python} -m bbrgym "$@"\n'
