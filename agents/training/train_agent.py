@@ -268,7 +268,7 @@ def _log_outcome(run: TrainingRun, logger: Logger) -> None:
     if reason_not_to_draw() is None:
         curve = draw_curve(run.metrics(), run.validation())
         folder.write_file("figures/curve.png", lambda partial: curve.savefig(partial, format="png", dpi=120))
-        logger.figure(state.step, "curve", curve)
+        logger.picture(state.step, "curve", folder.path / "figures" / "curve.png")
     logger.table(state.step, "validation", run.validation().filter(pl.col("step") == state.step))
     logger.summary(run.summary())
     for path in sorted(folder.checkpoint("best").parent.glob("best.*")):

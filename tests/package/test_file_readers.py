@@ -69,7 +69,7 @@ BY_ITSELF = {
     "ns3gym.guardian": {"_parent open", "_start os.open", "_prctl ctypes.CDLL"},
     "worlds.linux_machine": {"_of_rights _CONTROLS.read_text", "_of_rights _RT_RUNTIME.read_text"}
     | {"_has_capability Path('/proc/self/status').read_text"},
-    "loggers.wandb": {"has_login netrc.netrc", "WandbLogger.figure Image.open"} | {"_run_id folder.read_text"},
+    "loggers.wandb": {"has_login netrc.netrc", "_run_id folder.read_text"},
     # Texts and files in memory, what `opened` has opened, methods of RunFolder, shared memory.
     "evaluate.evaluation": {"config_of yaml.safe_load"},
     "report.flow_figures": {"_mss_bytes yaml.safe_load"},

@@ -4,7 +4,6 @@
 import pytest
 
 from bbrgym.evaluate.runner import run_each
-from bbrgym.papers.catalogue import load_experiment
 from bbrgym.papers.metrics import MeasuredRun, measure
 from bbrgym.papers.reproduction import prepare_reproduction
 from bbrgym.papers.request import parse_reproduction
@@ -23,9 +22,3 @@ def test_a_share_is_inside_the_range_of_the_testbed(variant: str, at: float) -> 
     run = MeasuredRun(record.summary, record.timeseries, case.job.scenario.mss_bytes)
     share = measure(run, number.quantity.metric, number.quantity.flow)
     assert verdict_on_testbed(number, share) == "inside", f"{share} beside {number.spread}"
-
-
-def test_a_number_of_the_testbed_has_the_range_of_its_runs_and_the_models_answer() -> None:
-    number = load_experiment(EXPERIMENT).numbers[0]
-    assert (number.value, number.spread, number.model) == (0.865, (0.862, 0.867), 0.782)
-    assert number.origin == "figure2a-1, -2, -3.csv, 0.862 to 0.867, model 0.782"

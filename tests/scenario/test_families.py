@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 import bbrgym
-from bbrgym.scenario.distribution import split_seeds
-from bbrgym.scenario.families import FAMILIES, buffer_bdp, families_of
+from bbrgym.scenario.families import buffer_bdp, families_of
 
 
 def scenario(flows: list[dict[str, Any]] | None = None, **link: Any) -> bbrgym.Scenario:
@@ -56,10 +55,3 @@ def test_a_trace_changes_capacity_and_has_its_mean_rate() -> None:
     drawn = scenario(rate_mbps=None, trace=trace, queue={"size_bytes": 24_000})
     assert buffer_bdp(drawn) == pytest.approx(1.0)
     assert set(families_of(drawn)) == {"alone", "capacity steps"}
-
-
-def test_the_main_distribution_has_draws_of_every_family() -> None:
-    distribution = bbrgym.load_distribution("wan_mix")
-    families = [families_of(distribution(seed)) for seed in split_seeds("test", 100)]
-    for name in FAMILIES:
-        assert 10 <= sum(name in drawn for drawn in families) <= 90, name

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 from pydantic import SerializeAsAny
@@ -19,9 +19,6 @@ from pydantic import SerializeAsAny
 from bbrgym.errors import ConfigError
 from bbrgym.schema import shown
 from bbrgym.targets import KEY, Target, build, with_shipped
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -48,9 +45,6 @@ class Logger:
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         """Log numbers by name; names are like ``validation/score``."""
-
-    def figure(self, step: int, name: str, figure: Figure) -> None:
-        """Log a figure."""
 
     def picture(self, step: int, name: str, path: Path) -> None:
         """Log a picture, a PNG file."""
@@ -109,7 +103,7 @@ def _telling_each(name: str) -> Callable[..., None]:
     return tell
 
 
-for _name in ("metrics", "figure", "picture", "table", "checkpoint", "summary"):
+for _name in ("metrics", "picture", "table", "checkpoint", "summary"):
     setattr(SeveralLoggers, _name, _telling_each(_name))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,9 +14,6 @@ from PIL import Image
 
 from bbrgym.errors import MissingExtraError
 from bbrgym.loggers.logger import LoggedRun, Logger, LoggerSettings
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 class TensorboardSettings(LoggerSettings):
@@ -46,9 +43,6 @@ class TensorboardLogger(Logger):
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         for name, value in values.items():
             self._writer.add_scalar(name, value, step)
-
-    def figure(self, step: int, name: str, figure: Figure) -> None:
-        self._writer.add_figure(name, figure, step, close=False)
 
     def picture(self, step: int, name: str, path: Path) -> None:
         with Image.open(path) as picture:

@@ -8,7 +8,6 @@ RUN_DIR/wandb/offline-run-*` uploads it later. A run that the process has begun 
 
 from __future__ import annotations
 
-import io
 import logging
 import netrc
 import os
@@ -17,22 +16,17 @@ from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import polars as pl
-from PIL import Image
 
 from bbrgym.errors import MissingExtraError
 from bbrgym.loggers.logger import LoggedRun, Logger, LoggerSettings
 from bbrgym.runs.run_folder import RunFolder
 from bbrgym.schema import List
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 _INIT_TIMEOUT_S = 30.0  # if the server has not answered by then, the run is kept offline
-_FIGURE_DPI = 120
 _ID_FILE = "wandb-run-id"
 _MAX_ID_BYTES = 1024
 _PROJECT = "bbrgym"
@@ -157,11 +151,6 @@ class WandbLogger(Logger):
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         self._log(step, values)
-
-    def figure(self, step: int, name: str, figure: Figure) -> None:
-        drawn = io.BytesIO()
-        figure.savefig(drawn, format="png", dpi=_FIGURE_DPI)
-        self._log(step, {name: self._wandb.Image(Image.open(drawn))})
 
     def picture(self, step: int, name: str, path: Path) -> None:
         self._log(step, {name: self._wandb.Image(str(path))})
