@@ -62,26 +62,17 @@ Figures = dict[str, float]
 
 @dataclass(frozen=True)
 class Setup:
-    """A scenario to run.
+    """A scenario to run."""
 
-    Attributes:
-        name: of the row.
-        rate_mbps: of the link.
-        flows: of the scenario; each has a ``cc`` and ``rtt_ms``. The twin runs ours in place of the kernel's.
-        queue_bdp: size of the queue.
-        link: other fields of the link.
-        gso_max_segs: the most segments in a burst. Default: Linux's own.
-        timestamps: whether the flows use TCP's timestamps.
-        outage_s: time without service; it begins within half a second of three tenths of the run, as the seed chooses.
-    """
-
-    name: str
-    rate_mbps: float
+    name: str  # of the row
+    rate_mbps: float  # of the link
+    # of the scenario; each has a ``cc`` and ``rtt_ms``. The twin runs ours in place of the kernel's.
     flows: tuple[Mapping, ...]
-    queue_bdp: float = 1.0
-    link: tuple[tuple[str, Any], ...] = ()
-    gso_max_segs: int | None = None
-    timestamps: bool = False
+    queue_bdp: float = 1.0  # size of the queue
+    link: tuple[tuple[str, Any], ...] = ()  # other fields of the link
+    gso_max_segs: int | None = None  # the most segments in a burst. Default: Linux's own
+    timestamps: bool = False  # whether the flows use TCP's timestamps
+    # time without service; it begins within half a second of three tenths of the run, as the seed chooses
     outage_s: float = 0.0
 
     def mapping(self, seconds: float, world: str, seed: int) -> Mapping:
@@ -211,17 +202,11 @@ def tested_commit() -> str:
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs of one commit and duration, kept on disk.
+    """Runs of one commit and duration, kept on disk."""
 
-    Attributes:
-        folder: of these runs.
-        commit: of a run that is made now.
-        seconds: of each run.
-    """
-
-    folder: Path
-    commit: str
-    seconds: float
+    folder: Path  # of these runs
+    commit: str  # of a run that is made now
+    seconds: float  # of each run
 
     def find(self, setup: Setup, world: str, seed: int) -> Mapping | None:
         """Return a kept run; None if there is none of this scenario as it is now."""
@@ -309,17 +294,11 @@ def shown(values: np.ndarray) -> str:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A figure of a scenario in both worlds: a value for each run.
+    """A figure of a scenario in both worlds: a value for each run."""
 
-    Attributes:
-        figure: name of the figure.
-        kernel: [runs].
-        twin: [seeds].
-    """
-
-    figure: str
-    kernel: np.ndarray
-    twin: np.ndarray
+    figure: str  # name of the figure
+    kernel: np.ndarray  # [runs]
+    twin: np.ndarray  # [seeds]
 
     @property
     def is_inside(self) -> bool:

@@ -36,19 +36,12 @@ Scores = np.ndarray
 
 @dataclass(frozen=True)
 class Plan:
-    """A comparison.
+    """A comparison."""
 
-    Attributes:
-        run: folder of a training of `agent=portfolio`.
-        kept: folder of the evaluations that have been made.
-        draws: number of draws.
-        seeds: of the twin, on each draw; the first is that of the kernel's run.
-    """
-
-    run: Path
-    kept: Path
-    draws: int
-    seeds: int
+    run: Path  # folder of a training of `agent=portfolio`
+    kept: Path  # folder of the evaluations that have been made
+    draws: int  # number of draws
+    seeds: int  # of the twin, on each draw; the first is that of the kernel's run
 
     def scenarios(self) -> Iterator[tuple[int, Scenario]]:
         """Yield the seed and the scenario of the first test draws whose rate never exceeds `MAX_MBPS`."""

@@ -79,19 +79,12 @@ def dumbbell(
 
 @dataclass(frozen=True)
 class RunCost:
-    """Cost of a run.
+    """Cost of a run."""
 
-    Attributes:
-        cpu_s: CPU time within advance().
-        simulated_s: how much it simulated.
-        delivered_pkts: full packets of payload that receivers got in order.
-        sent_pkts: packets sent, retransmissions included.
-    """
-
-    cpu_s: float
-    simulated_s: float
-    delivered_pkts: float
-    sent_pkts: float
+    cpu_s: float  # CPU time within advance()
+    simulated_s: float  # how much it simulated
+    delivered_pkts: float  # full packets of payload that receivers got in order
+    sent_pkts: float  # packets sent, retransmissions included
 
     @property
     def ns_per_packet(self) -> float:

@@ -53,23 +53,14 @@ TELL = """<script>
 
 @dataclass(frozen=True)
 class Seen:
-    """Observations of a page in a browser.
+    """Observations of a page in a browser."""
 
-    Attributes:
-        plots: counts of drawn elements per figure.
-        loads: number of elements that would fetch something or lead elsewhere.
-        requests: addresses fetched.
-        problems: errors and warnings of the page's scripts and in the browser's log.
-        overflow: pixels by which the page is wider than the window.
-        result: value that the test's script returned.
-    """
-
-    plots: list[dict[str, float]]
-    loads: int
-    requests: list[str]
-    problems: list[str]
-    overflow: float
-    result: Any
+    plots: list[dict[str, float]]  # counts of drawn elements per figure
+    loads: int  # number of elements that would fetch something or lead elsewhere
+    requests: list[str]  # addresses fetched
+    problems: list[str]  # errors and warnings of the page's scripts and in the browser's log
+    overflow: float  # pixels by which the page is wider than the window
+    result: Any  # value that the test's script returned
 
 
 Browse = Callable[..., Seen]

@@ -15,17 +15,11 @@ import pytest
 
 @dataclass(frozen=True)
 class Need:
-    """Of a Debian package.
+    """Of a Debian package."""
 
-    Attributes:
-        purpose: what is tested with it.
-        programs: any of which is enough. Default: none.
-        library: that has to be there. Default: none.
-    """
-
-    purpose: str
-    programs: tuple[str, ...] = ()
-    library: str | None = None
+    purpose: str  # what is tested with it
+    programs: tuple[str, ...] = ()  # any of which is enough. Default: none
+    library: str | None = None  # that has to be there. Default: none
 
 
 #: By package, as `.ci/run` installs them too.

@@ -31,23 +31,16 @@ READINGS = ("code", "draft")
 
 
 class Conformance(Model):
-    """Request of `bbrgym conformance`.
+    """Request of `bbrgym conformance`."""
 
-    Attributes:
-        world: settings of each world, by its name.
-        cc: congestion controls under test: ``bbr3``, ``bbr2``, ``bbr``.
-        reading: of ``bbr3`` where google/bbr and the draft differ: ``code``, ``draft``.
-        case: names of cases. Default: all.
-        seed: of all random numbers.
-        jobs: runs at once. Default: one a core.
-    """
-
-    world: Annotated[dict[str, WorldSettings], Field(min_length=1)]
+    world: Annotated[dict[str, WorldSettings], Field(min_length=1)]  # settings of each world, by its name
+    # congestion controls under test: ``bbr3``, ``bbr2``, ``bbr``
     cc: Annotated[List[str], Field(min_length=1)] = ("bbr3",)
+    # of ``bbr3`` where google/bbr and the draft differ: ``code``, ``draft``
     reading: Annotated[List[str], Field(min_length=1)] = READINGS
-    case: List[str] = ()
-    seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)] = 1
-    jobs: Annotated[Whole, Field(ge=1, le=MAX_JOBS)] | None = None
+    case: List[str] = ()  # names of cases. Default: all
+    seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)] = 1  # of all random numbers
+    jobs: Annotated[Whole, Field(ge=1, le=MAX_JOBS)] | None = None  # runs at once. Default: one a core
 
 
 class ConformanceFolder(RunFolder):

@@ -247,59 +247,38 @@ def _variants(value: Any) -> Any:
 
 
 class Experiment(Model):
-    """An experiment of a paper.
+    """An experiment of a paper."""
 
-    Attributes:
-        paper: name of the folder.
-        id: name of the file.
-        figure: the paper's own name of it, e.g. ``figure 13``.
-        title: what it shows.
-        notes: settings that the paper leaves open, and our readings of them.
-        scenario: fields of a scenario; tuned flows take the variants.
-        variants: a list of names, or settings by name.
-        readings: the variants are readings of a set-up that the paper leaves open, each with all of the numbers and
-            claims: the experiment has the verdict of the best one, which is named.
-        sweep: points that every variant runs at. Default: there is one.
-        seeds: number of runs of each variant and point.
-        interval_s: between two rows of a flow in the time series, from which some metrics are taken.
-        published: numbers of the paper.
-        claims: statements of the paper without numbers of their own.
-        distributions: quantities whose distribution over seeds is told at every point.
-        compared: quantities in which every other variant is compared with the first one, seed by seed; the experiment
-            is a scenario of the open question that ``figure`` names.
-        shown: panels of the redrawn figure beside those that the numbers need.
-        over_time: figure over time. Default: none.
-        behind_radio: fields in worlds with a radio. Default: all worlds run the same scenario.
-        recording: file of the authors that replaces the link's trace where the option ``recordings`` names its folder.
-        reference: numbers in the authors' own files. Default: none.
-        cause: why numbers are not reached. Default: unknown.
-        no_run: why there is no run. Default: there is one.
-        by_name_only: whether the option ``paper`` leaves it out, since it takes long.
-    """
-
-    paper: Text
-    id: Text
-    figure: Text
-    title: Text
-    notes: str = ""
-    scenario: dict[str, Any] = Field(default_factory=dict)
+    paper: Text  # name of the folder
+    id: Text  # name of the file
+    figure: Text  # the paper's own name of it, e.g. ``figure 13``
+    title: Text  # what it shows
+    notes: str = ""  # settings that the paper leaves open, and our readings of them
+    scenario: dict[str, Any] = Field(default_factory=dict)  # fields of a scenario; tuned flows take the variants
+    # a list of names, or settings by name
     variants: Annotated[dict[str, VariantSettings], BeforeValidator(_variants)] = Field(default_factory=dict)
+    # the variants are readings of a set-up that the paper leaves open, each with all of the numbers and claims: the
+    # experiment has the verdict of the best one, which is named
     readings: bool = False
-    sweep: ParameterSweep | None = None
-    seeds: Annotated[Whole, Field(ge=1, le=1000)] = 5
+    sweep: ParameterSweep | None = None  # points that every variant runs at. Default: there is one
+    seeds: Annotated[Whole, Field(ge=1, le=1000)] = 5  # number of runs of each variant and point
+    # between two rows of a flow in the time series, from which some metrics are taken
     interval_s: Annotated[Float, Field(ge=1e-2, le=60)] = 1.0
-    published: List[Published] = ()
-    claims: List[Claim] = ()
-    distributions: List[SeedDistribution] = ()
+    published: List[Published] = ()  # numbers of the paper
+    claims: List[Claim] = ()  # statements of the paper without numbers of their own
+    distributions: List[SeedDistribution] = ()  # quantities whose distribution over seeds is told at every point
+    # quantities in which every other variant is compared with the first one, seed by seed; the experiment is a
+    # scenario of the open question that ``figure`` names
     compared: List[Shown] = ()
-    shown: List[Shown] = ()
-    over_time: TimeFigure | None = None
-    behind_radio: BehindRadio | None = None
+    shown: List[Shown] = ()  # panels of the redrawn figure beside those that the numbers need
+    over_time: TimeFigure | None = None  # figure over time. Default: none
+    behind_radio: BehindRadio | None = None  # fields in worlds with a radio. Default: all worlds run the same scenario
+    # file of the authors that replaces the link's trace where the option ``recordings`` names its folder
     recording: Text | None = None
-    reference: CsvNumbers | None = None
-    cause: Text | None = None
-    no_run: Text | None = None
-    by_name_only: bool = False
+    reference: CsvNumbers | None = None  # numbers in the authors' own files. Default: none
+    cause: Text | None = None  # why numbers are not reached. Default: unknown
+    no_run: Text | None = None  # why there is no run. Default: there is one
+    by_name_only: bool = False  # whether the option ``paper`` leaves it out, since it takes long
 
     @model_validator(mode="after")
     def _check(self) -> Experiment:

@@ -16,27 +16,20 @@ from bbrgym.worlds import FAST_WORLD, WorldSettings, runs_at_once, world_spec
 
 
 class Reproduction(Model):
-    """Request of `bbrgym reproduce`.
+    """Request of `bbrgym reproduce`."""
 
-    Attributes:
-        paper: whose experiments are run. Default: all.
-        experiment: names or files of experiments. Default: all.
-        world: settings of each world, by its name.
-        seeds: number of runs of each variant and point. Default: each experiment's own.
-        stack: of every sender in place of the experiment's, but of ns-3's own: a preset's name, or a mapping; one
-            without ``preset`` changes facts of the experiment's. Default: each experiment's own.
-        reference: folder of the authors' files, whose numbers are compared too. Default: none.
-        recordings: folder of the authors' traces of links. Default: shipped traces take their places.
-        jobs: runs at once. Default: one a core; in real time one for two cores.
-    """
-
-    paper: str | None = None
-    experiment: List[PathText] = ()
-    world: Annotated[dict[str, WorldSettings], Field(min_length=1)]
+    paper: str | None = None  # whose experiments are run. Default: all
+    experiment: List[PathText] = ()  # names or files of experiments. Default: all
+    world: Annotated[dict[str, WorldSettings], Field(min_length=1)]  # settings of each world, by its name
+    # number of runs of each variant and point. Default: each experiment's own
     seeds: Annotated[Whole, Field(ge=1, le=1000)] | None = None
+    # of every sender in place of the experiment's, but of ns-3's own: a preset's name, or a mapping; one without
+    # ``preset`` changes facts of the experiment's. Default: each experiment's own
     stack: SenderStack | None = None
-    reference: PathText | None = None
+    reference: PathText | None = None  # folder of the authors' files, whose numbers are compared too. Default: none
+    # folder of the authors' traces of links. Default: shipped traces take their places
     recordings: PathText | None = None
+    # runs at once. Default: one a core; in real time one for two cores
     jobs: Annotated[Whole, Field(ge=1, le=MAX_JOBS)] | None = None
 
     @property

@@ -18,15 +18,10 @@ _BITS_PER_BYTE = 8
 
 @dataclass(frozen=True)
 class Family:
-    """Scenarios with a common property.
+    """Scenarios with a common property."""
 
-    Attributes:
-        meaning: the property in words.
-        has: return whether a resolved scenario has the property.
-    """
-
-    meaning: str
-    has: Callable[[Scenario], bool]
+    meaning: str  # the property in words
+    has: Callable[[Scenario], bool]  # return whether a resolved scenario has the property
 
 
 def families_of(scenario: Scenario) -> list[str]:

@@ -23,31 +23,18 @@ FactValue = bool | int | str
 
 @dataclass(frozen=True)
 class StackFact:
-    """A fact of a sender's stack.
+    """A fact of a sender's stack."""
 
-    Attributes:
-        name: unique name, with its unit if it has one.
-        layer: ``algorithm`` (cc/stack.def) or ``socket`` (world/socket.def).
-        kind: ``flag``, ``choice``, ``number``, or ``size``: a number or a name.
-        choices: names that a choice or a size allows.
-        unit: unit of a number or size.
-        low: smallest number allowed.
-        high: largest number allowed.
-        presets: value in each preset, by the preset's name.
-        meaning: what it says of the stack.
-        source: kernel release, RFC or file.
-    """
-
-    name: str
-    layer: str
-    kind: str
-    choices: list[str]
-    unit: str
-    low: int
-    high: int
-    presets: Mapping[str, FactValue]
-    meaning: str
-    source: str
+    name: str  # unique name, with its unit if it has one
+    layer: str  # ``algorithm`` (cc/stack.def) or ``socket`` (world/socket.def)
+    kind: str  # ``flag``, ``choice``, ``number``, or ``size``: a number or a name
+    choices: list[str]  # names that a choice or a size allows
+    unit: str  # unit of a number or size
+    low: int  # smallest number allowed
+    high: int  # largest number allowed
+    presets: Mapping[str, FactValue]  # value in each preset, by the preset's name
+    meaning: str  # what it says of the stack
+    source: str  # kernel release, RFC or file
 
     def check(self, value: Any) -> FactValue:
         """Return a value of the fact, a whole float as an integer.

@@ -98,17 +98,11 @@ class AscendingTimes(Sequence[float]):
 
 @dataclass(frozen=True)
 class LinkTrace:
-    """Delivery opportunities of a link.
+    """Delivery opportunities of a link."""
 
-    Attributes:
-        times_ms: ascending times of the delivery opportunities in ms, repeats allowed.
-        period_ms: after this time in ms the trace starts again.
-        opportunity_bytes: IP bytes that each opportunity carries.
-    """
-
-    times_ms: AscendingTimes
-    period_ms: int
-    opportunity_bytes: int
+    times_ms: AscendingTimes  # ascending times of the delivery opportunities in ms, repeats allowed
+    period_ms: int  # after this time in ms the trace starts again
+    opportunity_bytes: int  # IP bytes that each opportunity carries
 
 
 def read_trace(path: str) -> LinkTrace:

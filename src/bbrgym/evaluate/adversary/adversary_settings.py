@@ -13,53 +13,33 @@ from bbrgym.worlds import FAST_WORLD, registered_worlds
 
 
 class Steps(Model):
-    """Capacity in steps, which replaces the changes of the distribution.
+    """Capacity in steps, which replaces the changes of the distribution."""
 
-    Attributes:
-        count: number of steps after the beginning, evenly in time.
-        ratio: largest factor between a step's rate and the link's, or its inverse.
-    """
-
-    count: Annotated[Whole, Field(ge=1, le=100)] = 6
+    count: Annotated[Whole, Field(ge=1, le=100)] = 6  # number of steps after the beginning, evenly in time
+    # largest factor between a step's rate and the link's, or its inverse
     ratio: Annotated[Float, Field(gt=1, le=100)] = 4.0
 
 
 class Adversary(Model):
-    """Settings of a search, beside its scenario.
+    """Settings of a search, beside its scenario."""
 
-    Attributes:
-        variant: the entrant, unless there is an agent.
-        agent: run folder of the entrant. Default: none, the variant with its own tunables.
-        reference: a variant, a run folder, or a reference such as ``library-best:RUN``.
-        budget: networks to try.
-        batch: networks that are tried side by side; the next ones are proposed by the scores of all before.
-        random_share: share of the budget that is drawn at random first.
-        seeds: runs of each network in the search (seeds A).
-        check_seeds: other runs of the best networks, by which they are ranked and told (seeds B).
-        keep: networks to keep at most.
-        steps: capacity in steps. Default: as the distribution says.
-        replay: world in which the kept networks run again with seeds B; null: none.
-        replay_seeds: number of these seeds.
-        score_delta: weight of the RTT in the score.
-        seed: of the search.
-        threads: threads of the worlds. Default: one per core.
-    """
-
-    variant: str = "bbq"
-    agent: PathText | None = None
-    reference: PathText = "bbr"
-    budget: Annotated[Whole, Field(ge=1, le=1_000_000)] = 600
+    variant: str = "bbq"  # the entrant, unless there is an agent
+    agent: PathText | None = None  # run folder of the entrant. Default: none, the variant with its own tunables
+    reference: PathText = "bbr"  # a variant, a run folder, or a reference such as ``library-best:RUN``
+    budget: Annotated[Whole, Field(ge=1, le=1_000_000)] = 600  # networks to try
+    # networks that are tried side by side; the next ones are proposed by the scores of all before
     batch: Annotated[Whole, Field(ge=1, le=1000)] = 20
-    random_share: Share = 0.3
-    seeds: Annotated[Whole, Field(ge=1, le=1000)] = 2
+    random_share: Share = 0.3  # share of the budget that is drawn at random first
+    seeds: Annotated[Whole, Field(ge=1, le=1000)] = 2  # runs of each network in the search (seeds A)
+    # other runs of the best networks, by which they are ranked and told (seeds B)
     check_seeds: Annotated[Whole, Field(ge=1, le=1000)] = 5
-    keep: Annotated[Whole, Field(ge=1, le=1000)] = 5
-    steps: Steps | None = None
-    replay: str | None = "ns3"
-    replay_seeds: Annotated[Whole, Field(ge=1, le=1000)] = 2
-    score_delta: Annotated[Float, Field(ge=0, le=100)] = 0.5
-    seed: Annotated[Whole, Field(ge=0, le=2**32 - 1)] = 1
-    threads: Annotated[Whole, Field(ge=1, le=1024)] | None = None
+    keep: Annotated[Whole, Field(ge=1, le=1000)] = 5  # networks to keep at most
+    steps: Steps | None = None  # capacity in steps. Default: as the distribution says
+    replay: str | None = "ns3"  # world in which the kept networks run again with seeds B; null: none
+    replay_seeds: Annotated[Whole, Field(ge=1, le=1000)] = 2  # number of these seeds
+    score_delta: Annotated[Float, Field(ge=0, le=100)] = 0.5  # weight of the RTT in the score
+    seed: Annotated[Whole, Field(ge=0, le=2**32 - 1)] = 1  # of the search
+    threads: Annotated[Whole, Field(ge=1, le=1024)] | None = None  # threads of the worlds. Default: one per core
 
     @model_validator(mode="after")
     def _check(self) -> Adversary:
