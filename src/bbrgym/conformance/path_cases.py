@@ -180,10 +180,6 @@ def _police(setup: CaseSetup) -> None:
     setup.link["policer"] = {"rate_mbps": setup.condition.rate_mbps / 4, "burst_bytes": burst_bytes}
 
 
-def _policed_long(history: AckHistory, setup: CaseSetup) -> int | None:
-    return history.first(history["time_us"] > 10e6 + 100e6 * setup.condition.turn_s)
-
-
 def _check_policer(run: Judgement) -> None:
     history = run.history
     row = run.needs("PROBE_BW begins", history.first(history.in_probe_bw()))
@@ -206,7 +202,7 @@ POLICER = DraftCase(
     title="Handling Token Bucket Policers",
     conditions=conditions((1.0, 400.0), (10.0, 400.0), (40.0, 40.0), (100.0, 100.0), (200.0, 4.0), (1000.0, 10.0)),
     begin=_police,
-    end=_policed_long,
+    end=lambda history, setup: history.first(history["time_us"] > 10e6 + 100e6 * setup.condition.turn_s),
     check=_check_policer,
     lasts=lambda condition: 11.0 + 110 * condition.turn_s,
     not_for={"bbr": "BBR v1 has no bounds that losses set; it detects policers by its own rule"},

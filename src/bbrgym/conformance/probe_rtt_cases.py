@@ -15,10 +15,6 @@ PROBE_RTT_BEGINS = "PROBE_RTT begins"
 # ---- in STARTUP ---------------------------------------------------------------------------------------
 
 
-def _back_in_startup(history: AckHistory, _: CaseSetup) -> int | None:
-    return history.rounds_later(history.end_of(history.entry(PROBE_RTT)), 5)
-
-
 def _check_probe_rtt_in_startup(run: Judgement) -> None:
     history = run.history
     row = run.needs(PROBE_RTT_BEGINS, history.first(history.is_in(PROBE_RTT)))
@@ -40,7 +36,7 @@ PROBE_RTT_IN_STARTUP = DraftCase(
     title="Entering and Exiting PROBE_RTT During STARTUP",
     conditions=paths(most_mbps=1000),
     begin=limited,
-    end=_back_in_startup,
+    end=lambda history, _: history.rounds_later(history.end_of(history.entry(PROBE_RTT)), 5),
     check=_check_probe_rtt_in_startup,
     known=(Known(PROBE_RTT_BEGINS, RENEWED, controls=("bbr2",)),),
     lasts=lambda condition: 14.0 + 40 * condition.turn_s,
@@ -56,10 +52,6 @@ def _late_probe_rtt(history: AckHistory) -> int | None:
     """Return the row with which the first PROBE_RTT after PROBE_BW begins."""
     row = history.first(history.in_probe_bw())
     return None if row is None else history.entry(PROBE_RTT, after=row)
-
-
-def _resumed(history: AckHistory, _: CaseSetup) -> int | None:
-    return history.rounds_later(history.end_of(_late_probe_rtt(history)), 3)
 
 
 def _check_probe_rtt(run: Judgement) -> None:
@@ -98,7 +90,7 @@ ENTER_PROBE_RTT = DraftCase(
     name="probe-rtt",
     title="Entering and Exiting PROBE_RTT",
     conditions=paths(most_mbps=1000),
-    end=_resumed,
+    end=lambda history, _: history.rounds_later(history.end_of(_late_probe_rtt(history)), 3),
     check=_check_probe_rtt,
     known=(Known(PROBE_RTT_BEGINS, RENEWED, controls=("bbr2",)),),
     lasts=lambda condition: 25.0 + 60 * condition.turn_s,
@@ -109,11 +101,6 @@ ENTER_PROBE_RTT = DraftCase(
 _IDLE_S = 6.0
 
 
-def _is_cruising(history: AckHistory, _: CaseSetup) -> int | None:
-    """Return a row in PROBE_BW, well before PROBE_RTT is due."""
-    return history.first(history.in_probe_bw())
-
-
 def _pause(setup: CaseSetup, history: AckHistory, row: int) -> None:
     idle_s = _IDLE_S if setup.sender.cc != "bbr" else setup.sender.probe_rtt_interval_s + 1
     silent_from(setup, history, row, history.time_s(row) + idle_s + 2 * setup.condition.turn_s)
@@ -122,10 +109,6 @@ def _pause(setup: CaseSetup, history: AckHistory, row: int) -> None:
 def _resumption(history: AckHistory, setup: CaseSetup) -> int | None:
     """Return the first ACK after the application's pause."""
     return None if setup.resumed_s is None else history.first_after(setup.resumed_s)
-
-
-def _after_pause(history: AckHistory, setup: CaseSetup) -> int | None:
-    return history.rounds_later(_resumption(history, setup), 5)
 
 
 def _check_idle(run: Judgement) -> None:
@@ -153,8 +136,8 @@ SKIP_PROBE_RTT = DraftCase(
     title="Skipping PROBE_RTT Due to Application-Limited Sending",
     conditions=paths(least_pkts=20),
     begin=ahead,
-    stages=(Stage("PROBE_BW begins", _is_cruising, _pause),),
-    end=_after_pause,
+    stages=(Stage("PROBE_BW begins", lambda history, _: history.first(history.in_probe_bw()), _pause),),
+    end=lambda history, setup: history.rounds_later(_resumption(history, setup), 5),
     check=_check_idle,
     lasts=lambda condition: 30.0 + 80 * condition.turn_s,
 )

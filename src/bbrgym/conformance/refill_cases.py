@@ -26,10 +26,6 @@ def _paused_refill(history: AckHistory, setup: CaseSetup) -> int | None:
     return next((row for row in history.entries(REFILL) if history.time_s(row) >= setup.moments_s[-1]), None)
 
 
-def _pause_in_refill(setup: CaseSetup, history: AckHistory, row: int) -> None:
-    silent_from(setup, history, row, history.time_s(row) + 1.5 * setup.condition.turn_s)
-
-
 def _probe_is_over(history: AckHistory, setup: CaseSetup) -> int | None:
     row = _paused_refill(history, setup)
     return None if row is None else history.end_of(history.entry(UP, after=row))
@@ -63,7 +59,15 @@ REFILL_LIMITED = DraftCase(
     title="Handling Application-Limited Sending During PROBE_REFILL",
     conditions=paths(least_pkts=20),
     begin=ahead,
-    stages=(Stage("REFILL begins", _refill_begins, _pause_in_refill),),
+    stages=(
+        Stage(
+            "REFILL begins",
+            _refill_begins,
+            lambda setup, history, row: silent_from(
+                setup, history, row, history.time_s(row) + 1.5 * setup.condition.turn_s
+            ),
+        ),
+    ),
     end=_probe_is_over,
     check=_check_refill,
     not_for=V1_CYCLES,

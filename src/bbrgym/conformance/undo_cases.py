@@ -48,16 +48,13 @@ def _episodes(history: AckHistory) -> list[_LossEpisode]:
     return found
 
 
-def _limit(value: int) -> float:
-    """Return a bound as a number to compare."""
-    return float("inf") if value < 0 or value == NO_RATE else float(value)
-
-
 _BOUNDS = ("bw_lo_Bps", "inflight_lo_pkts", "inflight_hi_pkts")
 
 
 def _bounds(history: AckHistory, row: int, prefix: str = "") -> list[float]:
-    return [_limit(int(history[prefix + name][row])) for name in _BOUNDS]
+    """Return the bounds in a row, infinity where there is none."""
+    values = [int(history[prefix + name][row]) for name in _BOUNDS]
+    return [float("inf") if value < 0 or value == NO_RATE else float(value) for value in values]
 
 
 def _shown(bounds: list[float]) -> str:
@@ -93,13 +90,11 @@ def _check_episodes(run: Judgement, episodes: list[_LossEpisode]) -> None:
     before, after = _shown(_bounds(history, shown.before)), _shown(_bounds(history, shown.undone))
     run.states(RESTORES, not lower, f"{before} before, {after} after", shown.undone)
     ended = [(one, state) for one in episodes if (state := _ended_state(history, one)) is not None]
-    gone = next((one for one, state in ended if not _has_returned(history, one, state)), None)
+    gone = next(
+        (one for one, state in ended if not history.is_in(*_AGAIN[state])[one.end : one.undone + 1].any()), None
+    )
     measured = f"{len(ended)} recoveries ended STARTUP or UP"
     run.states(RETURNS, gone is None, measured, -1 if gone is None else gone.end)
-
-
-def _has_returned(history: AckHistory, episode: _LossEpisode, state: int) -> bool:
-    return bool(history.is_in(*_AGAIN[state])[episode.end : episode.undone + 1].any())
 
 
 def _is_restored(history: AckHistory, episode: _LossEpisode) -> bool:
@@ -132,10 +127,6 @@ def _many_recoveries(history: AckHistory, _: CaseSetup) -> int | None:
     return episodes[_RECOVERIES - 1].undone if len(episodes) >= _RECOVERIES else None
 
 
-def _check_recovery(run: Judgement) -> None:
-    _check_episodes(run, _spurious_episodes(run.history))
-
-
 _CODE_SAVES = (
     "google/bbr saves the bounds when Recovery begins, after the first losses may have changed them, and restores "
     "bounds only; the draft's rule is bbr3_undo."
@@ -155,7 +146,7 @@ SPURIOUS_RECOVERY = DraftCase(
     conditions=paths(least_pkts=20, most_mbps=1000),
     begin=_reorder,
     end=_many_recoveries,
-    check=_check_recovery,
+    check=lambda run: _check_episodes(run, _spurious_episodes(run.history)),
     not_for=_NO_BOUNDS,
     known=tuple(Known(text, _CODE_SAVES, ("code",)) for text in (SAVES, RETURNS)),
 )

@@ -15,9 +15,8 @@ from bbrgym.conformance.setup import PATHS, CaseSetup, Stage, ahead, limited, lo
 LOSES_A_TENTH = loses(lambda condition: loss_for_gaps(condition.bdp_pkts))
 
 
-def up_begins(history: AckHistory, _: CaseSetup) -> int | None:
-    """Return the row with which the first UP begins."""
-    return history.entry(UP)
+#: Doubles the bottleneck's rate when the first UP begins.
+UP_BEGINS = Stage("UP begins", lambda history, _: history.entry(UP), outgrown)
 
 
 # ---- a plateau ends UP --------------------------------------------------------------------------------
@@ -101,7 +100,7 @@ UP_LOSS = DraftCase(
     title="Exiting PROBE_UP on Loss When Application-Limited",
     conditions=paths(least_pkts=80),
     begin=ahead,
-    stages=(Stage("UP begins", up_begins, outgrown), Stage("the application limits UP", _up_is_limited, LOSES_A_TENTH)),
+    stages=(UP_BEGINS, Stage("the application limits UP", _up_is_limited, LOSES_A_TENTH)),
     end=end_of(_limited_up),
     check=_check_up_loss,
     not_for=V1_CYCLES,
@@ -167,10 +166,7 @@ UP_LIMITED = DraftCase(
     title=STARTUP_LIMITED.title,
     conditions=paths(least_pkts=80, most_mbps=1000),
     begin=ahead,
-    stages=(
-        Stage("UP begins", up_begins, outgrown),
-        Stage("the application limits UP", _up_is_limited, lambda *_: None),
-    ),
+    stages=(UP_BEGINS, Stage("the application limits UP", _up_is_limited, lambda *_: None)),
     end=_long_after,
     check=_check_never,
     not_for=V1_CYCLES,
@@ -195,10 +191,6 @@ LOSES_UNTIL_STARTUP_ENDS = Stage(
 def _bounded_up(history: AckHistory, _: CaseSetup) -> int | None:
     """Return the row with which the first UP that has a bound begins."""
     return next((row for row in history.entries(UP) if history["inflight_hi_pkts"][row] >= 0), None)
-
-
-def _bounded_up_is_over(history: AckHistory, setup: CaseSetup) -> int | None:
-    return history.end_of(_bounded_up(history, setup))
 
 
 def _check_bounded_loss(run: Judgement) -> None:
@@ -230,7 +222,7 @@ UP_BOUNDED_LOSS = DraftCase(
     conditions=paths(least_pkts=80),
     begin=lose_in_startup,
     stages=(LOSES_UNTIL_STARTUP_ENDS, Stage("UP begins", _bounded_up, LOSES_A_TENTH)),
-    end=_bounded_up_is_over,
+    end=lambda history, setup: history.end_of(_bounded_up(history, setup)),
     check=_check_bounded_loss,
     not_for=V1_CYCLES,
     known=tuple(interrupted()),

@@ -72,19 +72,6 @@ def _or_nan(value: object) -> float:
     return float(value) if isinstance(value, int | float) else math.nan
 
 
-def _utilisation(run: MeasuredRun, _: Sequence[str]) -> float:
-    return float(run.summary["utilisation"][0])
-
-
-def _queue_delay(run: MeasuredRun, names: Sequence[str]) -> float:
-    """Return the mean queueing delay of the flows' packets."""
-    return _or_nan(per_run(_flows(run, names))["queue_delay_ms"][0])
-
-
-def _jain(run: MeasuredRun, names: Sequence[str]) -> float:
-    return jain(_flows(run, names)["goodput_mbps"].fill_nan(None).drop_nulls().to_numpy())
-
-
 def jain(rates: Sequence[float] | np.ndarray) -> float:
     """Return Jain's fairness index, NaN of no rates and of zeros alone."""
     values = np.asarray(rates, dtype=np.float64)
@@ -131,21 +118,12 @@ def _arrival_mbps(run: MeasuredRun, names: Sequence[str]) -> float:
     return _arrived(run, names) * run.mss_bytes / 125_000 / _or_nan(_rows(run, names)["time_s"].max())
 
 
-def _out_of_order_among(count: Measure) -> Measure:
-    """Return the measure of the part of counted packets that did not advance the next expected sequence number."""
-
-    def of(run: MeasuredRun, names: Sequence[str]) -> float:
-        rows = _rows(run, names)
-        in_order_pkts = _in_order(run, names) * _or_nan(rows["time_s"].max()) * 125_000 / run.mss_bytes
-        pkts = count(run, names)
-        return 1.0 - in_order_pkts / pkts if pkts > 0 else math.nan
-
-    return of
-
-
-def _highest_rtt(run: MeasuredRun, names: Sequence[str]) -> float:
-    """Return the highest mean RTT of an interval."""
-    return _or_nan(_rows(run, names)["rtt_mean_ms"].fill_nan(None).max())
+def _out_of_order(run: MeasuredRun, names: Sequence[str]) -> float:
+    """Return the part of the arrived packets that did not advance the next expected sequence number."""
+    rows = _rows(run, names)
+    in_order_pkts = _in_order(run, names) * _or_nan(rows["time_s"].max()) * 125_000 / run.mss_bytes
+    pkts = _arrived(run, names)
+    return 1.0 - in_order_pkts / pkts if pkts > 0 else math.nan
 
 
 def _in_flight(run: MeasuredRun, names: Sequence[str]) -> float:
@@ -203,16 +181,31 @@ METRICS: Mapping[str, RunMetric] = MappingProxyType(
         "goodput_mbps": RunMetric(
             "Mbit/s", "payload that became readable in order, of all flows", _total("goodput_mbps")
         ),
-        "mean_goodput_mbps": RunMetric("Mbit/s", "the same, of a mean flow", _mean("goodput_mbps")),
         "throughput_mbps": RunMetric(
             "Mbit/s", "IP bytes that left the bottleneck, ahead of random loss, of all flows", _total("throughput_mbps")
         ),
         "share": RunMetric("ratio", "part of the goodput of all flows in the flow's window", _total("share"), 3),
         "rtt_mean_ms": RunMetric("ms", "mean RTT sample, of a mean flow", _mean("rtt_mean_ms"), 1),
-        "rtt_highest_ms": RunMetric("ms", "highest mean RTT of an interval of the time series", _highest_rtt, 0),
-        "queue_delay_ms": RunMetric("ms", "mean wait of the flows' packets in the queue", _queue_delay),
-        "utilisation": RunMetric("ratio", "departed bytes / capacity of the link", _utilisation, 3),
-        "jain": RunMetric("ratio", "Jain's index of the flows' goodput", _jain, 3),
+        "rtt_highest_ms": RunMetric(
+            "ms",
+            "highest mean RTT of an interval of the time series",
+            lambda run, names: _or_nan(_rows(run, names)["rtt_mean_ms"].fill_nan(None).max()),
+            0,
+        ),
+        "queue_delay_ms": RunMetric(
+            "ms",
+            "mean wait of the flows' packets in the queue",
+            lambda run, names: _or_nan(per_run(_flows(run, names))["queue_delay_ms"][0]),
+        ),
+        "utilisation": RunMetric(
+            "ratio", "departed bytes / capacity of the link", lambda run, _: float(run.summary["utilisation"][0]), 3
+        ),
+        "jain": RunMetric(
+            "ratio",
+            "Jain's index of the flows' goodput",
+            lambda run, names: jain(_flows(run, names)["goodput_mbps"].fill_nan(None).drop_nulls().to_numpy()),
+            3,
+        ),
         "retransmit_rate": RunMetric("ratio", "retransmitted packets / sent packets", _part("retransmitted_pkts"), 4),
         "drop_rate": RunMetric(
             "ratio", "packets dropped by the queue or lost at random / sent packets", _part("dropped_pkts"), 4
@@ -220,16 +213,10 @@ METRICS: Mapping[str, RunMetric] = MappingProxyType(
         "in_order_arrival_mbps": RunMetric(
             "Mbit/s", "payload of the packets that advanced the receiver's next expected sequence number", _in_order, 3
         ),
-        "out_of_order_rate": RunMetric(
-            "ratio",
-            "1 - packets that advanced the next expected sequence number / sent packets",
-            _out_of_order_among(_count("sent_pkts")),
-            3,
-        ),
         "out_of_order_arrivals": RunMetric(
             "ratio",
             "1 - packets that advanced the next expected sequence number / arrived packets",
-            _out_of_order_among(_arrived),
+            _out_of_order,
             3,
         ),
         "arrived_pkts": RunMetric("pkts", "packets sent and not dropped, retransmissions included", _arrived, 0),

@@ -16,7 +16,7 @@ from bbrgym.evaluate.statistics import Estimate
 from bbrgym.papers.experiment import Experiment, Shown
 
 SLIGHT = 0.01  # ratio to the first choice less 1, below which a difference beyond chance is not told
-_HIGHER_IS_BETTER = frozenset({"goodput_mbps", "mean_goodput_mbps", "utilisation", "jain"})
+_HIGHER_IS_BETTER = frozenset({"goodput_mbps", "utilisation", "jain"})
 
 
 @dataclass(frozen=True)
