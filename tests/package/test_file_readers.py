@@ -253,7 +253,7 @@ READERS = [
         lambda at: MultirunFolder(at).last_line("job"),
         OWN | TEXT,
     ),
-    Reader("sweeps.report _tail", "job/job.log", report_multirun, ANY, prepare=_failed_job),
+    Reader("sweeps.report _page", "job/job.log", report_multirun, ANY, prepare=_failed_job),
     Reader("papers.report _read_numbers", "papers.csv", lambda at: papers_report._read_numbers(at / "papers.csv")),
     Reader("evaluate.agent_option _digest", "config.yaml", agent_option._digest, OWN | TEXT),
     Reader("evaluate.agent_option _model", "m.onnx", _model),

@@ -34,32 +34,20 @@ _CODE = (".py", ".yaml", ".jinja", ".h")
 
 
 class WandbSettings(LoggerSettings):
-    """Settings of the W&B logger. Where one is not given, W&B's environment variable counts, such as WANDB_PROJECT.
+    """Settings of the W&B logger. Where one is not given, W&B's environment variable counts, such as WANDB_PROJECT."""
 
-    Attributes:
-        project, entity: project of the run, and its owner. Default: bbrgym, and W&B's.
-        group: name that repetitions of the run share. Default: the run's own.
-        run_name: name of the run. Default: the run's own.
-        job_type: type of the run. Default: the command's name.
-        tags, notes: tags and notes of the run. Default: none.
-        mode: online, offline or disabled. Default: the value of WANDB_MODE, else online if there is a login, else
-            offline.
-        git: whether the run has the commit and the changes of the checkout.
-        code: whether the run has the Python files of bbrgym, as an artifact of type code.
-        console: whether the run has what the process prints.
-    """
-
-    project: str | None = None
-    entity: str | None = None
-    group: str | None = None
-    run_name: str | None = None
-    job_type: str | None = None
+    project: str | None = None  # of the run. Default: bbrgym
+    entity: str | None = None  # owner of the project. Default: W&B's
+    group: str | None = None  # name that repetitions of the run share. Default: the run's own
+    run_name: str | None = None  # Default: the run's own
+    job_type: str | None = None  # Default: the command's name
     tags: List[str] = ()
     notes: str | None = None
+    # Default: the value of WANDB_MODE, else online if there is a login, else offline
     mode: Literal["online", "offline", "disabled"] | None = None
-    git: bool = True
-    code: bool = True
-    console: bool = True
+    git: bool = True  # whether the run has the commit and the changes of the checkout
+    code: bool = True  # whether the run has the Python files of bbrgym, as an artifact of type code
+    console: bool = True  # whether the run has what the process prints
 
     def is_for(self, begun: Any) -> bool:
         """Return whether a run of W&B that has begun is the one that the settings ask for."""

@@ -14,7 +14,7 @@ from bbrgym.papers.experiment import Experiment, ParameterSweep, Shown
 from bbrgym.papers.measurements import estimate, values_of
 from bbrgym.papers.metrics import METRICS
 from bbrgym.papers.results import NumberResult, ReproducedExperiment
-from bbrgym.report.figure_spec import Axis, Dash, FigureSpec, Line, Panel, Points, Scale, Series, colour
+from bbrgym.report.figure_spec import Axis, Dash, FigureSpec, Line, Panel, Points, Series, colour, scale_of
 
 _COLUMNS = 2
 _WIDE = 50.0  # ratio of the highest to the lowest value from which on an axis is logarithmic
@@ -89,7 +89,7 @@ def _sweep_panel(result: ReproducedExperiment, sweep: ParameterSweep, shown: Sho
             values += [one.number.value for one in published]
             at, known = zip(*((one.number.quantity.at or 0.0, one.number.value) for one in published), strict=True)
             series.append(Line(at, known, f"{variant}, published", colour(index), width=0, symbol="diamond"))
-    return Panel(Axis(sweep.title, scale=sweep.scale), Axis(_title(shown), scale=_scale(values)), series)
+    return Panel(Axis(sweep.title, scale=sweep.scale), Axis(_title(shown), scale=scale_of(values, _WIDE)), series)
 
 
 def _curve(at: Sequence[float], means: Sequence[Estimate], label: str, index: int, dash: Dash) -> Line:
@@ -97,11 +97,6 @@ def _curve(at: Sequence[float], means: Sequence[Estimate], label: str, index: in
     highs = [mean.value if math.isnan(mean.high) else mean.high for mean in means]
     values = [mean.value for mean in means]
     return Line(at, values, label, colour(index), dash=dash, symbol="circle", band=(lows, highs))
-
-
-def _scale(values: Sequence[float]) -> Scale:
-    known = [value for value in values if not math.isnan(value)]
-    return "log" if known and min(known) > 0 and max(known) > _WIDE * min(known) else "linear"
 
 
 # ---- without a sweep ----------------------------------------------------------------------------------
@@ -122,17 +117,14 @@ def _names_panel(result: ReproducedExperiment, group: Sequence[Shown]) -> Panel:
         known = [(index, one) for index, name in enumerate(names) for one in _published(result, world, shown, name)]
         if known and world == result.worlds[0]:
             values += [one.number.value for _, one in known]
-            of_paper = [_with_spread(one) for _, one in known]
+            nothing = (math.nan, math.nan)
+            of_paper = [Estimate(one.number.value, *(one.number.spread or nothing)) for _, one in known]
             text = f"{label}, published" if label else "published"
             at = [index + offset + 0.15 / len(kinds) for index, _ in known]
             series.append(Points(at, of_paper, "y", text, colour(number), symbol="diamond", is_filled=False))
-    scale = _scale(values)
+    scale = scale_of(values, _WIDE)
     title = _title(group[0] if len(group) == 1 else group[0].model_copy(update={"flow": None}))
     return Panel(Axis(names=names), Axis(title, scale=scale, starts_at_zero=scale == "linear"), series)
-
-
-def _with_spread(result: NumberResult) -> Estimate:
-    return Estimate(result.number.value, *(result.number.spread or (math.nan, math.nan)))
 
 
 # ---- over time ----------------------------------------------------------------------------------------

@@ -13,8 +13,7 @@ import numpy as np
 import polars as pl
 
 from bbrgym.papers.distributions import FACTORS, QUANTILES, quantiles_of_seeds, shares_within
-from bbrgym.papers.experiment import Quantity
-from bbrgym.papers.results import NumberResult, ReproducedExperiment, Spread, reading_of
+from bbrgym.papers.results import ReproducedExperiment, Spread, reading_of
 
 QUANTILE_COLUMNS = tuple(f"quantile_{100 * part:g}" for part in QUANTILES)
 """Columns of the quantiles over seeds; empty for few seeds."""
@@ -27,7 +26,7 @@ def numbers_table(results: Sequence[ReproducedExperiment]) -> pl.DataFrame:
     """Return a row per world and published number, distribution or claim: what numbers.parquet holds."""
     rows = [
         {
-            **_measured(one, result.number.quantity, result),
+            **_measured(one, result),
             "published": result.number.value,
             "unit": result.number.unit,
             "source": result.number.origin,
@@ -38,7 +37,7 @@ def numbers_table(results: Sequence[ReproducedExperiment]) -> pl.DataFrame:
         for one in results
         for result in one.numbers
     ]
-    spreads = [_measured(one, result.quantity, result) for one in results for result in one.spreads]
+    spreads = [_measured(one, result) for one in results for result in one.spreads]
     claims = [
         {
             "experiment": one.experiment.name,
@@ -57,8 +56,9 @@ def numbers_table(results: Sequence[ReproducedExperiment]) -> pl.DataFrame:
     return pl.DataFrame([*rows, *spreads, *claims], schema=_NUMBERS)
 
 
-def _measured(one: ReproducedExperiment, quantity: Quantity, result: NumberResult | Spread) -> dict[str, Any]:
+def _measured(one: ReproducedExperiment, result: Spread) -> dict[str, Any]:
     """Return the cells of a measured quantity."""
+    quantity = result.quantity
     return {
         "experiment": one.experiment.name,
         "world": result.world,

@@ -19,29 +19,26 @@ from bbrgym.schema import Float
 
 
 @dataclass(frozen=True)
-class NumberResult:
-    """A published number in one world, beside the mean over seeds, its interval and the value of each seed."""
+class Spread:
+    """A quantity in one world: the mean over seeds, its interval and the value of each seed."""
 
-    number: Number
+    quantity: Quantity
     world: str
     measured: Estimate
     values: Values
+
+
+@dataclass(frozen=True)
+class NumberResult(Spread):
+    """A published number, beside what was measured of its quantity."""
+
+    number: Number
     verdict: Verdict
 
     @property
     def percentile(self) -> float:
         """Part of the seeds, in percent, whose value is below the published one; a tie counts as a half."""
         return percentile_of(self.number.value, self.values)
-
-
-@dataclass(frozen=True)
-class Spread:
-    """A quantity in one world whose distribution over seeds is told, without a published number."""
-
-    quantity: Quantity
-    world: str
-    measured: Estimate
-    values: Values
 
 
 @dataclass(frozen=True)
@@ -141,7 +138,7 @@ def _number_results(numbers: Sequence[Number], measurements: pl.DataFrame, world
     means = [estimate(one) for one in values]
     verdicts = verdicts_of([Compared(number, mean.value) for number, mean in zip(numbers, means, strict=True)])
     return [
-        NumberResult(number, world, mean, of_seeds, verdict)
+        NumberResult(number.quantity, world, mean, of_seeds, number, verdict)
         for number, mean, of_seeds, verdict in zip(numbers, means, values, verdicts, strict=True)
     ]
 

@@ -11,7 +11,7 @@ NaN is a missing value: a line has a gap, an estimate no interval.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -34,6 +34,12 @@ NEUTRAL = "#7F7F7F"
 def colour(index: int) -> str:
     """Return the colour of the series numbered ``index``; colours repeat after 14."""
     return _PALETTE[index % len(_PALETTE)]
+
+
+def scale_of(values: Iterable[float], wide: float) -> Scale:
+    """Return the scale of an axis: logarithmic where the highest value is more than ``wide`` times the lowest."""
+    known = [value for value in values if not math.isnan(value)]
+    return "log" if known and min(known) > 0 and max(known) > wide * min(known) else "linear"
 
 
 @dataclass(frozen=True)

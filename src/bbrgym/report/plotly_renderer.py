@@ -57,7 +57,9 @@ def render_figure(spec: FigureSpec) -> PlotlyFigure:
         layout[_name("xaxis", index)] = {**_axis(spec, index, "x"), "domain": across, "anchor": _name("y", index)}
         layout[_name("yaxis", index)] = {**_axis(spec, index, "y"), "domain": up, "anchor": _name("x", index)}
         if panel.title:
-            layout["annotations"].append(_panel_title(panel.title, index))
+            above = {"xref": f"{_name('x', index)} domain", "yref": f"{_name('y', index)} domain", "x": 0, "y": 1}
+            title = {"text": f"<b>{panel.title}</b>", "xanchor": "left", "yanchor": "bottom", "showarrow": False}
+            layout["annotations"].append(above | title)
         for series in panel.series:
             if isinstance(series, Bands | Ticks):
                 is_new = series.label is not None and series.label not in labels
@@ -125,11 +127,6 @@ def _axis(spec: FigureSpec, index: int, letter: str) -> dict[str, Any]:
     if axis.is_reversed and not axis.names:
         layout["autorange"] = "reversed"
     return layout
-
-
-def _panel_title(title: str, index: int) -> dict[str, Any]:
-    place = {"xref": f"{_name('x', index)} domain", "yref": f"{_name('y', index)} domain", "x": 0, "y": 1}
-    return {"text": f"<b>{title}</b>", **place, "xanchor": "left", "yanchor": "bottom", "showarrow": False}
 
 
 def _name(letter: str, index: int) -> str:

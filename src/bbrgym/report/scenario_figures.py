@@ -64,14 +64,14 @@ def _bars(runs: pl.DataFrame, entrants: Sequence[str], columns: Mapping[str, tup
     bars = []
     for number, (column, index) in enumerate(kinds):
         label, fill = columns[column]
-        values = runs.filter(pl.col("world") == worlds[index])
+        values = runs.filter(pl.col("world") == worlds[index]).with_columns(
+            pl.col(column).cast(pl.Float64).fill_null(math.nan)
+        )
         offset = (number - (len(kinds) - 1) / 2) * thickness
         bars.append(
             Bars(
                 positions=[at + offset for at in range(len(entrants))],
-                estimates=[
-                    student_mean(_numbers(values.filter(pl.col("entrant") == entrant)[column])) for entrant in entrants
-                ],
+                estimates=[student_mean(values.filter(pl.col("entrant") == entrant)[column]) for entrant in entrants],
                 thickness=thickness,
                 label=None if label is None else label + _where(worlds, index),
                 colour=fill,
@@ -79,10 +79,6 @@ def _bars(runs: pl.DataFrame, entrants: Sequence[str], columns: Mapping[str, tup
             )
         )
     return bars
-
-
-def _numbers(values: pl.Series) -> pl.Series:
-    return values.cast(pl.Float64).fill_null(math.nan)
 
 
 def _where(worlds: Sequence[str], index: int) -> str:

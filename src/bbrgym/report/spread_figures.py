@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,11 @@ import polars as pl
 from bbrgym.evaluate.ranking import Ranking
 from bbrgym.evaluate.records import per_run, tuned_flows, with_entrants, worlds_of
 from bbrgym.evaluate.results import Results
-from bbrgym.report.figure_spec import Axis, FigureSpec, Line, Panel, Scale, Series, colour
+from bbrgym.report.figure_spec import Axis, FigureSpec, Line, Panel, Series, colour, scale_of
 
 MIN_ELLIPSE = 3  # runs with an ellipse
 _CORNERS = 72  # of an ellipse
+_WIDE = 20.0  # ratio of the highest to the lowest value from which on an axis is logarithmic
 _NEARLY_SAME = 1.0  # percentage points, within which an axis would show noise alone, or end far above 100 %
 
 Values = npt.NDArray[np.float64]
@@ -102,7 +103,8 @@ def _distribution_figure(
             values, parts = distribution(own[column].to_numpy(), own[weight].to_numpy())
             if len(values):
                 lines.append(Line(values, parts, entrant, colour(number), is_stepped=True))
-        across = Axis(about, limits=(0, 1.02)) if column == "share" else Axis(about, scale=_scale(lines))
+        ends = [float(end(line.x)) for line in lines for end in (np.min, np.max)]
+        across = Axis(about, limits=(0, 1.02)) if column == "share" else Axis(about, scale=scale_of(ends, _WIDE))
         panels.append(Panel(across, Axis("part at most this", limits=(0, 1.01)), lines))
     return FigureSpec(
         name=name, title=title, panels=panels, columns=2, shares_y=True, width_in=11, height_in=4.4, note=note
@@ -122,12 +124,6 @@ def distribution(values: Values, weights: Values) -> tuple[Values, Values]:
     values, parts = values[order], np.cumsum(weights[order]) / weights.sum()
     is_last = np.append(values[1:] != values[:-1], True)
     return np.append(values[is_last], values[-1]), np.append(0.0, parts[is_last])
-
-
-def _scale(lines: Sequence[Line]) -> Scale:
-    """Return the scale of values: logarithmic where the highest is more than 20 times the lowest."""
-    ends = [end for line in lines for end in (np.min(line.x), np.max(line.x))]
-    return "log" if ends and min(ends) > 0 and max(ends) > 20 * min(ends) else "linear"
 
 
 # ---- throughput over delay ----------------------------------------------------------------------------

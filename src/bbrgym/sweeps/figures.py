@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from bbrgym.report.figure_spec import NEUTRAL, Axis, FigureSpec, Line, Panel, colour
+from bbrgym.report.figure_spec import NEUTRAL, Axis, FigureSpec, Line, Panel, colour, scale_of
 from bbrgym.sweeps.results import SEED, MultirunResults
 
 MAX_CURVES = 14  # settings with a curve of their own, the best ones
@@ -56,12 +56,12 @@ def _scores_panel(known: pl.DataFrame, parameter: str, metric: str) -> Panel:
     places = values if is_numeric else [names.index(value) for value in values]
     means = pl.DataFrame({"place": places, "score": known[metric]}).group_by("place").agg(pl.col("score").mean())
     means = means.sort("place")
-    is_log = is_numeric and column.min() > 0 and column.max() > _WIDE * column.min()  # type: ignore[operator]
+    scale = scale_of(values, _WIDE) if is_numeric else "linear"
     series = [
         Line(places, known[metric], None, NEUTRAL, width=0, opacity=0.6, symbol="circle", notes=known["job"].to_list()),
         Line(means["place"], means["score"], None, colour(0), width=1.0 if is_numeric else 0.0, symbol="diamond"),
     ]
-    return Panel(Axis(parameter, scale="log" if is_log else "linear", names=names), Axis(metric), series)
+    return Panel(Axis(parameter, scale=scale, names=names), Axis(metric), series)
 
 
 # ---- the validation score over steps ------------------------------------------------------------------

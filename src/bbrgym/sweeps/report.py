@@ -32,7 +32,8 @@ def write_multirun_report(
 
 def _page(results: MultirunResults, logs: Mapping[str, Path], request: str, command: str | None) -> Page:
     settings = settings_table(results)
-    ends = [Code(f"{name}: end of its log", _tail(path)) for name, path in logs.items()]
+    texts = {name: read_end(log, _LOG_BYTES, below=log.parent).splitlines() for name, log in logs.items()}
+    ends = [Code(f"{name}: end of its log", "\n".join(lines[-_LOG_LINES:])) for name, lines in texts.items()]
     sections = [
         Section("Settings", [*([settings] if settings.row_count else []), *figures_of(results)]),
         Section("Jobs", [jobs_table(results), *ends]),
@@ -42,7 +43,3 @@ def _page(results: MultirunResults, logs: Mapping[str, Path], request: str, comm
     facts = [f"{datetime.date.today():%d %B %Y}", f"{jobs} jobs", f"{jobs - len(results.failed)} done"]
     shown = [section for section in sections if section.items]
     return Page(f"Multirun {results.title}", shown, facts, command)
-
-
-def _tail(log: Path) -> str:
-    return "\n".join(read_end(log, _LOG_BYTES, below=log.parent).splitlines()[-_LOG_LINES:])
