@@ -13,10 +13,10 @@ import pytest
 import bbrgym
 from bbrgym.cli.main import main
 from bbrgym.evaluate.adversary.adversary_settings import Steps, parse_adversary
-from bbrgym.evaluate.adversary.describe import describe_network
 from bbrgym.evaluate.adversary.search import AdversaryFolder, FoundNetwork, search_adversary
 from bbrgym.evaluate.adversary.search_space import SearchSpace
 from bbrgym.scenario.distribution import is_distribution, load_distribution
+from bbrgym.scenario.families import described
 from bbrgym.scenario.files import load_scenario, read_scenario
 
 DISTRIBUTION: dict[str, Any] = {
@@ -70,6 +70,7 @@ def test_it_keeps_networks_on_which_the_entrant_loses_on_other_seeds_too(whole: 
     assert losses == sorted(losses, reverse=True)
     assert min(losses) > 0
     table = pl.read_csv(path / "cases.csv")
+    assert table["description"][0].startswith(described(cases[0].network))
     assert table["network"].to_list() == ["against-bbq-1", "against-bbq-2"][: len(cases)]
     scenario = load_scenario(path / "cases" / "against-bbq-1.yaml")
     assert scenario.resolved_json() == cases[0].network.resolved_json()
@@ -156,29 +157,6 @@ def test_the_capacity_may_go_in_steps() -> None:
         rates = [change.rate_mbps / network.link.rate_mbps for change in network.link.changes]
         np.testing.assert_allclose(rates, factor, rtol=0.01)
         assert [change.at_s for change in network.link.changes] == [1.5, 3.0, 4.5]
-
-
-def test_a_network_in_words() -> None:
-    scenario = load_scenario(
-        {
-            "name": "one",
-            "duration_s": 10.0,
-            "link": {
-                "rate_mbps": 8.0,
-                "queue": {"size_bytes": 50_000},
-                "loss": {"kind": "bernoulli", "rate": 0.01},
-                "changes": [{"at_s": 4.0, "rate_mbps": 2.0}],
-            },
-            "flows": [
-                {"name": "a", "rtt_ms": 25.0, "count": 2},
-                {"name": "c", "cc": "cubic", "role": "fixed", "rtt_ms": 50.0},
-            ],
-        }
-    )
-    assert describe_network(scenario) == (
-        "8 Mbit/s; a queue of 50 ms (1 BDP of the longest RTT); 1 % random loss; then Mbit/s 2 at 4 s. "
-        "2 tuned flows with RTT 25, 25 ms; 1 other flow (cubic) with RTT 50 ms."
-    )
 
 
 @pytest.mark.parametrize(

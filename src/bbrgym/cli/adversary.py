@@ -17,8 +17,13 @@ from bbrgym.cli.terminal import (
 from bbrgym.config.overrides import key_of, override_of
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.adversary.adversary_settings import Adversary, parse_adversary
-from bbrgym.evaluate.adversary.describe import describe_network
-from bbrgym.evaluate.adversary.search import AdversaryFolder, SearchProgress, describe_loss, search_adversary
+from bbrgym.evaluate.adversary.search import (
+    AdversaryFolder,
+    SearchProgress,
+    describe_loss,
+    describe_network,
+    search_adversary,
+)
 from bbrgym.scenario.distribution import is_distribution, load_distribution
 
 DESCRIPTION = """\

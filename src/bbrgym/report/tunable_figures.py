@@ -14,7 +14,7 @@ from bbrgym.evaluate.ranking import Ranking
 from bbrgym.evaluate.records import FIXED, TUNABLE_PREFIX, tuned_flows, with_entrants, worlds_of
 from bbrgym.evaluate.results import Results
 from bbrgym.report.figure_spec import Axis, FigureSpec, HeatMap, Line, Panel, colour
-from bbrgym.scenario.families import buffer_bdp
+from bbrgym.scenario.families import described
 from bbrgym.tunables import TUNABLES
 
 MAX_TUNABLES = 4  # shown in a figure: those that vary most
@@ -32,7 +32,7 @@ def draw_figures(results: Results, ranking: Ranking, suffix: str) -> Iterator[Fi
     for number, seed in enumerate(rows["seed"].unique(maintain_order=True), start=1):
         yield _over_time(
             f"draw{suffix}-{number}",
-            f"{results.draws[seed].name}: {_described(results, seed)}",
+            f"{results.draws[seed].name}: {described(results.draws[seed])}",
             rows.filter(pl.col("seed") == seed),
             ranking.main,
             _tuned(summary.filter(pl.col("seed") == seed)),
@@ -105,15 +105,6 @@ def _tuned(summary: pl.DataFrame) -> list[str]:
     """Return the names of the tuned flows."""
     names: list[str] = tuned_flows(summary)["flow"].unique(maintain_order=True).to_list()
     return names
-
-
-def _described(results: Results, seed: int) -> str:
-    """Describe a draw in one line."""
-    scenario = results.draws[seed].resolved()
-    rtts_ms = [flow.rtt_ms for flow in scenario.flows]
-    flows = f"{len(rtts_ms)} flows" if len(rtts_ms) > 1 else "1 flow"
-    spread = f"{min(rtts_ms):.3g} to {max(rtts_ms):.3g} ms" if len(rtts_ms) > 1 else f"{rtts_ms[0]:.3g} ms"
-    return f"{flows}, {scenario.link.mean_rate_mbps:.3g} Mbit/s, {spread}, queue {buffer_bdp(scenario):.2g} BDP"
 
 
 # ---- over RTT and bandwidth ---------------------------------------------------------------------------

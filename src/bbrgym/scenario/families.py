@@ -30,6 +30,15 @@ def families_of(scenario: Scenario) -> list[str]:
     return [name for name, family in FAMILIES.items() if family.has(resolved)]
 
 
+def described(scenario: Scenario) -> str:
+    """Describe a scenario's flows, link and queue in a line."""
+    resolved = scenario.resolved()
+    rtts_ms = [flow.rtt_ms for flow in resolved.flows]
+    flows = f"{len(rtts_ms)} flows" if len(rtts_ms) > 1 else "1 flow"
+    spread = f"{min(rtts_ms):.3g} to {max(rtts_ms):.3g} ms" if len(rtts_ms) > 1 else f"{rtts_ms[0]:.3g} ms"
+    return f"{flows}, {resolved.link.mean_rate_mbps:.3g} Mbit/s, {spread}, queue {buffer_bdp(scenario):.2g} BDP"
+
+
 def buffer_bdp(scenario: Scenario) -> float:
     """Return the size of the queue in bandwidth-delay products of the link's mean rate and the longest RTT."""
     resolved = scenario.resolved()

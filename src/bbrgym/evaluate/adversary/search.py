@@ -19,13 +19,13 @@ import polars as pl
 import yaml
 
 from bbrgym.evaluate.adversary.adversary_settings import Adversary
-from bbrgym.evaluate.adversary.describe import describe_network
 from bbrgym.evaluate.adversary.network_scores import entrant_named, scores_on
 from bbrgym.evaluate.adversary.network_search import NetworkTrial, scores_in, search_networks, table_of
 from bbrgym.evaluate.adversary.search_space import SearchSpace
 from bbrgym.evaluate.resume import refuse_differences
 from bbrgym.runs.run_folder import RunFolder
 from bbrgym.scenario.distribution import Distribution
+from bbrgym.scenario.families import described, families_of
 from bbrgym.scenario.files import MIX, load_scenario
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import FAST_WORLD, Table
@@ -207,6 +207,11 @@ def table_of_cases(cases: Sequence[FoundNetwork]) -> pl.DataFrame:
         },
         schema_overrides={"loss_replayed": pl.Float64, "network": pl.String, "description": pl.String},
     )
+
+
+def describe_network(network: Scenario) -> str:
+    """Return a network in a line, with the families that it is in."""
+    return f"{described(network)}: {', '.join(families_of(network)) or 'no family'}"
 
 
 def describe_loss(case: FoundNetwork, entrant: str, reference: str, replay: str | None) -> list[str]:
