@@ -73,7 +73,7 @@ BY_ITSELF = {
     # Texts and files in memory, what `opened` has opened, methods of RunFolder, shared memory.
     "evaluate.evaluation": {"config_of yaml.safe_load"},
     "report.flow_figures": {"_mss_bytes yaml.safe_load"},
-    "papers.published_csv": {"_table pl.read_csv"},
+    "papers.published_csv": {"cells_of pl.read_csv"},
     "papers.report": {"_read_numbers pl.read_csv"},
     "runs.run_folder": {"RunFolder.opened self.open", "RunFolder._own os.open", "RunFolder.copy_file.copy partial.open"}
     | {"RunFolder.read_csv pl.read_csv"},
@@ -227,12 +227,12 @@ READERS = [
     Reader("paths.detect read_log", "path.log", lambda at: read_log(at / "path.log")),
     Reader("papers.catalogue _fields_in", "e.yaml", lambda at: load_experiment(str(at / "e.yaml"))),
     Reader(
-        "papers.published_csv _table",
+        "papers.published_csv cells_of",
         "published.csv",
         lambda at: load_experiment(str(at / "e.yaml")),
         prepare=_name_csv,
     ),
-    Reader("papers.catalogue _rows", "numbers.csv", _reference),
+    Reader("papers.published_csv cells_of", "numbers.csv", _reference),
     Reader("envs.library _read", "l.yaml", lambda at: load_library(at / "l.yaml")),
     Reader("cli.composition _read_options", "o.yaml", _agent),
     Reader("cli.composition _UsersFiles.load_config", "conf/agent/o.yaml", _compose, takes=("empty", "secret keys")),

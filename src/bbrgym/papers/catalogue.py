@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import re
 import string
@@ -18,10 +16,10 @@ from pydantic import ValidationError
 
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.papers.experiment import Experiment, Number, Quantity
-from bbrgym.papers.published_csv import MAX_CSV_BYTES, Entry, expand_published
+from bbrgym.papers.published_csv import Entry, cells_of, expand_published
 from bbrgym.scenario.files import is_scenario_file
 from bbrgym.schema import first_problem, shown
-from bbrgym.untrusted_files import read_text, read_yaml
+from bbrgym.untrusted_files import read_yaml
 
 #: The papers, the testbeds of others and a draft with open questions, by the name of their folder.
 PAPERS: Mapping[str, str] = MappingProxyType(
@@ -42,7 +40,7 @@ PAPERS: Mapping[str, str] = MappingProxyType(
 #: Fields that ``like`` takes from another file.
 _LIKE = ("scenario", "sweep", "variants", "compared", "behind_radio", "recording", "interval_s", "figure")
 #: Those in which only what differs need be given.
-_MERGED = ("scenario", "sweep")
+_MERGED = ("scenario", "sweep", "behind_radio")
 
 
 def experiment_names() -> list[str]:
@@ -187,18 +185,15 @@ def _rows(experiment: Experiment, folder: Path) -> Iterator[Number]:
         return
     path = folder / wanted.file
     try:
-        table = csv.DictReader(io.StringIO(read_text(path, MAX_CSV_BYTES)), skipinitialspace=True)
-        rows, columns = list(table), table.fieldnames or ()
+        table = cells_of(path).rename(str.strip)
     except ConfigError as error:
         raise ConfigError(f"reference: {error}") from error
-    except csv.Error as error:
-        raise ConfigError(f"reference: cannot read {str(path)!r}: no CSV") from error
     needed = [wanted.value, wanted.at, *(name for _, name, _, _ in string.Formatter().parse(wanted.variant) if name)]
-    missing = [name for name in needed if name not in columns]
+    missing = [name for name in needed if name not in table.columns]
     if missing:
         raise ConfigError(f"reference: {str(path)!r} has no column {', '.join(missing)}")
-    for line, row in enumerate(rows, start=2):
-        fields: dict[str, Any] = {name: _number_or_text(text) for name, text in row.items() if name is not None}
+    for line, row in enumerate(table.iter_rows(named=True), start=2):
+        fields: dict[str, Any] = {name: _number_or_text(text) for name, text in row.items()}
         for name in (wanted.at, wanted.value):
             if not isinstance(fields[name], float):
                 raise ConfigError(f"reference: {str(path)!r} has no number in row {line}, column {name}")

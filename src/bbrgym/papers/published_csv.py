@@ -75,7 +75,7 @@ def _entries_in(folder: Path, fields: Mapping[str, Any], path: str) -> list[Entr
     if not isinstance(fields["csv"], str):
         raise ConfigError(f"{path}.csv: is {shown(fields['csv'])}, expected the name of a file beside the experiment")
     file = folder / fields["csv"]
-    table = _table(file)
+    table = cells_of(file)
     _check_columns(table.columns, shared, file, path)
     if table.is_empty():
         raise ConfigError(f"{str(file)!r}: has no rows, expected one for each number")
@@ -110,8 +110,12 @@ def _add_causes(entries: list[Entry], causes: Any, path: str) -> None:
 _FIRST_ROW = 2  # the names of the columns are row 1
 
 
-def _table(file: Path) -> pl.DataFrame:
-    """Return the cells of a CSV file as texts, null where they are empty."""
+def cells_of(file: Path) -> pl.DataFrame:
+    """Return the cells of a CSV file as texts, null where they are empty.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
     text = read_text(file, MAX_CSV_BYTES)
     try:
         return pl.read_csv(text.encode(), infer_schema=False)

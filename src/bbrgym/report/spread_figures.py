@@ -14,6 +14,7 @@ from bbrgym.evaluate.ranking import Ranking
 from bbrgym.evaluate.records import per_run, tuned_flows, with_entrants, worlds_of
 from bbrgym.evaluate.results import Results
 from bbrgym.report.figure_spec import Axis, FigureSpec, Line, Panel, Series, colour, scale_of
+from bbrgym.report.flow_figures import interval_of
 
 MIN_ELLIPSE = 3  # runs with an ellipse
 _CORNERS = 72  # of an ellipse
@@ -31,8 +32,7 @@ def scenario_spreads(results: Results) -> Iterator[FigureSpec]:
         suffix = f"-{world}" if len(worlds) > 1 else ""
         rows = _measured_rows(results).filter(pl.col("world") == world)
         summary = with_entrants(results.summary.filter(pl.col("world") == world))
-        interval_s = rows["time_s"].unique().sort().diff().min()
-        means = f"means of {interval_s:.3g} s" if isinstance(interval_s, float) else "means"
+        means = f"means of {interval_of(rows):.3g} s"
         yield _distribution_figure(
             f"distributions{suffix}",
             f"{results.title}{where}: RTT and goodput share of the tuned flows",
