@@ -87,11 +87,7 @@ def publish(page: Path | None, name: str, section: str, inputs: str) -> None:
 def replace_section(path: Path, name: str, section: str, inputs: str) -> None:
     """Write ``section`` between the marks of ``name``, or at the end of a page without them.
 
-    Args:
-        path: of the page.
-        name: of the section.
-        section: in Markdown.
-        inputs: files and folders that its figures depend on, separated by spaces; `make docs` tells when they changed.
+    `make docs` tells when the files and folders in ``inputs``, separated by spaces, changed.
     """
     begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->\n"
     text = path.read_text(encoding="utf-8") if path.exists() else ""

@@ -46,13 +46,7 @@ def arrays_for(worlds: int, flows: int) -> Arrays:
 
 
 class NativeSimulation:
-    """A native vector of one world, with arrays of its own.
-
-    Args:
-        engine: native module of a world.
-        resolved: the scenario as worlds read it.
-        seed: of the run.
-    """
+    """A native vector of one world, with arrays of its own."""
 
     def __init__(self, engine: Any, resolved: dict[str, Any], seed: int) -> None:
         self.flows = len(resolved["flows"])

@@ -61,13 +61,7 @@ def override_of(key: str, value: str) -> str:
 
 
 def job_name(parameters: Mapping[str, str], kv_sep: str = "-", item_sep: str = "_") -> str:
-    """Return a name such as ``agent-ppo_seed-1``; if it is too long or leaves characters out, a digest follows.
-
-    Args:
-        parameters: values by option.
-        kv_sep: what separates an option from its value.
-        item_sep: what separates an option from the next one.
-    """
+    """Return a name such as ``agent-ppo_seed-1``; if it is too long or leaves characters out, a digest follows."""
     whole = item_sep.join(f"{key}{kv_sep}{value}" for key, value in parameters.items())
     allowed = re.escape(kv_sep + item_sep)
     plain = re.sub(rf"[^\w.+{allowed}-]+", "-", whole, flags=re.ASCII).strip("-.")

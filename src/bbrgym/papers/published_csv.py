@@ -53,10 +53,6 @@ class Entry:
 def expand_published(published: Any, folder: Path) -> list[Entry]:
     """Return the entries of ``published``, with those that name a CSV file replaced by the entries in it.
 
-    Args:
-        published: as the experiment's file has it; anything but a list is not expanded.
-        folder: of the experiment's file.
-
     Raises:
         ConfigError: a file cannot be read, or a column or cell of it is wrong.
     """

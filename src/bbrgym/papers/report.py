@@ -220,13 +220,6 @@ def write_papers_docs(
     Those of the experiments' own stacks go to papers.csv, those of another to a file beside it; what such a file has of
     other shipped experiments stays. papers.md shows both, and needs papers.csv; beside another stack it has all shipped
     experiments of the papers there.
-
-    Args:
-        folder: for the files.
-        results: of the experiments.
-        stack: of every sender, see `Reproduction.stack_text`.
-        command: command line that measured them.
-        effort: see `effort_text`. Default: not known, since not all ran now.
     """
     written = _WrittenNumbers(
         command=command,

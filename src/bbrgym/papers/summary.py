@@ -59,10 +59,6 @@ def rows_of_testbeds(experiments: Sequence[Experiment], numbers: pl.DataFrame) -
 
     The mean difference from the testbed's means is in points where the metric is a ratio, and else in percent of each
     mean. That of another model is told where it has an answer in all of the cells.
-
-    Args:
-        experiments: on testbeds.
-        numbers: rows of numbers.parquet, of the experiments' own stacks.
     """
     for experiment in experiments:
         own = numbers.filter(pl.col("experiment") == experiment.name)

@@ -36,15 +36,11 @@ CLAIMS = ("claim", "smaller", "larger", "verdict", "source")
 
 
 def overview_rows(numbers: pl.DataFrame, papers: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
-    """Yield the cells of `OVERVIEW` for each group of experiments.
+    """Yield the cells of `OVERVIEW` for each group of experiments, from rows of one world.
 
     They are the experiments by verdict, the numbers and claims by verdict, and the published numbers above 0 with the
     share of them that is met within each of `FACTORS`, where one that was not measured is not met; at the end the
     share that single seeds would meet in place of the published numbers, if enough seeds have measured all.
-
-    Args:
-        numbers: rows of numbers.parquet of one world.
-        papers: names of the experiments by paper, or by another group's name.
     """
     for paper, names in papers.items():
         own = [compared(numbers.filter(pl.col("experiment") == name)) for name in names]

@@ -152,12 +152,7 @@ def verdict_of_all(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def verdict_of_readings(verdicts: Sequence[Verdict], readings: Sequence[str | None]) -> tuple[Verdict, str | None]:
-    """Return the verdict on an experiment and the reading that has it.
-
-    Args:
-        verdicts: on its numbers and claims.
-        readings: the reading of its set-up that each of them is about; None of all: it has no readings.
-    """
+    """Return the verdict on an experiment and the reading that has it; a reading of None is about all of them."""
     names = list(dict.fromkeys(name for name in readings if name is not None))
     if not names:
         return verdict_of_all(verdicts), None

@@ -14,13 +14,7 @@ from bbrgym.report.report_files import write_report_files
 
 
 def write_explanation(folder: Path, explanation: Explanation, command: str) -> None:
-    """Write summary.txt, with Matplotlib figures/, and report.html, each file whole or not at all.
-
-    Args:
-        folder: to write to.
-        explanation: of an agent.
-        command: command line shown on the page.
-    """
+    """Write summary.txt, with Matplotlib figures/, and report.html, each file whole or not at all."""
     facts = [f"{explanation.variant} on {explanation.scenario}", f"{len(explanation.episodes)} episodes"]
     page = Page(f"What {explanation.agent} does", list(_sections(explanation)), facts, command)
     write_report_files(folder, explanation_tables(explanation), page)

@@ -40,14 +40,7 @@ _FLOWS = (
 def write_report(
     folder: Path, results: Results, command: str | None = None, output: OutputSettings | None = None
 ) -> None:
-    """Write summary.txt, with Matplotlib figures/, and report.html, each file whole or not at all.
-
-    Args:
-        folder: run folder of the evaluation.
-        results: of the evaluation.
-        command: command line shown on the page. Default: none.
-        output: format and style of figures/, and whether the records are copied. Default: PNG, and no copies.
-    """
+    """Write summary.txt, with Matplotlib figures/, and report.html, each file whole or not at all."""
     write_report_files(folder, tables.tables_of_results(results), evaluation_page(results, command), output)
 
 

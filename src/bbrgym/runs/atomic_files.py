@@ -46,12 +46,8 @@ def write_text(path: Path, text: str) -> None:
 def open_to_append(path: Path, *, is_own: bool = True) -> BinaryIO:
     """Open a file such as a log to write at its end, without waiting for a reader; it is made if it is missing.
 
-    Args:
-        path: of the file.
-        is_own: whether it belongs to a run folder, so that a symbolic link is refused.
-
     Raises:
-        OSError: the file cannot be opened.
+        OSError: the file cannot be opened, or is a symbolic link and ``is_own``, a run folder's.
     """
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     descriptor = os.open(path, flags | (os.O_NOFOLLOW if is_own else 0), 0o666)

@@ -315,12 +315,7 @@ class RunFolder:
         self.write_file(name, lambda partial: partial.write_bytes(parquet.getbuffer()))
 
     def read_table(self, name: str, columns: Collection[str] = ()) -> pl.DataFrame:
-        """Read Parquet.
-
-        Args:
-            name: of the file.
-            columns: that it must have.
-        """
+        """Read Parquet, which must have some columns."""
         return self._read_table(name, columns, pl.read_parquet)
 
     def read_csv(self, name: str) -> pl.DataFrame:

@@ -100,11 +100,7 @@ class ScenarioCheck(Model):
         return self.flow is None or re.fullmatch(rf"{re.escape(self.flow)}(-\d+)?", flow) is not None
 
     def measured(self, summary: Mapping[str, Sequence[Any]]) -> float:
-        """Return the value of a run; NaN if no flow has one.
-
-        Args:
-            summary: columns of the run's summary by name, ``flow`` among them: [flows].
-        """
+        """Return the value of a run, given the columns of its summary by name; NaN if no flow has one."""
         column = np.asarray(summary[self.metric], dtype=np.float64)
         if self.metric in RUN_METRICS:
             return float(column[0])

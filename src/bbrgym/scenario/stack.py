@@ -108,11 +108,7 @@ class SenderStack(Model):
         return self.__pydantic_extra__ or {}
 
     def over(self, base: SenderStack | None) -> SenderStack:
-        """Return this stack with every fact given: from its own preset, or from ``base`` if it names none.
-
-        Args:
-            base: a stack with every fact given. Default: ``linux-6``.
-        """
+        """Return this stack with every fact given: from its own preset, or from ``base``. Default: linux-6."""
         whole = _preset(self.preset or STACK_PRESETS[0]) if self.preset is not None or base is None else base
         if not self.overrides and whole.preset is not None:  # to check all facts again is a third of a draw's time
             return whole

@@ -48,11 +48,7 @@ _EXPECTED = (
 
 
 class AscendingTimes(Sequence[float]):
-    """Times in an array, 8 bytes each, that cannot be changed; equal to any sequence with the same ones.
-
-    Args:
-        times: ascending times.
-    """
+    """Times in an array, 8 bytes each, that cannot be changed; equal to any sequence with the same ones."""
 
     __slots__ = ("_array",)
 
