@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """An experiment of a paper: what it runs, and the numbers that were published; conf/experiment/<paper>/<id>.yaml.
 
-A file with ``like: ID`` has the scenario, sweep, intervals, variants and compared quantities of another one in its
-folder, where it gives none itself; of scenario and sweep it gives what differs. A claim with ``each_at: [...]`` is one
-for each of these points and each variant, which its text may name as {at} and {variant}.
+A file with ``like: ID`` has what another one in its folder runs and shows, where it gives none itself; of scenario,
+sweep and radio it gives what differs. A claim with ``each_at: [...]`` is one for each of these points and each variant,
+which its text may name as {at} and {variant}.
 Many numbers stand in a CSV file beside it, see `bbrgym.papers.published_csv`.
 
     scenario --(variant's fields)--(sweep's fields)--(seed)--> runs -> quantities -> beside `published` and `claims`
