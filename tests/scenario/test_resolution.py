@@ -76,11 +76,6 @@ def test_numpy_s_numbers_and_whole_floats_are_numbers() -> None:
     assert type(scenario.mss_bytes) is int
 
 
-def test_the_text_is_the_same_for_the_same_scenario() -> None:
-    assert load().resolved_json() == load().resolved_json()
-    assert load().resolved_json() != load(duration_s=21.0).resolved_json()
-
-
 def test_a_file_names_its_scenario_and_its_trace_relative_to_itself(tmp_path: Path) -> None:
     (tmp_path / "my.down").write_text("1\n5\n5\n10\n")
     path = tmp_path / "mine.yaml"

@@ -249,6 +249,7 @@ def test_a_search_goes_on_after_a_kill_to_the_same_trials(searched: tuple[list[s
     assert summary(out).equals(summary(whole))
 
 
+@pytest.mark.slow
 def test_a_search_has_its_metric_its_direction_its_storage_and_jobs_side_by_side(tmp_path: Path) -> None:
     """Each of two trials that run at once has two seeds, whose mean is its score."""
     own = f"hydra.sweeper.storage=sqlite:///{tmp_path}/mine.db"
@@ -315,6 +316,7 @@ def open_files() -> set[Path]:
     return {file.resolve() for file in Path("/proc/self/fd").iterdir()}
 
 
+@pytest.mark.slow
 def test_a_trial_whose_job_fails_has_failed_and_the_search_goes_on(tmp_path: Path) -> None:
     out = tmp_path / "out"
     levels = "agent.levels=int(interval(0,3))"

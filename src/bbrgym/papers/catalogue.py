@@ -134,7 +134,7 @@ def _whole(path: Path, source: str, *before: Path) -> dict[str, Any]:
         raise ConfigError(f"experiment {source}: like: is {other.stem}, which is like this one")
     shared = _whole(other, f"{source}: like", path, *before)
     parts = {name: _merged(shared[name], fields[name]) for name in _MERGED if name in shared and name in fields}
-    if "sweep" in parts and {"at", "set"} <= fields["sweep"].keys():
+    if isinstance(parts.get("sweep"), dict) and {"at", "set"} <= fields["sweep"].keys():
         parts["sweep"]["set"] = fields["sweep"]["set"]  # points of its own have values of their own
     return {**{name: shared[name] for name in _LIKE if name in shared}, **fields, **parts}
 
