@@ -6,7 +6,8 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,10 +16,17 @@ PARTIALS = ".*.partial"
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Replace ``path``, in one step, by the file that ``write`` writes at the path it is called with.
+    """Replace ``path`` as `replacement` does, by the file that ``write`` writes at the path it is called with."""
+    with replacement(path) as partial:
+        write(partial)
 
-    The file is on the disk before it gets its name, and the name before this returns. Missing folders are made. What
-    stands at the partial file's path already is removed first: it may be a symbolic link to any file.
+
+@contextmanager
+def replacement(path: Path) -> Iterator[Path]:
+    """Yield where to write a file, which at the context's end replaces ``path`` in one step.
+
+    The file is on the disk before it gets its name, and the name before the context ends. Missing folders are made.
+    What stands at the partial file's path already is removed first: it may be a symbolic link to any file.
 
     Raises:
         OSError: the file cannot be written; ``path`` is as it was.
@@ -28,7 +36,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         make_folder(path.parent)
         partial.unlink(missing_ok=True)
         os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
-        write(partial)
+        yield partial
         _flush_to_disk(partial)
         partial.replace(path)
         _flush_to_disk(path.parent)

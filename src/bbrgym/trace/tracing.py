@@ -8,7 +8,7 @@ files get their names at the end.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 import numpy as np
 
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.runs.atomic_files import write_atomically
+from bbrgym.runs.atomic_files import replacement
 from bbrgym.scenario.files import Source, load_scenario
 from bbrgym.trace.csv_rows import CsvWriter
 from bbrgym.trace.pcapng import PcapngWriter
@@ -113,11 +113,14 @@ def write_trace(
     loaded = load_scenario(scenario)
     files = {name: Path(folder) / f"trace{FORMATS[name].suffix}" for name in chosen}
     run = TracedRun.of(loaded, world, seed)
-    with closing(make_world(world, loaded, seed, isolation="none", timeout_s=timeout_s, options=options)) as made:
+    with (
+        closing(make_world(world, loaded, seed, isolation="none", timeout_s=timeout_s, options=options)) as made,
+        ExitStack() as opened,  # each file gets its name after the run
+    ):
         made.trace_packets()
-        recording = _Recording(made, run, on_progress)
-        _write_all(list(files.items()), recording, [])
-    return TraceResult(files, recording.flow_counts(), recording.rows)
+        places = [(name, opened.enter_context(replacement(path))) for name, path in files.items()]
+        writers = [FORMATS[name].writer(opened.enter_context(place.open("wb")), run) for name, place in places]
+        return TraceResult(files, *_record(made, run, writers, on_progress))
 
 
 def checked_formats(formats: Any) -> tuple[str, ...]:
@@ -137,50 +140,25 @@ def checked_formats(formats: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
-class _Recording:
-    """A run that begins, its packets logged by the world, and the parts of it that writers get."""
-
-    def __init__(self, world: World, run: TracedRun, on_progress: Callable[[float], None] | None) -> None:
-        self.run = run
-        self.rows = 0
-        self._world = world
-        self._on_progress = on_progress
-        self._columns = [world.flow_fields.index(name) for name in _COUNTED]
-        self._counted = np.zeros((len(run.flows), len(_COUNTED)))
-
-    def record(self, writers: Sequence[TraceWriter]) -> None:
-        """Run to the end and hand all rows to the writers."""
-        step_s = _FIRST_STEP_S
-        while not self._world.done:
-            self._world.advance(step_s)
-            rows = Rows(*self._world.take_packets())
-            for writer in writers:
-                writer.write(rows)
-            self.rows += len(rows.packets) + len(rows.decisions)
-            self._counted += self._world.flow_stats()[:, self._columns]
-            scale = _ROWS / max(len(rows.packets), 1)
-            step_s = min(max(step_s * min(max(scale, 0.25), 2.0), _MIN_STEP_S), _MAX_STEP_S)
-            if self._on_progress is not None:
-                self._on_progress(self._world.now_s)
-
-    def flow_counts(self) -> tuple[TracedFlowCounts, ...]:
-        """Return what the run's measurement counted."""
-        counted = self._counted.round().astype(int).tolist()
-        return tuple(
-            TracedFlowCounts(flow.name, flow.cc, *row) for flow, row in zip(self.run.flows, counted, strict=True)
-        )
-
-
-def _write_all(files: list[tuple[str, Path]], recording: _Recording, writers: list[TraceWriter]) -> None:
-    """Write all files while the run goes on; they get their names after it."""
-    if not files:
-        recording.record(writers)
-        return
-    (name, path), *others = files
-
-    def write(partial: Path) -> None:
-        with partial.open("wb") as file:
-            writer = FORMATS[name].writer(file, recording.run)
-            _write_all(others, recording, [*writers, writer])
-
-    write_atomically(path, write)
+def _record(
+    world: World, run: TracedRun, writers: Sequence[TraceWriter], on_progress: Callable[[float], None] | None
+) -> tuple[tuple[TracedFlowCounts, ...], int]:
+    """Run to the end and hand all rows to the writers; return what the run's measurement counted, and how many rows."""
+    columns = [world.flow_fields.index(name) for name in _COUNTED]
+    counted = np.zeros((len(run.flows), len(_COUNTED)))
+    step_s, number = _FIRST_STEP_S, 0
+    while not world.done:
+        world.advance(step_s)
+        rows = Rows(*world.take_packets())
+        for writer in writers:
+            writer.write(rows)
+        number += len(rows.packets) + len(rows.decisions)
+        counted += world.flow_stats()[:, columns]
+        scale = _ROWS / max(len(rows.packets), 1)
+        step_s = min(max(step_s * min(max(scale, 0.25), 2.0), _MIN_STEP_S), _MAX_STEP_S)
+        if on_progress is not None:
+            on_progress(world.now_s)
+    counts = counted.round().astype(int).tolist()
+    return tuple(
+        TracedFlowCounts(flow.name, flow.cc, *row) for flow, row in zip(run.flows, counts, strict=True)
+    ), number
