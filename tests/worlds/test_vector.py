@@ -201,8 +201,10 @@ def test_threads_change_nothing(threads):
 
 def test_worlds_that_run_nothing_say_so(make):
     worlds = make()
-    with pytest.raises(bbrgym.ConfigError, match="advance: 0 s, allowed is a finite number of seconds above 0"):
-        worlds.advance(0)
+    for seconds in (0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(bbrgym.ConfigError, match=r"advance: .* s, allowed is a finite number of seconds above 0"):
+            worlds.advance(seconds)
+    assert worlds.now_s.tolist() == [0.0] * 3
     worlds.close()
     worlds.close()
     for call in (lambda: worlds.advance(1.0), lambda: worlds.reset(0), lambda: worlds.save(0)):
