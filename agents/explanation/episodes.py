@@ -88,12 +88,10 @@ def recorded_episodes(
     episodes = []
     for index, rows in enumerate(intervals):
         of = sorted((place for place in decided if place[0] == index), key=lambda place: place[1] or 0)
-        decisions = (Decisions(policy_seeds[place], place[1], *_columns(decided[place])) for place in of)
-        episodes.append(
-            RecordedEpisode(
-                scenarios[index], seeds[index], scores[index], names[index], *_columns(rows), tuple(decisions)
-            )
-        )
+        decisions = tuple(Decisions(policy_seeds[place], place[1], *_columns(decided[place])) for place in of)
+        named = scenarios[index], seeds[index], scores[index], names[index]
+        times_s, delays_ms, goodputs = _columns(rows)
+        episodes.append(RecordedEpisode(*named, times_s, delays_ms, goodputs, decisions))
     return episodes
 
 
