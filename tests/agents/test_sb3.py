@@ -75,7 +75,7 @@ def test_it_does_the_same_in_whatever_company(agent: str, brief: Callable[[str],
             assert np.array_equal(alone[index].act(seen[one], episode_starts[one]), together[one])
 
 
-@pytest.mark.parametrize("agent", ["ppo", "recurrent_ppo", "sac", "tqc"])
+@pytest.mark.parametrize("agent", ["ppo", "recurrent_ppo", "sac", "tqc", "torch_ppo"])
 def test_training_starts_with_the_variants_own_setting(agent: str, brief: Callable[[str], Path]) -> None:
     action, default = first_action(brief(agent))
     np.testing.assert_allclose(action, np.clip(default, -0.95, 0.95), atol=0.1)

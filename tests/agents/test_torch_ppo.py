@@ -11,10 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import LEARNABLE, curve, run
 
-from bbrgym.agents.loading import load_agent
 from bbrgym.agents.torch_ppo import ActorCritic, Samples, TorchPpo, advantages, improve
-from bbrgym.envs.options import Options
-from bbrgym.envs.tune_batch import TuneBatch
 
 pytestmark = pytest.mark.usefixtures("undrawn_file")
 
@@ -81,15 +78,6 @@ def test_an_equal_ratio_of_probabilities_leaves_the_mean_advantage_as_loss() -> 
 
 
 # ---- trainings ----------------------------------------------------------------------------------------
-
-
-def test_it_starts_with_the_variants_own_setting(tmp_path: Path) -> None:
-    run(tmp_path / "run", {"name": "torch_ppo", "n_steps": 1, "learning_rate": 1e-12}, total_steps=4)
-    agent, arguments = load_agent(tmp_path / "run")
-    batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
-    action = agent.make_policy([1]).act(batch.reset([0], [1]), np.ones(1, np.bool_))
-    batch.close()
-    np.testing.assert_allclose(action[0], batch.action.default, atol=0.1)
 
 
 @pytest.mark.slow

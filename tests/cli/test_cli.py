@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 from omegaconf import OmegaConf
+from owners import SOMEBODY
 from waiting import wait_until
 
 import bbrgym
@@ -25,10 +26,14 @@ SHORT = ["scenario=steady", "scenario.duration_s=1", "variants=[bbr]"]
 
 
 def run(
-    *arguments: str, cwd: Path | None = None, program: tuple[str, ...] = ("-m", "bbrgym"), out: Any = subprocess.PIPE
+    *arguments: str,
+    cwd: Path | None = None,
+    program: tuple[str, ...] = ("-m", "bbrgym"),
+    out: Any = subprocess.PIPE,
+    before: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
     """Run the command, or another program of Python."""
-    command = [sys.executable, *program, *arguments]
+    command = [*before, sys.executable, *program, *arguments]
     return subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, timeout=120, check=False, cwd=cwd)
 
 
@@ -242,6 +247,44 @@ def test_an_interrupt_at_the_interpreters_end_does_not_change_the_exit_code(inte
     assert (done.returncode, done.stderr) == (code, "")
 
 
+DISCARDED = """
+import gc, os, signal, sys, threading, time
+from bbrgym.cli.main import program
+
+class Rubbish:
+    def __init__(self):
+        self.itself = self
+    def __del__(self):
+        times.append(time.monotonic())
+        os.kill(os.getpid(), getattr(signal, sys.argv.pop(1)) if len(times) == 1 else signal.SIGCONT)
+        while time.monotonic() < times[0] + 0.05:  # also when the interrupt comes again
+            pass
+
+times = []
+from bbrgym.evaluate import runner
+wait = runner.wait
+def wait_with_rubbish(*arguments, **options):
+    if not times:
+        Rubbish()
+        gc.collect()
+    return wait(*arguments, **options)
+runner.wait = wait_with_rubbish
+signal.signal(signal.SIGINT, signal.default_int_handler)
+program()
+"""
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_an_interrupt_that_arrives_in_a_destructor_ends_the_command(name: str, tmp_path: Path) -> None:
+    endless = ["world=twin", "scenario.duration_s=2000", "output_dir=out"]
+    code = DISCARDED.replace("sys.argv.pop(1)", repr(name))
+    done = run("evaluate", *SHORT, *endless, cwd=tmp_path, program=("-c", code))
+    assert done.returncode == 130, done.stderr
+    assert "Exception ignored" not in done.stderr
+    assert done.stderr.endswith("what is finished is kept; bbrgym evaluate output_dir=out resume=true goes on\n")
+
+
 def interrupted_after_two_jobs(
     arguments: list[str], how: signal.Signals, times: int, code: int, folder: Path
 ) -> tuple[list[Path], str]:
@@ -349,25 +392,32 @@ def test_version_and_no_command(here: Here) -> None:
 
 LIMITED = """
 import io, os, resource, sys
-import polars as pl
-from bbrgym.cli import main
-import bbrgym.report.report, bbrgym._twin
-
-pl.DataFrame({"a": [1]}).write_parquet(io.BytesIO())  # starts the threads of Polars, which panics without
+from bbrgym.cli import evaluate, main
+import bbrgym.report.report, bbrgym._twin, polars
+{begun}
 kind, limit = getattr(resource, sys.argv[1]), int(sys.argv[2])
 if sys.argv[1] == "RLIMIT_NOFILE":
     limit += len(os.listdir("/proc/self/fd")) - 1
 if sys.argv[1] == "RLIMIT_AS":
-    import bbrgym.agents.sb3, bbrgym.agents.training.train_agent
     limit += int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(kind, (limit, resource.getrlimit(kind)[1]))
-sys.exit(main.main(sys.argv[3:]))
+sys.argv[1:3] = []
+main.program()
 """
+BEGUN = """
+polars.DataFrame({"a": [1]}).write_parquet(io.BytesIO())  # starts the threads of Polars, which panics without
+if sys.argv[1] == "RLIMIT_AS":
+    import bbrgym.agents.sb3, bbrgym.agents.training.train_agent
+"""
+EARLY = ["evaluate", *SHORT, "world=twin", "scenario.duration_s=2", "output_dir=out"]
 
 
-def limited(kind: str, limit: int, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def limited(
+    kind: str, limit: int, *arguments: str, cwd: Path, begun: str = BEGUN, before: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
     """Run a command with a limit of the system's; that of files and memory is in addition to those in use."""
-    return run(kind, str(limit), *arguments, cwd=cwd, program=("-c", LIMITED))
+    program = ("-c", LIMITED.replace("{begun}", begun))
+    return run(kind, str(limit), *arguments, cwd=cwd, program=program, before=before)
 
 
 def last_line(done: subprocess.CompletedProcess[str]) -> str:
@@ -395,6 +445,26 @@ def test_a_full_disk_is_one_line_and_keeps_what_is_finished(here: Here, tmp_path
 def test_too_few_file_descriptors_are_one_line(world: str, files: int, tmp_path: Path) -> None:
     arguments = ["evaluate", *SHORT, f"world={world}", "seeds=[1,2]", "jobs=2", "output_dir=out"]
     assert "Too many open files" in last_line(limited("RLIMIT_NOFILE", files, *arguments, cwd=tmp_path))
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("left_mb", [20, *(pytest.param(one, marks=pytest.mark.slow) for one in (10, 40))])
+def test_too_little_memory_for_the_threads_of_polars_is_one_line_before_the_work(left_mb: int, tmp_path: Path) -> None:
+    done = limited("RLIMIT_AS", left_mb * 10**6, *EARLY, cwd=tmp_path, begun="")
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert "out of memory" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("threads", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_too_few_threads_are_one_line_before_the_work(threads: int, tmp_path: Path) -> None:
+    done = limited("RLIMIT_NPROC", threads, *EARLY, cwd=tmp_path, begun="", before=SOMEBODY)
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert "cannot start its threads" in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from bbrgym.envs.scaling import NOT_BELOW, TunableScaling
 from bbrgym.tunables import TUNABLES, VARIANTS
 
 TUNED = [name for name, variant in VARIANTS.items() if variant.preset]
+WHOLE = ("count", "mode", "switch")
 FLOAT32 = 1e-6  # what a normalised value may be off by
 
 
@@ -63,6 +64,7 @@ def test_every_action_leads_to_a_legal_setting(tunables_and_control, seed):
         for name, column in zip(tunables.names, values.T, strict=True):
             assert (TUNABLES[name].low <= column).all()
             assert (column <= TUNABLES[name].high).all()
+            assert TUNABLES[name].unit not in WHOLE or (column == np.rint(column)).all()
         for upper, lower in NOT_BELOW.items():
             if upper in tunables.names and lower in tunables.names:
                 low, high = (values[:, tunables.names.index(name)] for name in (lower, upper))

@@ -33,27 +33,15 @@ def mixed():
 # ---- repeatability ---------------------------------------------------------------------------------------
 
 
-def test_same_seed_same_bytes_in_one_process_whatever_ran_between(run):
+def test_same_seed_same_bytes_in_one_process_whatever_ran_between_and_another_seed_others(run):
     first = run(mixed(), seed=7)
     run(scenario(flow(cc="ns3-bbr"), flow("b", cc="bbr"), duration_s=3), seed=3)
-    assert run(mixed(), seed=7).bytes() == first.bytes()
+    assert run(mixed(), seed=7).bytes() == first.bytes() != run(mixed(), seed=8).bytes()
 
 
-def test_another_seed_another_run(run):
-    assert run(mixed(), seed=7).bytes() != run(mixed(), seed=8).bytes()
-
-
-def on_the_beat():
-    """Everything happens at whole milliseconds, so that many events fall on the end of a step."""
-    trace = {"times_ms": [1.0], "period_ms": 1.0, "opportunity_bytes": 1488}
-    cbr = {"kind": "cbr", "rate_mbps": 1448 * 8 / 2e3}
-    return scenario(flow("a"), flow("b", app=cbr, rtt_ms=10.0, start_s=0.5), trace=trace, duration_s=4)
-
-
-@pytest.mark.parametrize("make", [mixed, on_the_beat])
 @pytest.mark.parametrize("step_s", [0.25, 0.001])
-def test_the_size_of_the_steps_does_not_matter(run, make, step_s):
-    assert run(make(), step_s=step_s).bytes() == run(make()).bytes()
+def test_the_size_of_the_steps_does_not_matter(run, step_s):
+    assert run(mixed(), step_s=step_s).bytes() == run(mixed()).bytes()
 
 
 def test_the_program_gives_the_same_numbers_in_its_own_process(run, program):
@@ -155,14 +143,11 @@ def edited(path, value):
 
 ERRORS = [
     (["duration_s"], KeyError, r"scenario: duration_s: is missing"),
-    (["duration_s"], "10", r'duration_s: is "10", expected a number'),
     (["warmup_s"], 10.0, r"warmup_s: is 10.0, expected a number < duration_s"),
     (["mss_bytes"], 1448.5, r"mss_bytes: is 1448.5, expected a whole number"),
-    (["link"], [], r"link: is \[\], expected an object"),
     (["link", "rate_mbps"], None, r"link.rate_mbps: is null, expected exactly one of rate_mbps and trace"),
     (["link", "queue", "kind"], "fifo", r'link.queue.kind: is "fifo", expected one of droptail, red, codel, fq_codel'),
     (["link", "queue", "size_packets"], 3, r"link.queue: is .*, expected exactly one of size_bytes and size_packets"),
-    (["link", "loss"], {}, r"link.loss.kind: is missing"),
     (
         ["link", "changes"],
         [change(2.0, rate_mbps=1.0), change(1.0, rate_mbps=2.0)],
@@ -174,6 +159,11 @@ ERRORS = [
     (["flows", 0, "tunables"], {"bbq_alpha_us": 1000}, r"flows\[0\].tunables: reno has no tunable bbq_alpha_us"),
     (["flows", 0, "stack", "undo"], 1, r"flows\[0\].stack.undo: is 1, expected true or false"),
     (["flows", 0, "tunables"], {"x": "y"}, r'flows\[0\].tunables.x: is "y", expected a number'),
+    (
+        ["link", "trace"],
+        {"times_ms": [2.0, 1.0], "period_ms": 10.0, "opportunity_bytes": 1500},
+        r"link.trace.times_ms\[1\]: is 1.0, expected a number, not below the one before and at most period_ms",
+    ),
 ]
 
 
@@ -181,21 +171,6 @@ ERRORS = [
 def test_a_wrong_field_is_one_error_with_its_path(simulate, path, value, message):
     with pytest.raises(ValueError, match=message):
         simulate(edited(path, value))
-
-
-@pytest.mark.parametrize(
-    ("times", "message"),
-    [
-        ([], "times_ms: is .*, expected a list of times"),
-        ([2.0, 1.0], r"times_ms\[1\]: is 1.0, expected a number, not below the one before and at most period_ms"),
-        ([11.0], r"times_ms\[0\]: is 11.0"),
-        (["x"], r'times_ms\[0\]: is "x"'),
-    ],
-)
-def test_a_wrong_trace_is_one_error_with_its_path(simulate, times, message):
-    trace = {"times_ms": times, "period_ms": 10.0, "opportunity_bytes": 1500}
-    with pytest.raises(ValueError, match=f"link.trace.{message}"):
-        simulate(scenario(trace=trace))
 
 
 @pytest.mark.parametrize(

@@ -131,23 +131,6 @@ def test_ns3_killed_in_an_advance(busy_scenario, number):
         assert world.now_s == 0.01
 
 
-def test_ctrl_c_ends_the_wait_and_a_reset_goes_on(make_odd):
-    world = make_odd("hang")
-    advance_until(world, 1.0)
-    seen = world.flow_stats()
-    calls = seen[0, 0]
-
-    def interrupt():
-        wait_until(lambda: seen[0, 0] > calls)
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-
-    with meanwhile(interrupt), pytest.raises(KeyboardInterrupt):
-        world.advance(0.5)
-    world.reset()
-    world.advance(0.5)
-    assert world.now_s == 0.5
-
-
 def test_ctrl_c_in_the_terminal_does_not_reach_a_worker(make_odd):
     world = make_odd("steady")
     [worker] = workers()

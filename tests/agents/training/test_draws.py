@@ -6,11 +6,10 @@ import itertools
 import numpy as np
 import polars as pl
 import pytest
-from tiny import SCENARIO, asked, curve, interrupt, run, weights
+from tiny import SCENARIO, curve, run, weights
 
 import bbrgym
 from bbrgym.agents.training.draws import CHEAP_MBPS, DrawsByCost, training_draws
-from bbrgym.agents.training.train_agent import resume_training
 from bbrgym.scenario.distribution import SPLITS
 
 pytestmark = pytest.mark.usefixtures("undrawn_file")
@@ -67,16 +66,6 @@ def test_draws_by_cost_are_of_slower_networks_and_repeat():
     assert np.mean(rates) < np.mean(np.log([source(seed).link.rate_mbps for seed in range(1000)])) - 0.2
     assert draw(7) == draw(7) != draw(8)
     assert np.exp(rates.max()) > CHEAP_MBPS  # fast ones are rare, not left out
-
-
-@pytest.mark.parametrize("agent", ["ppo", "torch_ppo"])
-def test_an_interrupted_training_goes_on_with_the_same_draws(agent, tmp_path):
-    draws = {"by_cost": True}
-    whole = run(tmp_path / "whole", agent, draws=draws)
-    broken = interrupt(tmp_path / "broken", 230, asked(agent, draws=draws))
-    resume_training(broken)
-    assert curve(broken).equals(curve(whole))
-    assert weights(broken) == weights(whole)
 
 
 def test_the_draws_are_what_the_training_learns_from(tmp_path):

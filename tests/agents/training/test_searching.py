@@ -73,8 +73,6 @@ def test_an_interrupted_search_goes_on(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"trials": 0.5}, "total_steps: is 6, expected at least 12"),
-        ({"trials": 5, "agent": {"draws": 0}}, "agent.draws: is 0, expected a number >= 1"),
-        ({"trials": 5, "agent": {"trials": 9}}, "agent.trials: is not a field"),
         ({"trials": 5, "agent": {"name": "grid", "levels": 1}}, "agent.levels: is 1, expected a number >= 2"),
         ({"trials": 5, "agent": {"name": "grid", "levels": 9}, "action": {}}, "9 levels of 8 tunables"),
         *(
