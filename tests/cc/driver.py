@@ -28,6 +28,7 @@ class Path:
     delivered_pkts: int = 0
     total_lost_pkts: int = 0
     srtt_us: int = 0
+    ecn_ok: bool = False
     stack: str = "linux-6"
     facts: dict[str, int] = field(default_factory=dict)
     controller: Any = field(init=False)
@@ -42,6 +43,7 @@ class Path:
             rng_seed=self.seed,
             mss_bytes=MSS_BYTES,
             initial_cwnd_pkts=self.initial_cwnd_pkts,
+            ecn_ok=self.ecn_ok,
             stack=self.stack,
             facts=self.facts,
         )

@@ -225,6 +225,19 @@ def test_an_rtt_of_another_path_has_no_jump(saved_rtt_us: int, jumps: bool) -> N
     assert (resumed(saved_rtt_us=saved_rtt_us).state["cwnd_pkts"] == 100) is jumps
 
 
+def test_a_loss_before_the_jump_prevents_it() -> None:
+    assert resumed(lost_pkts=1).state["cwnd_pkts"] == 20
+
+
+def test_an_ack_beyond_the_jump_leaves_what_is_in_flight() -> None:
+    path = resumed()
+    for _ in range(6):
+        assert path.ack(in_flight_pkts=60)["cwnd_pkts"] == 100
+    state = path.ack(in_flight_pkts=60)
+    assert (state["cwnd_pkts"], state["phase"]) == (60, STARTUP)
+    assert path.ack(in_flight_pkts=60, sample_pkts=100)["cwnd_pkts"] == 62, "and STARTUP goes on"
+
+
 def test_a_loss_after_the_jump_halves_the_pipe_and_ends_startup() -> None:
     path = resumed()
     path.ack(in_flight_pkts=60)
