@@ -5,42 +5,20 @@ from collections import Counter
 
 import pytest
 from driver import (
-    DRAIN,
     LOSS,
     MSS_BYTES,
     OPEN,
     PROBE_BW,
     PROBE_RTT,
     RECOVERY,
-    STARTUP,
     Path,
 )
-
-UP, DOWN, CRUISE = 1.25, 0.75, 1.0
-
-
-def gain(state: dict) -> float:
-    return state["pacing_gain_q16"] / 65536
 
 
 def in_probe_bw(**settings: object) -> Path:
     path = Path(**settings)  # type: ignore[arg-type]
     path.until_probe_bw()
     return path
-
-
-# ---- STARTUP, DRAIN ----
-
-
-def test_growth_of_a_quarter_keeps_startup() -> None:
-    path = Path(bw_Bps=100_000)
-    for _ in range(20):
-        path.bw_Bps *= 1.26
-        round_count = path.state["round_count"]
-        while path.state["round_count"] == round_count:
-            state = path.ack()
-    assert state["phase"] == STARTUP
-    assert not state["full_bw_reached"]
 
 
 # ---- PROBE_BW ----
@@ -112,55 +90,7 @@ def test_silence_in_probe_rtt_may_end_it_and_the_first_ack_cruises() -> None:
     assert drew_up > 0
 
 
-def test_an_up_gain_of_two_leaves_three_tenths_on_the_way_down() -> None:
-    path = in_probe_bw()
-    path.controller.set_tunable("bbr_up_gain", 2.0)
-    path.until(PROBE_BW + 0)
-    assert gain(path.ack(prior_in_flight_pkts=1)) == 2.0
-    path.until(PROBE_BW + 1, prior_in_flight_pkts=10_000)
-    assert gain(path.state) == pytest.approx(0.3, abs=1e-4)
-
-
-def test_without_deliveries_a_packet_a_minute_is_still_paced() -> None:
-    path = in_probe_bw()
-    for _ in range(40):
-        state = path.ack(sample_pkts=0, prior_delivered_pkts=path.delivered_pkts)
-    assert state["bw_Bps"] == 0
-    assert MSS_BYTES / 64 <= state["pacing_Bps"] < MSS_BYTES / 32
-
-
-# ---- samples ----
-
-
-def test_an_invalid_sample_starts_no_round_and_feeds_no_filter() -> None:
-    path = in_probe_bw()
-    before = path.ack()
-    state = path.ack(sample_pkts=-1, interval_us=-1, prior_delivered_pkts=path.delivered_pkts)
-    assert not state["round_start"]
-    assert state["round_count"] == before["round_count"]
-    assert state["bw_Bps"] == before["bw_Bps"]
-
-
 # ---- recovery ----
-
-
-@pytest.mark.parametrize(("stack", "cwnd_pkts"), [("ns3", 4), ("linux-6", 1)])
-def test_conservation_keeps_the_floor_in_no_linux(stack: str, cwnd_pkts: int) -> None:
-    path = in_probe_bw(stack=stack)
-    path.controller.on_loss_state(RECOVERY, 0)
-    state = path.ack(ca_state=RECOVERY, acked_pkts=1, in_flight_pkts=0, lost_pkts=70, prior_delivered_pkts=0)
-    assert state["packet_conservation"]
-    assert state["cwnd_pkts"] == cwnd_pkts
-
-
-def test_conservation_may_end_with_the_ack_that_begins_recovery() -> None:
-    path = in_probe_bw(facts={"conservation": 1})
-    path.controller.on_loss_state(RECOVERY, 30)
-    state = path.ack(ca_state=RECOVERY, lost_pkts=3, prior_in_flight_pkts=30, in_flight_pkts=25, prior_delivered_pkts=0)
-    assert not state["packet_conservation"]
-    assert state["cwnd_pkts"] == 30 + 2 - 3
-    state = path.ack(ca_state=RECOVERY, in_flight_pkts=10, prior_delivered_pkts=0)
-    assert state["cwnd_pkts"] == 29 + 2, "it grows again in the same round"
 
 
 @pytest.mark.parametrize(("restores", "floor_pkts"), [(1, True), (0, False)])
@@ -178,81 +108,7 @@ def test_the_end_of_loss_restores_the_window_or_does_not(restores: int, floor_pk
     assert path.ack(ca_state=OPEN, in_flight_pkts=4, prior_delivered_pkts=0)["cwnd_pkts"] >= window
 
 
-def test_windows_in_bytes_send_the_whole_packets_that_fit() -> None:
-    path = in_probe_bw()
-    in_bytes = in_probe_bw(facts={"window_unit": 1, "probe_headroom": 0, "aggregation_bonus": 0})
-    for _ in range(200):
-        path.ack()
-        in_bytes.ack()
-    model_pkts = path.model() * in_bytes.state["cwnd_gain_q16"] / 65536
-    bursts_pkts = 3 * 2
-    assert in_bytes.state["cwnd_pkts"] == int(model_pkts) + bursts_pkts
-    assert path.state["cwnd_pkts"] % 2 == 0
-    assert path.state["cwnd_pkts"] >= model_pkts + bursts_pkts
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "in_flight_of", "leaves"), [(70, 1, 0, True), (70, 1, 1, False), (1, 70, 1, True)]
-)
-def test_drain_ends_by_what_was_in_flight_after_the_ack_or_before(
-    before: int, after: int, in_flight_of: int, leaves: bool
-) -> None:
-    path = Path(facts={"in_flight_of": in_flight_of, "in_flight_at_departure": 0})
-    path.until(DRAIN, in_flight_pkts=10_000, prior_in_flight_pkts=10_000)
-    state = path.ack(in_flight_pkts=after, prior_in_flight_pkts=before)
-    assert (state["phase"] >= PROBE_BW) is leaves
-
-
-@pytest.mark.parametrize(("any_phase", "phases"), [(0, 7), (1, 8)])
-def test_the_down_phase_may_be_the_first(any_phase: int, phases: int) -> None:
-    first = {in_probe_bw(seed=seed, facts={"any_first_phase": any_phase}).state["phase"] for seed in range(200)}
-    assert len(first) == phases
-    assert (PROBE_BW + 1 in first) is bool(any_phase)
-
-
-@pytest.mark.parametrize("detects", [0, 1])
-def test_a_policer_is_detected_by_a_stack_that_looks_for_one(detects: int) -> None:
-    path = in_probe_bw(facts={"policer_detection": detects})
-    used = any(path.ack(lost_pkts=1)["policer_in_use"] for _ in range(3000))
-    assert used is bool(detects)
-
-
-def test_a_timeout_leaves_the_count_of_full_rounds_alone() -> None:
-    path = Path()
-    path.until(DRAIN, in_flight_pkts=10_000)
-    path.controller.on_rto(50, 0, 50)
-    state = path.state
-    assert state["full_bw_reached"]
-    assert state["full_bw_count"] == 3
-    assert state["round_start"]
-
-
-def test_undo_starts_the_plateau_count_anew() -> None:
-    path = Path()
-    for _ in range(80):
-        path.ack()
-    path.controller.on_undo()
-    assert path.state["full_bw_Bps"] == 0
-    assert path.state["full_bw_count"] == 0
-
-
-# ---- ACK aggregation, policer ----
-
-
-def test_a_policer_is_found_used_and_let_go() -> None:
-    path = in_probe_bw()
-    for _ in range(3000):
-        state = path.ack(lost_pkts=1)
-        if state["policer_in_use"]:
-            break
-    assert state["policer_in_use"], "a third of all packets lost at a steady rate"
-    assert state["policer_bw_Bps"] == pytest.approx(path.bw_Bps, rel=0.2)
-    assert gain(path.ack()) == 1.0
-    rounds = path.state["round_count"]
-    while path.state["policer_in_use"]:
-        path.ack()
-        assert path.state["round_count"] <= rounds + 60
-    assert path.state["round_count"] >= rounds + 46
+# ---- policer ----
 
 
 def test_losses_of_a_tenth_are_no_policer() -> None:

@@ -20,9 +20,6 @@ def round_trip(path: Path, **changes: object) -> dict:
     return state
 
 
-CUBICS = ["cubic", "cubic-rfc9438"]
-
-
 @pytest.mark.parametrize("variant", ["reno", "cubic-rfc9438"])
 def test_slow_start_doubles_each_round_trip(variant: str) -> None:
     path = Path(variant)
@@ -39,19 +36,10 @@ def test_reno_adds_a_packet_each_round_trip_after_halving() -> None:
     assert [round_trip(path)["cwnd_pkts"] for _ in range(6)] == [51, 52, 53, 54, 55, 56]
 
 
-@pytest.mark.parametrize("variant", ["reno", *CUBICS])
+@pytest.mark.parametrize("variant", ["reno", "cubic", "cubic-rfc9438"])
 def test_a_window_that_is_not_used_does_not_grow(variant: str) -> None:
     path = Path(variant)
     assert round_trip(path, is_cwnd_limited=False)["cwnd_pkts"] == 10
-
-
-@pytest.mark.parametrize(("stack", "ssthresh_pkts"), [("linux-6", 10), ("ns3", 40)])
-def test_a_timeout_after_progress_in_loss_halves_again_as_tcp_enter_loss_does(stack: str, ssthresh_pkts: int) -> None:
-    path = Path("reno", initial_cwnd_pkts=100, stack=stack)
-    path.controller.on_rto(80, 0, 80)
-    path.ack(ca_state=LOSS, acked_pkts=20)
-    path.controller.on_rto(10, 0, 90, is_new_episode=True)
-    assert path.state["ssthresh_pkts"] == ssthresh_pkts
 
 
 def test_timeouts_halve_the_threshold_once_an_episode() -> None:
@@ -105,13 +93,6 @@ def test_on_ns3s_stack_a_filled_gap_counts_what_was_sacked_behind_it(variant: st
     assert state["cwnd_pkts"] == start + 7
 
 
-def test_the_rfcs_cubic_counts_each_segment_when_it_is_sacked() -> None:
-    path = Path("cubic-rfc9438")
-    path.ack()
-    una, start = path.delivered_pkts, path.state["cwnd_pkts"]
-    assert path.ack(una_pkts=una, ca_state=DISORDER, has_sack=True)["cwnd_pkts"] == start + 2
-
-
 @pytest.mark.parametrize(
     ("idle_ms", "cwnd_pkts"), [(200, 100), (201, 50), (401, 25), (601, 12), (801, 10), (10**6, 10)]
 )
@@ -122,15 +103,6 @@ def test_a_pause_halves_a_loss_based_window_for_each_timeout(idle_ms: int, cwnd_
         path.ack()
     path.controller.on_idle(idle_ms * 1000, 200_000)
     assert path.state["cwnd_pkts"] == cwnd_pkts
-
-
-def test_slow_start_comes_back_to_three_quarters_of_the_window_before_a_pause() -> None:
-    path = Path("reno", initial_cwnd_pkts=10)
-    path.controller.on_rto(0, 0, 0)
-    while path.state["cwnd_pkts"] < 100:
-        path.ack()
-    path.controller.on_idle(10**9, 200_000)
-    assert (path.state["cwnd_pkts"], path.state["ssthresh_pkts"]) == (10, 75)
 
 
 @pytest.mark.parametrize(("used_pkts", "cwnd_pkts"), [(1, 55), (40, 70), (99, 99), (100, 100)])
@@ -146,7 +118,7 @@ def test_an_unused_window_falls_halfway_to_what_was_used(used_pkts: int, cwnd_pk
     assert path.state["ssthresh_pkts"] == (max(75, ssthresh_pkts) if used_pkts < 100 else ssthresh_pkts)
 
 
-@pytest.mark.parametrize("variant", CUBICS)
+@pytest.mark.parametrize("variant", ["cubic", "cubic-rfc9438"])
 def test_cubic_reduces_by_three_tenths_and_comes_back_after_k(variant: str) -> None:
     path = Path(variant, initial_cwnd_pkts=1000, rtt_us=200_000, bw_Bps=1000 * MSS_BYTES / 0.2)
     path.controller.on_loss_state(RECOVERY, 1000)
@@ -159,29 +131,7 @@ def test_cubic_reduces_by_three_tenths_and_comes_back_after_k(variant: str) -> N
     assert (path.now_us - start_us) / 1e6 == pytest.approx(k_s, rel=0.06)
 
 
-@pytest.mark.parametrize("variant", CUBICS)
-def test_cubic_is_flat_around_its_old_maximum(variant: str) -> None:
-    path = Path(variant, initial_cwnd_pkts=1000, rtt_us=200_000, bw_Bps=1000 * MSS_BYTES / 0.2)
-    path.controller.on_loss_state(RECOVERY, 1000)
-    path.controller.on_loss_state(OPEN, 600)
-    while path.state["cwnd_pkts"] < 999:
-        path.ack()
-    at_plateau_us = path.now_us
-    while path.now_us < at_plateau_us + 1_000_000:
-        state = path.ack()
-    assert state["cwnd_pkts"] <= 1003
-
-
-@pytest.mark.parametrize(("variant", "w_max"), [("cubic", "cubic_w_max_pkts"), ("cubic-rfc9438", "rfc9438_w_max_pkts")])
-def test_cubic_makes_room_when_it_peaks_lower(variant: str, w_max: str) -> None:
-    path = Path(variant, initial_cwnd_pkts=1000)
-    path.controller.on_loss_state(RECOVERY, 1000)
-    path.controller.on_loss_state(OPEN, 600)
-    path.controller.on_loss_state(RECOVERY, 600)
-    assert path.state[w_max] == pytest.approx(0.85 * 700, abs=1)
-
-
-@pytest.mark.parametrize("variant", CUBICS)
+@pytest.mark.parametrize("variant", ["cubic", "cubic-rfc9438"])
 def test_cubic_on_a_short_path_is_at_least_reno(variant: str) -> None:
     """RFC 9438, 4.3: with small BDP the window follows the Reno estimate, 9/17 packets a round trip."""
     path = Path(variant, initial_cwnd_pkts=20, rtt_us=20_000, bw_Bps=1.5e6)
@@ -206,16 +156,6 @@ def test_cubic_after_a_timeout_starts_its_curve_where_avoidance_begins() -> None
         state = path.ack()
     assert state["rfc9438_k_ms"] == 0
     assert state["cwnd_pkts"] == pytest.approx(700 + 0.4 * 10.1**3, rel=0.02)
-
-
-def test_cubic_grows_a_large_window_by_fractions_of_a_packet() -> None:
-    """1 Gbit/s, 1.2 s: W_est adds 9/17 of a packet a round trip, half a millionth of one each ACK."""
-    path = Path("cubic-rfc9438", initial_cwnd_pkts=100_000, rtt_us=1000, bw_Bps=100_000 * MSS_BYTES / 0.001)
-    path.controller.on_loss_state(RECOVERY, 100_000)
-    path.controller.on_loss_state(OPEN, 70_000)
-    for _ in range(70_000 // 2):
-        state = path.ack(advance_us=0)
-    assert state["rfc9438_w_est_micro_pkts"] == pytest.approx(70_000e6 + 529_412, abs=40_000)
 
 
 @pytest.mark.parametrize(
@@ -243,90 +183,3 @@ def test_undo_takes_a_spurious_reduction_back(variant: str, restored: tuple[str,
 def test_cube_root_is_exact(x: int) -> None:
     root = _cc.cube_root(x)
     assert root**3 <= x < (root + 1) ** 3
-
-
-# ---- Linux's CUBIC ----
-
-
-def linux_cubic(initial_cwnd_pkts: int = 10, **facts: int) -> Path:
-    return Path("cubic", initial_cwnd_pkts=initial_cwnd_pkts, facts=facts)
-
-
-def test_hystart_leaves_slow_start_when_the_delay_grows() -> None:
-    """The smallest of nine RTTs of a round is an eighth and at least 4 ms above the path's."""
-    for queue_us, found in ((3_900, False), (5_100, True)):
-        path = linux_cubic(initial_cwnd_pkts=40)
-        path.ack(advance_us=1, in_flight_pkts=0)
-        for _ in range(16):
-            state = path.ack(rtt_us=40_000 + queue_us, advance_us=3000)  # no train: gaps above 2 ms
-        assert state["hystart_found"] is found
-        assert (state["ssthresh_pkts"] == 58) is found, "42 after the first ACK, then 2 for each of 8"
-
-
-def test_hystart_leaves_slow_start_when_the_train_of_acks_is_as_long_as_the_path() -> None:
-    path = linux_cubic(initial_cwnd_pkts=40)
-    start_us = path.now_us
-    while not path.ack(advance_us=1000, in_flight_pkts=100)["hystart_found"]:
-        assert path.now_us < start_us + 40_000
-    assert 20_000 < path.now_us - start_us <= 23_000, "half of the smallest RTT, and a cushion of up to 1 ms"
-
-
-def test_hystart_waits_for_a_window_of_sixteen() -> None:
-    path = linux_cubic(initial_cwnd_pkts=2)
-    for _ in range(6):
-        path.ack(rtt_us=40_000, advance_us=100_000)
-    assert path.state["cwnd_pkts"] == 14
-    for _ in range(30):
-        path.ack(acked_pkts=0, rtt_us=80_000, advance_us=1000)
-    assert not path.state["hystart_found"]
-
-
-def test_without_hystart_slow_start_goes_on() -> None:
-    path = linux_cubic(hystart=0)
-    assert [round_trip(path, rtt_us=100_000)["cwnd_pkts"] for _ in range(5)] == [20, 40, 80, 160, 320]
-
-
-def test_the_rfcs_reno_friendly_rule_adds_a_whole_packet_past_the_old_maximum() -> None:
-    gains = []
-    for rule in (0, 1):
-        path = linux_cubic(initial_cwnd_pkts=20, reno_friendly_rule=rule)
-        path.rtt_us = 40_000
-        path.controller.on_loss_state(RECOVERY, 20)
-        path.controller.on_loss_state(OPEN, 10)
-        while path.state["cwnd_pkts"] < 24:
-            round_trip(path)
-        before = path.state["cubic_reno_cwnd_pkts"]
-        for _ in range(20):
-            state = round_trip(path)
-        gains.append(state["cubic_reno_cwnd_pkts"] - before)
-    assert gains[0] == pytest.approx(20 * 8 / 15, abs=2)
-    assert gains[1] == pytest.approx(20, abs=2)
-
-
-def test_linuxs_cubic_forgets_its_maximum_after_a_timeout() -> None:
-    path = linux_cubic(initial_cwnd_pkts=1000)
-    path.controller.on_rto(1000, 0, 1000)
-    state = path.state
-    assert (state["cwnd_pkts"], state["ssthresh_pkts"]) == (1, 700)
-    assert state["cubic_w_max_pkts"] == state["cubic_min_delay_us"] == 0
-    while path.state["cwnd_pkts"] < 700:
-        path.ack(ca_state=LOSS)
-    path.controller.on_loss_state(OPEN, 700)
-    path.ack()
-    assert path.state["cubic_acks_per_pkt"] == 20, "without a maximum it adds 5 % a round trip"
-
-
-def test_silence_does_not_count_on_the_curve() -> None:
-    windows = []
-    for silence_us in (0, 3_000_000):
-        path = linux_cubic(initial_cwnd_pkts=1000)
-        path.controller.on_loss_state(RECOVERY, 1000)
-        path.controller.on_loss_state(OPEN, 600)
-        for _ in range(50):
-            path.ack(advance_us=40_000)
-        path.now_us += silence_us
-        if silence_us:
-            path.controller.on_restart(path.now_us, True)
-        windows.append([path.ack(advance_us=40_000)["cwnd_pkts"] for _ in range(50)])
-    # The last packet had left an RTT before its ACK: the curve stands still for that long too.
-    assert windows[1] == pytest.approx(windows[0], abs=2)

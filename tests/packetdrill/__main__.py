@@ -24,9 +24,8 @@ def main() -> int:
     missing = [str(path) for path in arguments.paths if not path.exists()]
     if missing:
         parser.error(f"no such file or folder: {', '.join(missing)}")
-    program = binding.compiled(binding.FOLDER)
-    with binding.opened(program) as connection:
-        verdicts = [runner.run_file(path, connection, defines) for path in runner.scripts(arguments.paths)]
+    connection = binding.load()
+    verdicts = [runner.run_file(path, connection, defines) for path in runner.scripts(arguments.paths)]
     print(runner.table(verdicts))
     counts = collections.Counter(verdict.result for verdict in verdicts)
     print("\n" + ", ".join(f"{counts[result]} {result}" for result in runner.RESULTS if counts[result]))

@@ -1,326 +1,217 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// The sender and the receiver of tcp/ as a program: a command a line on the standard input, an answer a line on the
-// standard output. binding.py speaks to it. Times are nanoseconds; numbers are decimal; a flag is 0 or 1.
-//
-//   reset ALGORITHM MSS RECEIVED PRESET    a new connection, with the facts of a preset of stacks
-//   fact NAME VALUE                  a fact of the stack; the name of a choice, or a number
-//   start NOW RTT                    the connection stands; RTT of the handshake, or -1
-//   ack NOW UNA ECHO BEGIN END ...   an ACK arrives, with its SACK blocks
-//   timer NOW                        a timer is due           -> 1: a probe is to be sent
-//   next NOW PACKETS                 what may leave           -> nothing | new | again SERIAL
-//   new NOW BYTES RUNT               a new segment leaves     -> CAPABLE REDUCED JOINED
-//   again NOW SERIAL BYTES           a segment leaves again   -> JOINED
-//   probe NOW RETRANSMISSION BYTES   a probe left
-//   quiet NOW UNSENT SENT WAITS      nothing more to send
-//   write UNSENT                     the application writes
-//   state NOW                        the sender's state       -> NAME VALUE ...
-//   room SIZE WANTED UNSENT          of a send buffer         -> segments it takes; SIZE 0: the buffer as it is
-//   wakes UNSENT                     room again?              -> 0 or 1
-//   take NOW SERIAL CAPABLE MARKED REDUCED    a segment arrives -> 1: it is to be answered at once; NEXT
-//   acknowledge NOW                  an ACK leaves            -> NEXT ECHO WINDOW BEGIN END ...
-//   handshake NOW ENDS               a SYN-ACK leaves, or (ENDS) the handshake is over
-//   deadlines                                                 -> timer, pacing, delayed ACK; -1: none
+// The sender and the receiver of tcp/ as a Python module. Times are nanoseconds, -1 where there is none.
 #include "flow.hpp"
+#include "params.hpp"
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <algorithm>
-#include <iostream>
-#include <iterator>
-#include <sstream>
+#include <map>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace py = pybind11;
+using namespace bbrgym;
 
 namespace
 {
 
-using namespace bbrgym;
+using Blocks = std::vector<std::pair<uint64_t, uint64_t>>;
+/** Facts of the stack by name: a number, a flag, or the name of a choice. */
+using Facts = std::map<std::string, std::variant<int64_t, std::string>>;
 
 class Connection
 {
   public:
-    void Run(const std::string& line)
+    Connection(const std::string& algorithm, uint32_t mss_bytes, uint32_t received_bytes, const std::string& preset, const Facts& facts)
+        : stack(StackOf(FindStackPreset(preset).value())),
+          mss_bytes(mss_bytes)
     {
-        std::istringstream words(line);
-        const auto [command] = Take<std::string>(words);
-        const auto found = std::ranges::find(COMMANDS, command, &Command::name);
-        if (found == std::end(COMMANDS))
+        for (const auto& [name, value] : facts)
         {
-            throw std::invalid_argument("command: '" + command + "' is none of those that binding.cc lists");
+            SetFact(name, value);
         }
-        found->run(*this, words);
-        std::cout << std::endl;
+        cc_params params = Preset(FindVariant(algorithm).value());
+        params.stack = stack.algorithm;
+        sender.Reset(0);
+        sender.GetController().Init(params, 1);
+        receiver.Reset(stack.socket, received_bytes);
+        SetSendBuffer(stack.socket.send_buffer_bytes);
     }
 
-  private:
-    using Words = std::istringstream;
-
-    struct Command
+    void SetSendBuffer(int64_t size_bytes)
     {
-        const char* name;
-        void (*run)(Connection&, Words&);
-    };
-
-    static const Command COMMANDS[18];
-
-    /** Returns the next words, in their order. */
-    template <typename... T>
-    static std::tuple<T...> Take(Words& words)
-    {
-        const auto one = [&words]<typename U>(U value) {
-            if (!(words >> value))
-            {
-                throw std::invalid_argument("arguments: one is missing, or not of its type");
-            }
-            return value;
-        };
-        return std::tuple<T...>{one(T{})...};
-    }
-
-    static void Deadline(int64_t time_ns) { std::cout << (time_ns == NEVER_NS ? -1 : time_ns) << ' '; }
-
-    void Reset(Words& words)
-    {
-        const auto [algorithm, mss_bytes, received_bytes, preset] = Take<std::string, uint32_t, uint32_t, std::string>(words);
-        m_mss_bytes = mss_bytes;
-        m_received_bytes = received_bytes;
-        cc_params params{};
-        cc_params_init(&params, VariantOf(algorithm));
-        const auto found = FindStackPreset(preset);
-        if (!found)
-        {
-            throw std::invalid_argument("preset: '" + preset + "' is none of world/stack.hpp");
-        }
-        m_stack = StackOf(*found);
-        params.stack = m_stack.algorithm;
-        m_sender.Reset(0);
-        m_sender.GetController().Init(params, 1);
-        m_receiver.Reset(m_stack.socket, m_received_bytes);
-        m_buffer.Reset(m_stack.socket, m_mss_bytes, !m_sender.GetController().IsLossBased());
-    }
-
-    static cc_variant VariantOf(const std::string& name)
-    {
-        static constexpr const char* names[] = {
-#define CC_VARIANT(id, name, ...) name,
-#include "variants.def"
-#undef CC_VARIANT
-        };
-        for (int i = 0; i < CC_VARIANT_COUNT; ++i)
-        {
-            if (name == names[i])
-            {
-                return static_cast<cc_variant>(i);
-            }
-        }
-        throw std::invalid_argument("algorithm: '" + name + "' is not a variant of cc/variants.def");
-    }
-
-    void SetFact(Words& words)
-    {
-        const auto [name, value] = Take<std::string, std::string>(words);
-        for (const StackFact& fact : StackFacts())
-        {
-            if (fact.name != name)
-            {
-                continue;
-            }
-            const auto choice = std::ranges::find(fact.choices, value);
-            const auto index = choice - fact.choices.begin();
-            const bool is_size = fact.kind == StackFactKind::SIZE;
-            fact.set(m_stack, choice == fact.choices.end() ? std::stoll(value) : is_size ? -index : index);
-            CcController& controller = m_sender.GetController();
-            cc_params params = controller.Params();
-            params.stack = m_stack.algorithm;
-            controller.SetParams(params);
-            m_receiver.Reset(m_stack.socket, m_received_bytes);
-            return;
-        }
-        throw std::invalid_argument("fact: '" + name + "' is in neither cc/stack.def nor world/socket.def");
-    }
-
-    void OnAck(Words& words)
-    {
-        const auto [now_ns, una, ece] = Take<int64_t, uint64_t, bool>(words);
-        std::vector<SerialRange> blocks;
-        for (SerialRange block; words >> block.begin >> block.end;)
-        {
-            blocks.push_back(block);
-        }
-        m_sender.OnAck(una, blocks, now_ns, ece);
-    }
-
-    void Next(Words& words)
-    {
-        const auto [now_ns, unsent_pkts] = Take<int64_t, uint64_t>(words);
-        const ToSend next = m_sender.Next(unsent_pkts, now_ns);
-        if (next.kind == ToSend::Kind::RETRANSMIT)
-        {
-            std::cout << "again " << next.serial;
-        }
-        else
-        {
-            std::cout << (next.kind == ToSend::Kind::NEW ? "new" : "nothing");
-        }
-    }
-
-    void SendNew(Words& words)
-    {
-        const auto [now_ns, bytes, is_runt] = Take<int64_t, uint32_t, bool>(words);
-        const EcnBits ecn = m_sender.EcnBitsToSend();
-        m_sender.OnNewSent(bytes, is_runt, now_ns);
-        std::cout << ecn.ect << ' ' << ecn.cwr << ' ' << m_sender.IsInBurst();
+        stack.socket.send_buffer_bytes = size_bytes;
+        buffer.Reset(stack.socket, mss_bytes, !sender.GetController().IsLossBased());
     }
 
     SendBufferLoad Load(uint64_t unsent_pkts) const
     {
-        const Scoreboard& board = m_sender.Board();
+        const Scoreboard& board = sender.Board();
         return {.unsent_pkts = unsent_pkts,
                 .out_pkts = board.PacketsOut(),
                 .sacked_pkts = board.SackedOut(),
                 .in_flight_pkts = board.InFlight(),
-                .cwnd_pkts = m_sender.WindowPkts(),
-                .burst_pkts = m_sender.BurstPkts(),
-                .in_recovery = m_sender.LossState() >= CC_CA_RECOVERY};
+                .cwnd_pkts = sender.WindowPkts(),
+                .burst_pkts = sender.BurstPkts(),
+                .in_recovery = sender.LossState() >= CC_CA_RECOVERY};
     }
 
-    void Room(Words& words)
+    TcpSender<CcController> sender;
+    TcpReceiver receiver;
+    SendBuffer buffer;
+    Stack stack;
+    uint32_t mss_bytes;
+
+  private:
+    void SetFact(const std::string& name, const Facts::mapped_type& value)
     {
-        const auto [size_bytes, wanted_pkts, unsent_pkts] = Take<int64_t, uint64_t, uint64_t>(words);
-        if (size_bytes != 0)
+        const auto fact = std::ranges::find(StackFacts(), name, &StackFact::name);
+        if (fact == StackFacts().end())
         {
-            m_stack.socket.send_buffer_bytes = size_bytes;
-            m_buffer.Reset(m_stack.socket, m_mss_bytes, !m_sender.GetController().IsLossBased());
+            throw py::value_error("fact: '" + name + "' is in neither cc/stack.def nor world/socket.def");
         }
-        std::cout << m_buffer.Accept(wanted_pkts, Load(unsent_pkts));
-    }
-
-    void TakeSegment(Words& words)
-    {
-        const auto [now_ns, serial, ect, ce, cwr] = Take<int64_t, uint64_t, bool, bool, bool>(words);
-        const bool answers = m_receiver.OnSegment(serial, now_ns, {.ect = ect, .ce = ce, .cwr = cwr}).answer_at_once;
-        std::cout << answers << ' ' << m_receiver.Next();
-    }
-
-    void Acknowledge()
-    {
-        std::array<SerialRange, MAX_SACK_BLOCKS> blocks;
-        const bool echoes = m_receiver.Echo();
-        const std::size_t count = m_receiver.Acknowledge(blocks);
-        std::cout << m_receiver.Next() << ' ' << echoes << ' ';
-        m_receiver.Announce();
-        std::cout << m_receiver.Window().AnnouncedBytes(m_receiver.Next());
-        for (std::size_t i = 0; i < count; ++i)
+        if (const auto* number = std::get_if<int64_t>(&value))
         {
-            std::cout << ' ' << blocks[i].begin << ' ' << blocks[i].end;
+            fact->set(stack, *number);
+            return;
         }
+        const auto index = std::ranges::find(fact->choices, std::get<std::string>(value)) - fact->choices.begin();
+        fact->set(stack, fact->kind == StackFactKind::SIZE ? -index : index);
     }
-
-    void State(int64_t now_ns)
-    {
-        const cc_state& cc = m_sender.GetController().State();
-        const Scoreboard& board = m_sender.Board();
-        const SenderTotals& totals = m_sender.Totals();
-        const auto put = [](const char* name, auto value) { std::cout << name << ' ' << value << ' '; };
-        const auto chrono_us = [&](SendState state) { return m_sender.Chrono().TotalNs(state, now_ns) / 1000; };
-        put("ca_state", static_cast<int>(m_sender.LossState()));
-        put("snd_cwnd", m_sender.WindowPkts());
-        put("snd_ssthresh", cc.ssthresh_pkts);
-        put("unacked", board.PacketsOut());
-        put("sacked", board.SackedOut());
-        put("lost", board.LostOut());
-        put("retrans", board.RetransOut());
-        put("reordering", board.ReorderingPkts());
-        put("reord_seen", board.ReorderingCount());
-        put("delivered", board.Delivered());
-        put("rtt", m_sender.SrttNs() < 0 ? 0 : m_sender.SrttNs() / 1000);
-        put("rttvar", m_sender.RttVarNs() / 1000);
-        put("min_rtt", board.MinRttNs() < 0 ? -1 : board.MinRttNs() / 1000);
-        put("rto", m_sender.RtoNs() / 1000);
-        put("backoff", m_sender.Backoff());
-        put("data_segs_out", totals.sent_pkts);
-        put("total_retrans", totals.retransmitted_pkts);
-        put("total_rto", totals.rto_count);
-        put("dsack_dups", totals.duplicate_reports);
-        put("pacing_rate", cc.pacing_Bps);
-        put("delivery_rate_app_limited", board.IsAppLimited());
-        const int64_t rwnd_us = chrono_us(SendState::RWND_LIMITED);
-        const int64_t sndbuf_us = chrono_us(SendState::SNDBUF_LIMITED);
-        put("busy_time", chrono_us(SendState::BUSY) + rwnd_us + sndbuf_us);
-        put("rwnd_limited", rwnd_us);
-        put("sndbuf_limited", sndbuf_us);
-    }
-
-    TcpSender<CcController> m_sender;
-    TcpReceiver m_receiver;
-    SendBuffer m_buffer;
-    Stack m_stack;
-    uint32_t m_mss_bytes = 1;
-    uint32_t m_received_bytes = 1; ///< of the segments that arrive
 };
 
-const Connection::Command Connection::COMMANDS[] = {
-    {"reset", [](Connection& c, Words& words) { c.Reset(words); }},
-    {"fact", [](Connection& c, Words& words) { c.SetFact(words); }},
-    {"start",
-     [](Connection& c, Words& words) {
-         const auto [now_ns, rtt_ns] = Take<int64_t, int64_t>(words);
-         c.m_sender.Start(c.m_mss_bytes, rtt_ns, c.m_stack.socket, now_ns);
-     }},
-    {"ack", [](Connection& c, Words& words) { c.OnAck(words); }},
-    {"timer", [](Connection& c, Words& words) { std::cout << c.m_sender.OnTimer(std::get<0>(Take<int64_t>(words))); }},
-    {"next", [](Connection& c, Words& words) { c.Next(words); }},
-    {"new", [](Connection& c, Words& words) { c.SendNew(words); }},
-    {"again",
-     [](Connection& c, Words& words) {
-         const auto [now_ns, serial, bytes] = Take<int64_t, uint64_t, uint32_t>(words);
-         c.m_sender.OnRetransmitted(serial, bytes, now_ns);
-         std::cout << c.m_sender.IsInBurst();
-     }},
-    {"probe",
-     [](Connection& c, Words& words) {
-         const auto [now_ns, is_retransmission, bytes] = Take<int64_t, bool, uint32_t>(words);
-         c.m_sender.OnProbeSent(is_retransmission, bytes, now_ns);
-     }},
-    {"quiet",
-     [](Connection& c, Words& words) {
-         const auto [now_ns, has_unsent, has_sent, waits] = Take<int64_t, bool, bool, bool>(words);
-         c.m_sender.ValidateCwnd(has_unsent, has_sent, waits, now_ns);
-     }},
-    {"write", [](Connection& c, Words& words) { c.m_sender.BeforeWrite(std::get<0>(Take<bool>(words))); }},
-    {"state", [](Connection& c, Words& words) { c.State(std::get<0>(Take<int64_t>(words))); }},
-    {"room", [](Connection& c, Words& words) { c.Room(words); }},
-    {"wakes", [](Connection& c, Words& words) { std::cout << c.m_buffer.WakesWriter(c.Load(std::get<0>(Take<uint64_t>(words)))); }},
-    {"take", [](Connection& c, Words& words) { c.TakeSegment(words); }},
-    {"acknowledge", [](Connection& c, Words&) { c.Acknowledge(); }},
-    {"handshake",
-     [](Connection& c, Words& words) {
-         const auto [now_ns, ends] = Take<int64_t, bool>(words);
-         ends ? c.m_receiver.NoteEstablished(now_ns) : c.m_receiver.NoteSynAck(now_ns);
-     }},
-    {"deadlines",
-     [](Connection& c, Words&) {
-         Deadline(c.m_sender.TimerDeadlineNs());
-         Deadline(c.m_sender.PacingDeadlineNs());
-         Deadline(c.m_receiver.DelayedAckDeadlineNs());
-     }},
-};
+void
+OnAck(Connection& c, int64_t now_ns, uint64_t una, bool ece, const Blocks& blocks)
+{
+    std::vector<SerialRange> ranges;
+    for (const auto& [begin, end] : blocks)
+    {
+        ranges.push_back({begin, end});
+    }
+    c.sender.OnAck(una, ranges, now_ns, ece);
+}
+
+std::pair<const char*, uint64_t>
+Next(Connection& c, int64_t now_ns, uint64_t unsent_pkts)
+{
+    const ToSend next = c.sender.Next(unsent_pkts, now_ns);
+    const bool is_new = next.kind == ToSend::Kind::NEW;
+    return {next.kind == ToSend::Kind::RETRANSMIT ? "retransmit" : is_new ? "new" : "nothing", next.serial};
+}
+
+std::tuple<bool, bool, bool>
+SendNew(Connection& c, int64_t now_ns, uint32_t bytes, bool is_runt)
+{
+    const EcnBits ecn = c.sender.EcnBitsToSend();
+    c.sender.OnNewSent(bytes, is_runt, now_ns);
+    return {ecn.ect, ecn.cwr, c.sender.IsInBurst()};
+}
+
+std::pair<bool, uint64_t>
+OnSegment(Connection& c, int64_t now_ns, uint64_t serial, bool ect, bool ce, bool cwr)
+{
+    const bool answers = c.receiver.OnSegment(serial, now_ns, {.ect = ect, .ce = ce, .cwr = cwr}).answer_at_once;
+    return {answers, c.receiver.Next()};
+}
+
+std::tuple<bool, uint64_t, Blocks>
+Acknowledge(Connection& c)
+{
+    std::array<SerialRange, MAX_SACK_BLOCKS> ranges;
+    const bool echoes = c.receiver.Echo();
+    const std::size_t count = c.receiver.Acknowledge(ranges);
+    c.receiver.Announce();
+    Blocks blocks;
+    for (std::size_t i = 0; i < count; ++i)
+    {
+        blocks.emplace_back(ranges[i].begin, ranges[i].end);
+    }
+    return {echoes, c.receiver.Window().AnnouncedBytes(c.receiver.Next()), blocks};
+}
+
+std::vector<int64_t>
+Deadlines(const Connection& c)
+{
+    std::vector deadlines_ns{c.sender.TimerDeadlineNs(), c.sender.PacingDeadlineNs(), c.receiver.DelayedAckDeadlineNs()};
+    std::ranges::replace(deadlines_ns, NEVER_NS, -1);
+    return deadlines_ns;
+}
+
+/** By the names of struct tcp_info. */
+std::map<std::string, int64_t>
+State(const Connection& c, int64_t now_ns)
+{
+    const cc_state& cc = c.sender.GetController().State();
+    const Scoreboard& board = c.sender.Board();
+    const SenderTotals& totals = c.sender.Totals();
+    const auto chrono_us = [&](SendState state) { return c.sender.Chrono().TotalNs(state, now_ns) / 1000; };
+    const int64_t rwnd_us = chrono_us(SendState::RWND_LIMITED);
+    const int64_t sndbuf_us = chrono_us(SendState::SNDBUF_LIMITED);
+    return {{"ca_state", c.sender.LossState()},
+            {"snd_cwnd", c.sender.WindowPkts()},
+            {"snd_ssthresh", cc.ssthresh_pkts},
+            {"unacked", board.PacketsOut()},
+            {"sacked", board.SackedOut()},
+            {"lost", board.LostOut()},
+            {"retrans", board.RetransOut()},
+            {"reordering", board.ReorderingPkts()},
+            {"reord_seen", board.ReorderingCount()},
+            {"delivered", board.Delivered()},
+            {"rtt", std::max<int64_t>(c.sender.SrttNs(), 0) / 1000},
+            {"rttvar", c.sender.RttVarNs() / 1000},
+            {"min_rtt", board.MinRttNs() < 0 ? -1 : board.MinRttNs() / 1000},
+            {"rto", c.sender.RtoNs() / 1000},
+            {"backoff", c.sender.Backoff()},
+            {"data_segs_out", totals.sent_pkts},
+            {"total_retrans", totals.retransmitted_pkts},
+            {"total_rto", totals.rto_count},
+            {"dsack_dups", totals.duplicate_reports},
+            {"pacing_rate", std::min<uint64_t>(cc.pacing_Bps, INT64_MAX)},
+            {"delivery_rate_app_limited", board.IsAppLimited()},
+            {"busy_time", chrono_us(SendState::BUSY) + rwnd_us + sndbuf_us},
+            {"rwnd_limited", rwnd_us},
+            {"sndbuf_limited", sndbuf_us}};
+}
 
 } // namespace
 
-int
-main()
+PYBIND11_MODULE(packetdrill_tcp, m)
 {
-    Connection connection;
-    for (std::string line; std::getline(std::cin, line);)
-    {
-        try
-        {
-            connection.Run(line);
-        }
-        catch (const std::exception& error)
-        {
-            std::cout << "error " << error.what() << std::endl;
-        }
-    }
-    return 0;
+    using C = Connection;
+    py::class_<C>(m, "Connection")
+        .def(py::init<const std::string&, uint32_t, uint32_t, const std::string&, const Facts&>())
+        .def("start", [](C& c, int64_t now_ns, int64_t rtt_ns) { c.sender.Start(c.mss_bytes, rtt_ns, c.stack.socket, now_ns); })
+        .def("on_ack", &OnAck)
+        .def("on_timer", [](C& c, int64_t now_ns) { return c.sender.OnTimer(now_ns); }, "Whether a probe is to be sent.")
+        .def("next", &Next, "What may leave: nothing, new, or retransmit and which.")
+        .def("send_new", &SendNew, "ECT, CWR, and whether the burst goes on.")
+        .def("retransmit",
+             [](C& c, int64_t now_ns, uint64_t serial, uint32_t bytes) {
+                 c.sender.OnRetransmitted(serial, bytes, now_ns);
+                 return c.sender.IsInBurst();
+             })
+        .def("on_probe_sent",
+             [](C& c, int64_t now_ns, bool is_retransmission, uint32_t bytes) {
+                 c.sender.OnProbeSent(is_retransmission, bytes, now_ns);
+             })
+        .def("validate_cwnd",
+             [](C& c, int64_t now_ns, bool has_unsent, bool has_sent, bool waits) {
+                 c.sender.ValidateCwnd(has_unsent, has_sent, waits, now_ns);
+             })
+        .def("before_write", [](C& c, bool has_unsent) { c.sender.BeforeWrite(has_unsent); })
+        .def("state", &State)
+        .def("set_send_buffer", &C::SetSendBuffer)
+        .def("accept", [](C& c, uint64_t wanted, uint64_t unsent) { return c.buffer.Accept(wanted, c.Load(unsent)); })
+        .def("wakes_writer", [](C& c, uint64_t unsent) { return c.buffer.WakesWriter(c.Load(unsent)); })
+        .def("on_segment", &OnSegment, "Whether it is to be answered at once, and the next one in order.")
+        .def("acknowledge", &Acknowledge, "Echo, window and SACK blocks of an ACK that leaves.")
+        .def("note_syn_ack", [](C& c, int64_t now_ns) { c.receiver.NoteSynAck(now_ns); })
+        .def("note_established", [](C& c, int64_t now_ns) { c.receiver.NoteEstablished(now_ns); })
+        .def("deadlines", &Deadlines, "Of timer, pacing and delayed ACK.");
 }

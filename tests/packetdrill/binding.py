@@ -1,87 +1,57 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The sender and the receiver of tcp/, in a process of their own (binding.cc)."""
+"""The sender and the receiver of tcp/ as a Python module (binding.cc), compiled once for the sources as they are."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
+import importlib.util
 import os
-import shutil
 import subprocess
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
+import sysconfig
+from collections.abc import Callable
+from typing import Any
 
 import compilers
+import pybind11
 
+#: Makes a connection of algorithm, MSS, bytes of the segments that arrive, preset of stacks, and other facts by name.
+Binding = Callable[[str, int, int, str, dict[str, object]], Any]
+
+_FOLDER = compilers.ROOT / "build" / "packetdrill"
 _SOURCES = ("tests/packetdrill/binding.cc", "tcp/scoreboard.cpp", "tcp/receiver.cpp", "world/stack.cpp")
 _INCLUDES = ("twin", "tcp", "world", "cc")
-#: Of the program, which is compiled once for the sources as they are.
-FOLDER = compilers.ROOT / "build" / "packetdrill"
-_PATIENCE_S = 60.0  # until the process has ended
+_FLAGS = (
+    "-std=c++20",
+    "-O1",
+    "-shared",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fsanitize=undefined",
+    "-fno-sanitize-recover=all",
+)
 
 
-class BindingError(Exception):
-    """The program ended, or refused a command."""
-
-
-def compiled(folder: Path) -> Path:
-    """Compile the program into a folder, unless it is there for the sources as they are."""
+def load() -> Binding:
+    """Return the class of connections."""
     sources = [compilers.ROOT / source for source in _SOURCES]
     headers = [path for name in _INCLUDES for path in sorted((compilers.ROOT / name).glob("*.[hd]*"))]
-    texts = [" ".join(compilers.CXX_FLAGS).encode(), *(path.read_bytes() for path in [*sources, *headers])]
-    contents = hashlib.sha256(b"\0".join(texts)).hexdigest()
-    program = folder / contents[:16] / "binding"
-    if not program.exists():
-        with tempfile.TemporaryDirectory() as place:
-            made = compilers.build(Path(place) / "binding", sources, _INCLUDES)
-            program.parent.mkdir(parents=True, exist_ok=True)
-            partial = program.with_suffix(f".{os.getpid()}")
-            shutil.copy2(made, partial)
-            partial.rename(program)
-    return program
-
-
-class Binding:
-    """One process; a connection lasts from a `reset` to the next."""
-
-    def __init__(self, program: Path) -> None:
-        self._process = subprocess.Popen(
-            [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-
-    def ask(self, command: str, *arguments: object) -> list[str]:
-        """Return the words of the answer to a command.
-
-        Raises:
-            BindingError: the program refuses the command, or has ended, with what it says.
-        """
-        if self._process.stdin is None or self._process.stdout is None:
-            raise BindingError("the program has no pipes")
-        words = (str(int(one) if isinstance(one, bool) else one) for one in arguments)
-        line = " ".join([command, *words])
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(line + "\n")
-            self._process.stdin.flush()
-        answer = self._process.stdout.readline()
-        if not answer:
-            _, said = self._process.communicate(timeout=_PATIENCE_S)
-            raise BindingError(f"the program ended at '{line}': {said.strip()}")
-        if answer.startswith("error "):
-            raise BindingError(f"'{line}': {answer[6:].strip()}")
-        return answer.split()
-
-    def close(self) -> None:
-        """End the process."""
-        try:
-            self._process.communicate(timeout=_PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.communicate(timeout=_PATIENCE_S)
-
-
-@contextlib.contextmanager
-def opened(program: Path) -> Iterator[Binding]:
-    """Open a process of the program, which ends with the block."""
-    with contextlib.closing(Binding(program)) as binding:
-        yield binding
+    contents = hashlib.sha256(b"\0".join(path.read_bytes() for path in [*sources, *headers])).hexdigest()
+    module = _FOLDER / contents[:16] / f"packetdrill_tcp{sysconfig.get_config_var('EXT_SUFFIX')}"
+    if not module.exists():
+        module.parent.mkdir(parents=True, exist_ok=True)
+        partial = module.with_suffix(f".{os.getpid()}")
+        folders = [
+            *(compilers.ROOT / name for name in _INCLUDES),
+            pybind11.get_include(),
+            sysconfig.get_path("include"),
+        ]
+        command = [compilers.compiler(compilers.CXX), *_FLAGS, *(f"-I{folder}" for folder in folders), *sources]
+        subprocess.run([*command, "-o", partial], check=True, timeout=compilers.PATIENCE_S)
+        partial.rename(module)
+    spec = importlib.util.spec_from_file_location("packetdrill_tcp", module)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{module} is not a module")
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    connection: Binding = loaded.Connection
+    return connection

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 from dataclasses import dataclass, field
+from typing import Any
 
 from binding import Binding
 from language import Option, Packet, Tcp
@@ -103,6 +104,7 @@ class Connection:
     max_segment_bytes: int = 0  #: as set by setsockopt
 
     def __post_init__(self) -> None:
+        self.tcp: Any = None  # of binding.cc, from the handshake on
         self.mss = _DEFAULT_MSS
         self.peer_scale = 0
         self.peer_isn = 0
@@ -132,7 +134,7 @@ class Connection:
         self.last_data_received_ns = self.last_data_sent_ns = 0
         self.last_ack_received_ns = self.last_ack_sent_ns = 0
         self.segments_out = self.segments_in = self.data_in = 0
-        self.bytes_sent = self.bytes_again = 0
+        self.bytes_sent = self.bytes_retransmitted = 0
         self.syn_ns = -1
         self.syn_count = 0
         self.host_deadline_ns = -1  # of the SYN or of the probe of a closed window
@@ -193,9 +195,9 @@ class Connection:
     def binding_handshake(self, ends: bool) -> None:
         """Tell the receiver of tcp/ when the SYN-ACK leaves and when the handshake ends, where it measures that."""
         if self.state == "syn_recv" and self.syn_count == 0 and not ends:
-            self._reset_binding()
+            self._begin_tcp()
         if self.state == "syn_recv":
-            self.binding.ask("handshake", self.now_ns, ends)
+            (self.tcp.note_established if ends else self.tcp.note_syn_ack)(self.now_ns)
 
     def _take_syn(self, tcp: Tcp) -> None:
         """Read the options of a SYN or SYN-ACK."""
@@ -216,22 +218,20 @@ class Connection:
         self.has_scale = "wscale" in options
         self.peer_scale = min(options["wscale"].values[0], 14) if self.has_scale else 0
 
-    def _reset_binding(self) -> None:
+    def _begin_tcp(self) -> None:
         sizes = [end - begin for begin, end in zip(self.cuts, self.cuts[1:], strict=False)]
         self.receive_mss = sizes[0] if sizes else self.mss
-        self.binding.ask("reset", self.settings.algorithm, self.mss, self.receive_mss, self.preset)
-        for name, value in {**self.settings.facts(), **self.facts}.items():
-            self.binding.ask("fact", name, value)
-        self.binding.ask("fact", "ecn", self.has_ecn)
+        facts = {**self.settings.facts(), **self.facts, "ecn": self.has_ecn}
         if not self.has_sack:
-            self.binding.ask("fact", "tail_loss_probe", 0)  # tcp_schedule_loss_probe
-        self.binding.ask("fact", "receive_buffer_bytes", self.receive_buffer_bytes or "auto")
+            facts["tail_loss_probe"] = 0  # tcp_schedule_loss_probe
+        facts["receive_buffer_bytes"] = self.receive_buffer_bytes or "auto"
+        self.tcp = self.binding(self.settings.algorithm, self.mss, self.receive_mss, self.preset, facts)
 
     def _establish(self) -> None:
         self.state = "established"
         self.host_deadline_ns = -1
         rtt_ns = self.now_ns - self.syn_ns if self.syn_ns >= 0 and self.syn_count == 1 else -1
-        self.binding.ask("start", self.now_ns, rtt_ns)
+        self.tcp.start(self.now_ns, rtt_ns)
 
     # ---- arrivals ------------------------------------------------------------------------------------
 
@@ -303,7 +303,7 @@ class Connection:
         self._take_syn(tcp)
         self.has_ecn = "E" in tcp.flags and self.settings.number("tcp_ecn") == 1
         self.window = self.max_window = tcp.window or 0
-        self._reset_binding()
+        self._begin_tcp()
         self._establish()
         self.last_data_received_ns = self.last_ack_received_ns = self.now_ns
         self._send_ack()
@@ -328,14 +328,14 @@ class Connection:
         una = bisect.bisect_right(self.ends, ack)
         if una < len(self.ends) and self.begins[una] < ack:
             raise OutOfScopeError("an ACK inside a segment: tcp/ counts whole ones")
-        blocks: list[int] = []
+        blocks: list[tuple[int, int]] = []
         self.last_ack_received_ns = self.now_ns
         for option in tcp.options or ():
             for begin, end in option.blocks:
                 first = bisect.bisect_left(self.begins, begin)
                 last = bisect.bisect_right(self.ends, end)
                 if first < last:  # Linux takes no notice of parts of segments either (tcp_match_skb_to_sack)
-                    blocks += [first, last]
+                    blocks.append((first, last))
         if not self.ends and not blocks:
             self._check_window()
             return
@@ -347,7 +347,7 @@ class Connection:
             raise OutOfScopeError("duplicate ACKs of a peer without SACK")
         if self.has_timestamps and self.tcp_state()["ca_state"] >= _CA_RECOVERY:
             raise OutOfScopeError("what the echo of a timestamp tells of retransmissions")
-        self.binding.ask("ack", self.now_ns, una, "E" in tcp.flags and "S" not in tcp.flags, *blocks)
+        self.tcp.on_ack(self.now_ns, una, "E" in tcp.flags and "S" not in tcp.flags, blocks)
         self._check_window()
 
     def _has_out(self) -> bool:
@@ -381,9 +381,9 @@ class Connection:
         self.arrived |= set(range(first, last))
         for serial in range(first, last):
             marks = (ecn in ("ect0", "ect1", "ce"), ecn == "ce", "W" in tcp.flags)
-            answers, following = self.binding.ask("take", self.now_ns, serial, *marks)
-            self._answers_now |= answers == "1"
-            self.received_end = self.cuts[int(following)]
+            answers, following = self.tcp.on_segment(self.now_ns, serial, *marks)
+            self._answers_now |= answers
+            self.received_end = self.cuts[following]
 
     def _end_streams(self, tcp: Tcp) -> None:
         """Process a FIN of the peer, and the ACK of our own."""
@@ -407,13 +407,9 @@ class Connection:
 
     def _acknowledge(self) -> tuple[int, bool, int | None, tuple[Option, ...]]:
         """Tell the receiver of tcp/ that an ACK leaves; what it says: number, echo, window, SACK blocks."""
-        words = self.binding.ask("acknowledge", self.now_ns)
+        echo, window, ranges = self.tcp.acknowledge()
         self.fin_ack_ns = -1
-        echo, window = words[1] == "1", int(words[2])
-        serials = [int(word) for word in words[3:]]
-        blocks = tuple(
-            (self.cuts[begin], self.cuts[end]) for begin, end in zip(serials[::2], serials[1::2], strict=True)
-        )
+        blocks = tuple((self.cuts[begin], self.cuts[end]) for begin, end in ranges)
         options = (self._timestamp(),) if self.has_timestamps else ()
         if blocks and self.has_sack and not self._forgets_blocks:
             options += (Option("sack", (), blocks[: 3 if self.has_timestamps else 4]),)
@@ -425,7 +421,7 @@ class Connection:
 
     def write(self, size: int, *, more: bool = False) -> int:
         """Write bytes as tcp_sendmsg does; returns how many the send buffer took. `more` follows (MSG_MORE)."""
-        self.binding.ask("write", self._unsent_bytes() >= self.mss)
+        self.tcp.before_write(self._unsent_bytes() >= self.mss)
         self.waiting = size
         self._has_more = more
         left = self._fill()
@@ -466,10 +462,7 @@ class Connection:
 
     def _wake_writer(self) -> None:
         """Let a write that waits go on where the buffer has room again (sk_stream_write_space)."""
-        if self.waiting == 0:
-            return
-        (wakes,) = self.binding.ask("wakes", self._unsent_segments())
-        if wakes == "1":
+        if self.waiting > 0 and self.tcp.wakes_writer(self._unsent_segments()):
             self._fill()
             if self.waiting == 0:
                 self.written_ns = self.now_ns
@@ -487,15 +480,13 @@ class Connection:
         return max(limit // self.mss, 1) * self.mss
 
     def _has_room(self) -> bool:
-        if self.send_buffer_bytes == 0:
-            return True
-        (taken,) = self.binding.ask("room", 0, 1, self._unsent_segments())
-        return taken == "1"
+        return self.send_buffer_bytes == 0 or bool(self.tcp.accept(1, self._unsent_segments()))
 
     def set_send_buffer(self, size: int) -> None:
         """Set the size of the send buffer by setsockopt."""
         self.send_buffer_bytes = size
-        self.binding.ask("room", size, 0, 0)
+        if self.tcp is not None:
+            self.tcp.set_send_buffer(size)
 
     def _unsent_bytes(self) -> int:
         return self.write_end - self.next if self.write_end > self.next else 0
@@ -548,13 +539,13 @@ class Connection:
         has_sent = False
         flight: _Flight | None = None
         while not self.settings.drops:
-            kind, *rest = self.binding.ask("next", self.now_ns, self._new_segments())
+            kind, serial = self.tcp.next(self.now_ns, self._new_segments())
             if kind == "nothing":
                 break
             if kind == "new":
                 flight, goes_on = self._send_new(flight)
             else:
-                flight, goes_on = self._send_again(int(rest[0]), flight)
+                flight, goes_on = self._retransmit(serial, flight)
             has_sent = True
             if not goes_on:
                 self._launch(flight)
@@ -562,7 +553,7 @@ class Connection:
                 if one_burst:
                     break
         self._launch(flight)
-        self.binding.ask("quiet", self.now_ns, bool(self.queue), has_sent, waits or self.waiting > 0)
+        self.tcp.validate_cwnd(self.now_ns, bool(self.queue), has_sent, waits or self.waiting > 0)
         if self.queue and not self._has_out() and self.host_deadline_ns < 0:
             self._arm_window_probe()
 
@@ -572,7 +563,7 @@ class Connection:
         payload = min(skb.end - skb.has_fin - begin, self.mss)
         end = begin + payload
         end += skb.has_fin and end == skb.end - 1
-        capable, reduced, joined = self.binding.ask("new", self.now_ns, payload, payload < self.mss)
+        ect, cwr, joined = self.tcp.send_new(self.now_ns, payload, payload < self.mss)
         self.begins.append(begin)
         self.ends.append(end)
         self.next = end
@@ -585,19 +576,19 @@ class Connection:
             self.queue.pop(0)
             if skb.pushes:
                 self.pushes.add(end)
-        flight = flight or _Flight(begin, ect=capable == "1", cwr=reduced == "1")
+        flight = flight or _Flight(begin, ect=ect, cwr=cwr)
         flight.add(end)
-        return flight, joined == "1" and self.next < self.write_end
+        return flight, joined and self.next < self.write_end
 
-    def _send_again(self, serial: int, flight: _Flight | None) -> tuple[_Flight, bool]:
+    def _retransmit(self, serial: int, flight: _Flight | None) -> tuple[_Flight, bool]:
         begin, end = self.begins[serial], self.ends[serial]
-        (joined,) = self.binding.ask("again", self.now_ns, serial, end - begin)
+        joined = self.tcp.retransmit(self.now_ns, serial, end - begin)
         self.bytes_sent += end - begin
-        self.bytes_again += end - begin
+        self.bytes_retransmitted += end - begin
         self.last_data_sent_ns = self.now_ns
         flight = flight or _Flight(begin)
         flight.add(end)
-        return flight, joined == "1"
+        return flight, joined
 
     def _launch(self, flight: _Flight | None) -> None:
         """Hand the segments of a burst to the network, as one packet; more than one have PSH (__tcp_transmit_skb)."""
@@ -636,7 +627,7 @@ class Connection:
         """When something happens by itself; -1: never."""
         times = [self.host_deadline_ns, self.fin_ack_ns]
         if self.stands:
-            times += [int(word) for word in self.binding.ask("deadlines")]
+            times += self.tcp.deadlines()
         return min((time for time in times if time >= 0), default=-1)
 
     def fire(self) -> None:
@@ -647,10 +638,9 @@ class Connection:
         if 0 <= self.fin_ack_ns <= self.now_ns:
             self._send_ack()
             return
-        timer, pacing, delayed = (int(word) for word in self.binding.ask("deadlines"))
+        timer, pacing, delayed = self.tcp.deadlines()
         if 0 <= timer <= self.now_ns:
-            (probes,) = self.binding.ask("timer", self.now_ns)
-            if probes == "1" and not self.settings.drops:
+            if self.tcp.on_timer(self.now_ns) and not self.settings.drops:
                 self._send_loss_probe()
             self.try_send()
         elif 0 <= pacing <= self.now_ns:
@@ -668,9 +658,9 @@ class Connection:
             begin, end = self.begins[-1], self.ends[-1]
             size = end - begin
             self.bytes_sent += size
-            self.bytes_again += size
+            self.bytes_retransmitted += size
             self._launch(_Flight(begin, end, 1))
-        self.binding.ask("probe", self.now_ns, not is_new, size)
+        self.tcp.on_probe_sent(self.now_ns, not is_new, size)
 
     def _fire_host(self) -> None:
         if self.state in ("syn_sent", "syn_recv"):
@@ -699,8 +689,8 @@ class Connection:
 
     def tcp_state(self) -> dict[str, int]:
         """Return the sender's values of tcp_info, by their names in it."""
-        words = self.binding.ask("state", self.now_ns)
-        return {name: int(value) for name, value in zip(words[::2], words[1::2], strict=True)}
+        state: dict[str, int] = self.tcp.state(self.now_ns)
+        return state
 
     def require_one_way(self, what: str) -> None:
         """Raise if the connection does not stand."""

@@ -73,7 +73,7 @@ def _read(connection: Connection) -> dict[str, int]:
         "tcpi_segs_out": connection.segments_out,
         "tcpi_segs_in": connection.segments_in,
         "tcpi_bytes_sent": connection.bytes_sent,
-        "tcpi_bytes_retrans": connection.bytes_again,
+        "tcpi_bytes_retrans": connection.bytes_retransmitted,
         "tcpi_bytes_acked": connection.una,
         "tcpi_bytes_received": connection.received_end - 1,
         "tcpi_notsent_bytes": connection.write_end - connection.next,

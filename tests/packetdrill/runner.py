@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from binding import Binding, BindingError
+from binding import Binding
 from interpreter import PRESETS, Verdict, run
 from language import ScriptError, parse
 
@@ -34,10 +34,7 @@ def run_file(path: Path, binding: Binding, defines: Mapping[str, str] | None = N
         script = parse(path.read_text(encoding="utf-8"), str(path), defines)
     except ScriptError as error:
         return Verdict(str(path), "not run", 0, str(error))
-    try:
-        return run(script, binding)
-    except BindingError as error:
-        return Verdict(str(path), "wrong", 0, str(error))
+    return run(script, binding)
 
 
 def table(verdicts: Iterable[Verdict]) -> str:

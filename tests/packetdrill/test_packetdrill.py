@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,9 +39,8 @@ SERVER = """`../common/defaults.sh`
 
 
 @pytest.fixture(scope="session")
-def tcp() -> Iterator[binding.Binding]:
-    with binding.opened(binding.compiled(binding.FOLDER)) as opened:
-        yield opened
+def tcp() -> binding.Binding:
+    return binding.load()
 
 
 @pytest.fixture
