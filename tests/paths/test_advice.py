@@ -130,7 +130,7 @@ def test_the_command_compares_and_advises(log: Path, tmp_path: Path, capsys: pyt
     rows = pl.read_parquet(tmp_path / "run" / "summary.parquet")
     assert tuple(rows["variant"].unique(maintain_order=True)) == VARIANTS_ADVISED
     assert "The log and a run of the scenario fitted to it" in (tmp_path / "run" / "report.html").read_text()
-    assert (tmp_path / "run" / "path-1.yaml").exists()
+    assert (tmp_path / "run" / "path-0.yaml").exists()
 
 
 def test_a_log_that_cannot_be_read_leaves_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -149,6 +149,8 @@ def test_the_command_writes_a_scenario_that_runs(tmp_path: Path, capsys: pytest.
     said = capsys.readouterr().out
     assert "pcap or pcapng" in said
     assert str(mine) in said
+    assert "fit-mine.png" in said
+    assert (tmp_path / "fit-mine.png").read_bytes().startswith(b"\x89PNG")
     scenario = bbrgym.load_scenario(mine)
     assert scenario.name == "mine"
     assert scenario.link.rate_mbps == pytest.approx(RATE_MBPS, rel=0.03)
@@ -168,6 +170,7 @@ def test_several_logs_give_a_distribution_that_draws_one(tmp_path: Path, capsys:
     mine = tmp_path / "mine.yaml"
     assert main(["path", *map(str, logs), f"output={mine}"]) == 0
     assert (tmp_path / "mine-1.rates.csv").read_text().startswith("time_s,rate_mbps\n0.000000,")
+    assert sorted(path.name for path in tmp_path.glob("*.png")) == ["fit-mine-0.png", "fit-mine-1.png"]
     drawn = {bbrgym.load_distribution(str(mine))(seed).link.trace_path is None for seed in range(20)}
     assert drawn == {False, True}
     capsys.readouterr()
