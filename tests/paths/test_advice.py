@@ -37,6 +37,7 @@ SEEN = PathFit(
     base_rtt_s=FittedValue(0.03, 0.029, 0.031),
     rate_mbps=FittedValue(4.0, 3.9, 4.1),
     varies=False,
+    competitor=False,
     trace=None,
     buffer_bytes=FittedValue(20_000.0, 19_000.0, 21_000.0),
     random_loss=FittedValue(0.01, 0.005, 0.02),
@@ -46,6 +47,7 @@ UNSEEN = replace(
     base_rtt_s=FittedValue(),
     rate_mbps=FittedValue(low=4.0),
     varies=None,
+    competitor=None,
     buffer_bytes=FittedValue(low=30_000.0),
     random_loss=FittedValue(high=0.1),
 )

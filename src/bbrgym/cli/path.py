@@ -40,7 +40,12 @@ examples:
   bbrgym evaluate scenario=mine.yaml
 """
 
-_VARIES = {None: "not told", True: "varies, or other traffic takes part of it", False: "steady"}
+_SHARES = {
+    (None, None): "not told",
+    (False, False): "steady",
+    (True, False): "varies",
+    (True, True): "shared with other traffic, or varies all the time",
+}
 _OPTION = re.compile(r"[a-z_.]+=")
 
 
@@ -105,7 +110,7 @@ def fit_table(fits: dict[str, PathFit]) -> Table:
             _shown(fit.rate_mbps, 1, "Mbit/s"),
             _shown(fit.buffer_bytes, 1e-3, "kB"),
             _shown(fit.random_loss, 1e2, "%"),
-            _VARIES[fit.varies],
+            _SHARES[fit.varies, fit.competitor],
         )
     return table
 
