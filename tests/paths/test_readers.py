@@ -164,6 +164,15 @@ def test_ss_is_read_with_and_without_states_in_one_line_or_two(ends: str, separa
     assert len(only(read_log(written(tmp_path, ss(*EPOCH, ends=ends, separator=separator)))).table()) == 3
 
 
+def test_ss_takes_the_time_at_which_the_kernel_answered(tmp_path: Path) -> None:
+    late_s = [0.0, 0.3, 0.0]  # of a busy machine, between the log's time and ss
+    times = [f"{1_700_000_000 + at - late:.3f}" for at, late in zip(range(3), late_s, strict=True)]
+    text = ss(*times)
+    for at in range(3):
+        text = text.replace("busy:13912ms", f"busy:{5000 + at * 1000}ms", 1)
+    assert np.diff(column(only(read_log(written(tmp_path, text))), "time_s")) == pytest.approx([1, 1])
+
+
 def test_ss_of_a_receiver_tells_deliveries_alone(tmp_path: Path) -> None:
     lines = [
         f"{time}\n{ENDS}\n\t cubic rtt:0.1/0.1 rcvmss:1448 bytes_received:{at}000" for at, time in enumerate(EPOCH)
