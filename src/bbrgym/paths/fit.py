@@ -404,7 +404,7 @@ def _random_loss(windows: _Windows, delay_s: NDArray[np.float64], *, is_told: bo
     middle, half = losses + _Z95**2 / 2, _Z95 * math.sqrt(losses + _Z95**2 / 4)
     low, high = max(middle - half, 0.0) / packets, min((middle + half) / packets, 1.0)
     share = losses / packets
-    if losses > 0 and (not is_told or ((lost - share * sent) ** 2).sum() / losses >= _BURSTS):
+    if not is_told or (losses > 0 and ((lost - share * sent) ** 2).sum() / losses >= _BURSTS):
         return FittedValue(high=high)
     return FittedValue(share, low, high)
 
