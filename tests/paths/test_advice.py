@@ -37,6 +37,7 @@ SEEN = PathFit(
     base_rtt_s=FittedValue(0.03, 0.029, 0.031),
     rate_mbps=FittedValue(4.0, 3.9, 4.1),
     varies=False,
+    competitor=False,
     trace=None,
     buffer_bytes=FittedValue(20_000.0, 19_000.0, 21_000.0),
     random_loss=FittedValue(0.01, 0.005, 0.02),
@@ -46,6 +47,7 @@ UNSEEN = replace(
     base_rtt_s=FittedValue(),
     rate_mbps=FittedValue(low=4.0),
     varies=None,
+    competitor=None,
     buffer_bytes=FittedValue(low=30_000.0),
     random_loss=FittedValue(high=0.1),
 )
@@ -130,7 +132,7 @@ def test_the_command_compares_and_advises(log: Path, tmp_path: Path, capsys: pyt
     rows = pl.read_parquet(tmp_path / "run" / "summary.parquet")
     assert tuple(rows["variant"].unique(maintain_order=True)) == VARIANTS_ADVISED
     assert "The log and a run of the scenario fitted to it" in (tmp_path / "run" / "report.html").read_text()
-    assert (tmp_path / "run" / "path-1.yaml").exists()
+    assert (tmp_path / "run" / "path-0.yaml").exists()
 
 
 def test_a_log_that_cannot_be_read_leaves_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,6 +47,22 @@ def logged_by_iperf3(path: Path, scenario: dict[str, Any]) -> Path:
     return path
 
 
+def logged_by_ss(path: Path, scenario: dict[str, Any]) -> Path:
+    """Write what ss would every 100 ms, of the first flow."""
+    delivered_pkts, lines = 0, []
+    with bbrgym.make_world("twin", scenario, seed=1, isolation="none") as world:
+        while not world.done:
+            world.advance(0.1)
+            row = dict(zip(world.flow_fields, world.flow_stats()[0], strict=True))
+            delivered_pkts += int(row["delivered_pkts"])
+            lines.append(
+                f"{1_700_000_000 + world.now_s:.3f}\nESTAB 0 0 10.0.0.1:1 10.0.0.2:2\n\t rtt:{row['srtt_ms']:.3f}/1 "
+                f"mss:1448 bytes_acked:{delivered_pkts * 1448} minrtt:{RTT_MS}"
+            )
+    path.write_text("\n".join(lines))
+    return path
+
+
 @pytest.mark.parametrize("cc", ["bbr", "cubic", "bbr3"])
 def test_a_capture_gives_rate_and_rtt(cc: str, tmp_path: Path) -> None:
     fit = captured(tmp_path, network(cc))
@@ -87,6 +103,15 @@ def test_a_rate_that_varies_becomes_a_trace(tmp_path: Path) -> None:
     assert fit.trace.times_s[0] == 0
     assert fit.trace.rates_mbps.max() < RATE_MBPS * 1.05
     assert not fit.buffer_bytes.is_seen
+
+
+@pytest.mark.parametrize("cc", ["bbr", "cubic", "bbr3"])
+def test_a_competitor_is_told(cc: str, tmp_path: Path) -> None:
+    rival = {"name": "rival", "rtt_ms": RTT_MS, "cc": "cubic", "start_s": 1.0}
+    scenario = network(cc, rival, queue={"size_bytes": 2 * BUFFER_BYTES}) | {"duration_s": 20.0}
+    assert fit_path(read_log(logged_by_ss(tmp_path / "a.ss", scenario))).competitor is True
+    scenario["flows"].pop()
+    assert fit_path(read_log(logged_by_ss(tmp_path / "a.ss", scenario))).competitor is False
 
 
 def test_a_link_that_varies_becomes_a_trace(tmp_path: Path) -> None:
@@ -149,6 +174,8 @@ def test_the_command_writes_a_scenario_that_runs(tmp_path: Path, capsys: pytest.
     said = capsys.readouterr().out
     assert "pcap or pcapng" in said
     assert str(mine) in said
+    assert "fit-mine.png" in said
+    assert (tmp_path / "fit-mine.png").read_bytes().startswith(b"\x89PNG")
     scenario = bbrgym.load_scenario(mine)
     assert scenario.name == "mine"
     assert scenario.link.rate_mbps == pytest.approx(RATE_MBPS, rel=0.03)
@@ -168,6 +195,7 @@ def test_several_logs_give_a_distribution_that_draws_one(tmp_path: Path, capsys:
     mine = tmp_path / "mine.yaml"
     assert main(["path", *map(str, logs), f"output={mine}"]) == 0
     assert (tmp_path / "mine-1.rates.csv").read_text().startswith("time_s,rate_mbps\n0.000000,")
+    assert sorted(path.name for path in tmp_path.glob("*.png")) == ["fit-mine-0.png", "fit-mine-1.png"]
     drawn = {bbrgym.load_distribution(str(mine))(seed).link.trace_path is None for seed in range(20)}
     assert drawn == {False, True}
     capsys.readouterr()

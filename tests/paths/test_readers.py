@@ -98,8 +98,8 @@ def test_iperf3_line_by_line_is_the_same(tmp_path: Path) -> None:
     [
         (iperf3(stream(0), protocol="UDP"), "without TCP, expected one of TCP"),
         ({"start": {}, "intervals": [], "end": {}, "error": "unable to connect"}, "a test of iperf3's that failed"),
-        (iperf3(), "without a TCP connection that delivered data"),
-        (iperf3({"socket": "a"}, {"socket": 5, "start": None, "end": [], "bytes": {}}), "without a TCP connection"),
+        (iperf3(), "without a connection that delivered data"),
+        (iperf3({"socket": "a"}, {"socket": 5, "start": None, "end": [], "bytes": {}}), "without a connection"),
     ],
 )
 def test_iperf3_without_a_measurement_is_refused(log: dict, said: str, tmp_path: Path) -> None:
@@ -152,10 +152,25 @@ def test_ss_is_read_with_times_in_any_usual_form(times: list[str], tmp_path: Pat
     assert (one.mss_bytes, one.cc) == (1448, "bbr")
 
 
+@pytest.mark.parametrize("form", ["==== Time {} ====", "Time: {}", "time: {}.0 s"])
+def test_ss_is_read_with_times_since_the_beginning(form: str, tmp_path: Path) -> None:
+    one = only(read_log(written(tmp_path, ss(*(form.format(at) for at in range(3))))))
+    assert column(one, "time_s") == [0, 1, 2]
+
+
 @pytest.mark.parametrize("ends", [ENDS, ENDS.removeprefix("ESTAB "), "ESTAB 0 0 [2001:db8::1]:443 [2001:db8::2]:5000"])
 @pytest.mark.parametrize("separator", ["\n", " "])
 def test_ss_is_read_with_and_without_states_in_one_line_or_two(ends: str, separator: str, tmp_path: Path) -> None:
     assert len(only(read_log(written(tmp_path, ss(*EPOCH, ends=ends, separator=separator)))).table()) == 3
+
+
+def test_ss_takes_the_time_at_which_the_kernel_answered(tmp_path: Path) -> None:
+    late_s = [0.0, 0.3, 0.0]  # of a busy machine, between the log's time and ss
+    times = [f"{1_700_000_000 + at - late:.3f}" for at, late in zip(range(3), late_s, strict=True)]
+    text = ss(*times)
+    for at in range(3):
+        text = text.replace("busy:13912ms", f"busy:{5000 + at * 1000}ms", 1)
+    assert np.diff(column(only(read_log(written(tmp_path, text))), "time_s")) == pytest.approx([1, 1])
 
 
 def test_ss_of_a_receiver_tells_deliveries_alone(tmp_path: Path) -> None:
@@ -365,8 +380,12 @@ def test_qlog_that_breaks_off_is_read_to_there_and_damage_before_is_refused(sequ
     assert 0.2 * whole.delivered_bytes < part.delivered_bytes < 0.8 * whole.delivered_bytes
     with pytest.raises(ConfigError, match="line 3 is no JSON"):
         read_log(written(tmp_path, b"\n".join([*sequence.split(b"\n")[:2], b"\x1e{", *sequence.split(b"\n")[2:]])))
-    with pytest.raises(ConfigError, match="a log of qlog without a TCP connection"):
+    with pytest.raises(ConfigError, match="a log of qlog without a connection"):
         read_log(written(tmp_path, {"qlog_version": "0.3", "traces": [{"events": [None, {"time": 1, "name": []}]}]}))
+    with pytest.raises(ConfigError, match=r"before 0\.2, expected 0\.2 or later"):
+        read_log(
+            written(tmp_path, {"qlog_version": "draft-01", "traces": [{"event_fields": ["time"], "events": [[0]]}]})
+        )
 
 
 # ---- damage ------------------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from bbrgym.evaluate.evaluation import prepare_evaluation
 from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.paths.advice import VARIANTS_ADVISED, advice, possible_paths
 from bbrgym.paths.detect import read_log
-from bbrgym.paths.fit import fit_path, series_of
-from bbrgym.paths.fit_figure import fit_figure
+from bbrgym.paths.fit import fit_path
+from bbrgym.paths.fit_figure import fit_figures
 from bbrgym.paths.fitted_scenario import write_scenario
 from bbrgym.report.page import Section
 from bbrgym.report.report import evaluation_page
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> None:
     with folder.opened(resume=False):
         scenarios = []
         for index, (name, fit) in enumerate(fits.items()):
-            scenario_path = folder.path / f"path-{index + 1}.yaml"
+            scenario_path = folder.path / f"path-{index}.yaml"
             write_scenario({name: fit}, scenario_path)
             scenarios.append(read_scenario(scenario_path))
         known = list(fits.values())
@@ -63,10 +63,7 @@ def run(options: argparse.Namespace) -> None:
             results = prepared.run(folder, show)
         (ranking,) = results.rankings
         tables = [fit_table(fits), ranking_table(ranking, results.title), summary_table(results.summary, results.title)]
-        figures = [
-            fit_figure(fit, series_of(logs[name]), fields, str(index + 1))
-            for index, ((name, fit), fields) in enumerate(zip(fits.items(), scenarios, strict=True))
-        ]
+        figures = fit_figures(logs, fits, scenarios, "path")
         page = evaluation_page(results, shlex.join(["bbrgym", "advise", *options.logs]))
         sentence = advice(ranking, known)
         advised = Section("Advice", [fit_table(fits), *figures], sentence)

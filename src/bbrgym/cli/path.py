@@ -17,11 +17,16 @@ from bbrgym.cli.terminal import print_results
 from bbrgym.errors import ConfigError
 from bbrgym.paths.detect import FORMATS, read_log
 from bbrgym.paths.fit import FittedValue, PathFit, fit_path
+from bbrgym.paths.fit_figure import fit_figures
 from bbrgym.paths.fitted_scenario import write_scenario
+from bbrgym.report.figure_spec import FigureSpec
+from bbrgym.runs.drawing import reason_not_to_draw
+from bbrgym.scenario.files import MIX, read_scenario
 
 DESCRIPTION = f"""\
 Makes a scenario of the log of a transfer on a real path, for the other commands: scenario=path.yaml. Several logs make
-a distribution, each draw of which is one of them. It prints what the logs tell, with intervals of 95 %.
+a distribution, each draw of which is one of them. It prints what the logs tell, with intervals of 95 %, and draws a run
+of each fitted path over its log, beside the scenario.
 
 A log is known by its content:
 {"".join(f"{chr(10)}  {one}" for one in FORMATS)}
@@ -35,7 +40,12 @@ examples:
   bbrgym evaluate scenario=mine.yaml
 """
 
-_VARIES = {None: "not told", True: "varies, or other traffic takes part of it", False: "steady"}
+_SHARES = {
+    (None, None): "not told",
+    (False, False): "steady",
+    (True, False): "varies",
+    (True, True): "shared with other traffic, or varies all the time",
+}
 _OPTION = re.compile(r"[a-z_.]+=")
 
 
@@ -46,13 +56,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Read the logs, fit their paths, write the scenario and print what was found."""
-    logs, config = logs_and_config("path", options.logs)
+    names, config = logs_and_config("path", options.logs)
     output = Path(str(config["output"]))
     if output.suffix not in (".yaml", ".yml"):
         raise ConfigError(f"output: is {str(output)!r}, expected the name of a file that ends in .yaml")
-    fits = {log: fit_path(read_log(Path(log))) for log in logs}
-    files = write_scenario(fits, output)
-    print_results(fit_table(fits), *(f"{'trace' if index else 'scenario'}: {file}" for index, file in enumerate(files)))
+    logs = {name: read_log(Path(name)) for name in names}
+    fits = {name: fit_path(log) for name, log in logs.items()}
+    written = [f"{'trace' if index else 'scenario'}: {file}" for index, file in enumerate(write_scenario(fits, output))]
+    fields = read_scenario(output)
+    figures = fit_figures(logs, fits, fields.get(MIX, [fields]), output.stem)
+    print_results(fit_table(fits), *written, *_draw(figures, output.parent))
+
+
+def _draw(figures: Sequence[FigureSpec], folder: Path) -> list[str]:
+    """Draw figures; return a line for people on each, or on why there is none."""
+    missing = reason_not_to_draw()
+    if missing is not None:
+        return [missing]
+    from bbrgym.report.matplotlib_renderer import write_figures  # Matplotlib, which only the end of a command needs
+
+    write_figures(folder, figures)
+    return [f"figure: {folder / figure.name}.png" for figure in figures]
 
 
 def logs_and_config(command: str, arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
@@ -86,7 +110,7 @@ def fit_table(fits: dict[str, PathFit]) -> Table:
             _shown(fit.rate_mbps, 1, "Mbit/s"),
             _shown(fit.buffer_bytes, 1e-3, "kB"),
             _shown(fit.random_loss, 1e2, "%"),
-            _VARIES[fit.varies],
+            _SHARES[fit.varies, fit.competitor],
         )
     return table
 

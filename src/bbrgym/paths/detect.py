@@ -31,7 +31,7 @@ def read_log(path: Path) -> PathLog:
         except LogProblem as problem:
             raise FileError(path, str(problem)) from problem
     if not log.connections:
-        raise FileError(path, f"is a log of {log.format} without a TCP connection that delivered data")
+        raise FileError(path, f"is a log of {log.format} without a connection that delivered data")
     return log
 
 

@@ -11,9 +11,11 @@ takes for a packet is no part of it; the interval has both. Without a minimum, t
 bound.
 
 Capacity, in IP bytes: if rates spread by more than 20 % in windows with a standing queue, such windows are most, and
-the rate does not grow with the queue, the rate that was left to the connections is a trace: a link that varies and
-other traffic look alike. (A rate that grows with the queue is that of a sender whose window grows on a link that is not
-full.) Otherwise the first of these that the log has:
+the rate does not grow with the queue, the rate that was left to the connections is a trace. (A rate that grows with the
+queue is that of a sender whose window grows on a link that is not full.) A full link gives a lone flow the same rate in
+each window, so a competitor is told by a rate that changes by 2 % or more from window to window although a queue
+stands; then a spread of 5 % is enough for a trace. A radio link that never rests looks the same. Otherwise the first of
+these that the log has:
 
 - Where several samples in an RTT see a queue and none a loss, twenty packets or more are a busy time. The median rate
   of two busy times or more, if three of four are within 5 % of it. Bursts of a flow that does not fill the link are
@@ -51,6 +53,9 @@ from bbrgym.scenario.model import HEADER_BYTES
 _WINDOW_RTTS, _WINDOW_S, _WINDOW_PKTS = 8.0, 0.25, 100.0
 _LEAST_WINDOWS = 5  # for a median with an interval
 _STEADY_SPREAD = 0.2
+_SHARED_SPREAD = 0.05  # of rates with a standing queue, from which on a restless rate is a part of the link's
+_FILLING_SPREADS = 2.0  # so many times that where the rate grows with the queue
+_RESTLESS, _LEAST_CHANGES = 0.018, 4  # change from window to window
 _WINDOW_STEPS = 20.0  # in which a log counts what was delivered
 _LOSS_WINDOW_PKTS = 20.0
 _DENSE_RTTS = 0.5  # between samples, up to which they see each gap in a queue
@@ -110,7 +115,8 @@ class PathFit:
         duration_s: time that was watched.
         base_rtt_s: round trip without a queue.
         rate_mbps: capacity, of IP bytes.
-        varies: whether the rate varied while a queue stood: a link that varies, or other traffic. None: not told.
+        varies: whether the rate varied while a queue stood. None: not told.
+        competitor: whether other traffic took a part of the link, or it changes all the time. None: not told.
         trace: the rate that was left to the connections, if it varies.
         buffer_bytes: size of the queue, IP bytes.
         random_loss: probability of each packet's loss but for a full queue.
@@ -124,6 +130,7 @@ class PathFit:
     base_rtt_s: FittedValue
     rate_mbps: FittedValue
     varies: bool | None
+    competitor: bool | None
     trace: RateTrace | None
     buffer_bytes: FittedValue
     random_loss: FittedValue
@@ -163,6 +170,14 @@ class _Windows:
         return len(self.begin_s)
 
 
+@dataclass(frozen=True)
+class _Share:
+    """Part of the capacity that was left; None: not told. See `PathFit`."""
+
+    varies: bool | None
+    competitor: bool | None
+
+
 def fit_path(log: PathLog) -> PathFit:
     """Return the facts of the path that a log's largest connection took."""
     largest, group = _path_of(log)
@@ -171,11 +186,11 @@ def fit_path(log: PathLog) -> PathFit:
     steps_pkts = _WINDOW_STEPS * sum(one.step_bytes for one in group if one.step_bytes > 0) / mss_bytes
     windows = _windows(series, mss_bytes, _WINDOW_RTTS, _WINDOW_S, max(_WINDOW_PKTS, steps_pkts))
     packet_bytes = mss_bytes + HEADER_BYTES
-    rate_Bps, varies = _capacity(windows, series, packet_bytes)
+    rate_Bps, share = _capacity(windows, series, packet_bytes)
     reference_Bps = rate_Bps.value if rate_Bps.is_seen else rate_Bps.low
     base_rtt_s = _base_rtt(series, packet_bytes / reference_Bps, has_handshake=largest.has_handshake)
     losses = _windows(series, mss_bytes, 1.0, 0.0, _LOSS_WINDOW_PKTS)
-    is_told = not varies and bool(np.median(np.diff(series.time_s)) < _SPARSE_RTTS * base_rtt_s.value)
+    is_told = not share.varies and bool(np.median(np.diff(series.time_s)) < _SPARSE_RTTS * base_rtt_s.value)
     is_sized = is_told and rate_Bps.is_seen and math.isfinite(base_rtt_s.low)
     delay_s = np.nan_to_num(losses.longest_rtt_s - base_rtt_s.value - packet_bytes / reference_Bps)
     return PathFit(
@@ -186,8 +201,9 @@ def fit_path(log: PathLog) -> PathFit:
         duration_s=float(series.time_s[-1] - series.time_s[0]),
         base_rtt_s=base_rtt_s,
         rate_mbps=rate_Bps.times(_MBPS),
-        varies=varies,
-        trace=_trace(windows) if varies else None,
+        varies=share.varies,
+        competitor=share.competitor,
+        trace=_trace(windows) if share.varies else None,
         buffer_bytes=_buffer(losses, delay_s, reference_Bps, packet_bytes, is_sized=is_sized),
         random_loss=_random_loss(losses, delay_s, is_told=is_told),
     )
@@ -257,36 +273,50 @@ def _windows(series: PathSeries, mss_bytes: int, least_rtts: float, least_s: flo
 # ---- facts -------------------------------------------------------------------------------------------------
 
 
-def _capacity(windows: _Windows, series: PathSeries, packet_bytes: int) -> tuple[FittedValue, bool | None]:
-    """Return the capacity, and whether it varies; None: not told."""
+def _capacity(windows: _Windows, series: PathSeries, packet_bytes: int) -> tuple[FittedValue, _Share]:
+    """Return the capacity, and what becomes of it."""
     floor_s = series.floor_s
     free = ~windows.limited & (windows.rate > 0)
     if not free.any():
-        return FittedValue(low=max(float(windows.rate.max()), 1.0)), None
+        return FittedValue(low=max(float(windows.rate.max()), 1.0)), _Share(None, None)
     highest_Bps = float(np.quantile(windows.rate[free], _HIGH))
     least_s = max(_QUEUE_S, _QUEUE_PKTS * packet_bytes / highest_Bps, _QUEUE_RTTS * floor_s)
     queue_s = windows.shortest_rtt_s - floor_s
     stands = free & (queue_s > least_s)
     rates = np.sort(windows.rate[stands])
     is_told = len(rates) >= _LEAST_WINDOWS
-    is_steady = is_told and _spread(rates) <= _STEADY_SPREAD
-    is_filling = is_told and not is_steady and _correlation(queue_s[stands], windows.rate[stands]) >= _FILLING
-    if is_told and not is_steady and not is_filling and len(rates) >= _MOSTLY * free.sum():
-        return _median(rates), True
+    spread = _spread(rates) if is_told else NAN
+    is_filling = spread > _SHARED_SPREAD and _correlation(queue_s[stands], windows.rate[stands]) >= _FILLING
+    if is_told and len(rates) >= _MOSTLY * free.sum():
+        restless = _restlessness(windows.rate, stands) >= _RESTLESS
+        if restless and _SHARED_SPREAD * (_FILLING_SPREADS if is_filling else 1) < spread <= _STEADY_SPREAD:
+            return _median(rates), _Share(varies=True, competitor=True)
+        if spread > _STEADY_SPREAD and not is_filling:
+            return _median(rates), _Share(varies=True, competitor=restless)
+    steady = _Share(varies=False, competitor=False)
     busy = _busy_rates(series, least_s, packet_bytes)
     alike = busy[np.abs(busy - np.median(busy)) <= _ALIKE * np.median(busy)] if len(busy) else busy
     if len(busy) >= _LEAST_BUSY and len(alike) >= _MOST_ALIKE * len(busy):
-        return FittedValue(float(np.median(busy)), float(alike[0]), float(alike[-1])), False
-    if is_steady:
-        return _median(rates), False
+        return FittedValue(float(np.median(busy)), float(alike[0]), float(alike[-1])), steady
+    if spread <= _STEADY_SPREAD:
+        return _median(rates), steady
     if is_filling:
         stands &= queue_s > np.quantile(queue_s[stands], _HIGH) / 2
     else:
         stands = free & (windows.longest_rtt_s - floor_s > least_s)
     rates = np.sort(windows.rate[stands])
     if len(rates) >= _LEAST_WINDOWS and _spread(rates) <= _STEADY_SPREAD:
-        return FittedValue(float(np.quantile(rates, 0.75)), float(np.median(rates)), float(rates[-1])), False
-    return FittedValue(low=highest_Bps), None
+        return FittedValue(float(np.quantile(rates, 0.75)), float(np.median(rates)), float(rates[-1])), steady
+    return FittedValue(low=highest_Bps), _Share(None, None)
+
+
+def _restlessness(rates: NDArray[np.float64], stands: NDArray[np.bool_]) -> float:
+    """Return the change of the rate, as a logarithm, from a window with a queue to the next that a quarter exceed.
+
+    A link whose rate has steps is at rest between them; a sender beside takes more and less all the time.
+    """
+    changes = np.abs(np.diff(np.log(np.maximum(rates, 1.0))))[stands[1:] & stands[:-1]]
+    return float(np.quantile(changes, 0.75)) if len(changes) >= _LEAST_CHANGES else 0.0
 
 
 def _median(rates: NDArray[np.float64]) -> FittedValue:
@@ -374,7 +404,7 @@ def _random_loss(windows: _Windows, delay_s: NDArray[np.float64], *, is_told: bo
     middle, half = losses + _Z95**2 / 2, _Z95 * math.sqrt(losses + _Z95**2 / 4)
     low, high = max(middle - half, 0.0) / packets, min((middle + half) / packets, 1.0)
     share = losses / packets
-    if losses > 0 and (not is_told or ((lost - share * sent) ** 2).sum() / losses >= _BURSTS):
+    if not is_told or (losses > 0 and ((lost - share * sent) ** 2).sum() / losses >= _BURSTS):
         return FittedValue(high=high)
     return FittedValue(share, low, high)
 

@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bbrgym.paths.fit import PathFit, PathSeries
+from bbrgym.paths.fit import PathFit, PathSeries, series_of
+from bbrgym.paths.samples import PathLog
 from bbrgym.report.figure_spec import NEUTRAL, Axis, FigureSpec, Line, Panel, colour
 from bbrgym.scenario.files import parse_scenario, with_variant
 from bbrgym.tunables import VARIANTS
@@ -21,6 +22,24 @@ _POINTS = 200  # of a line, at most
 _LEAST_STEP_S = 0.1
 _LONGEST_S = 60.0  # of what is shown
 _DEFAULT_CC = "bbr"  # of a log that does not tell
+
+
+def fit_figures(
+    logs: Mapping[str, PathLog], fits: Mapping[str, PathFit], scenarios: Sequence[Mapping[str, Any]], name: str
+) -> list[FigureSpec]:
+    """Return `fit_figure` of each log, with its number in the name if there are several.
+
+    Args:
+        logs: by name.
+        fits: of their paths, by the same names.
+        scenarios: fields of the scenario of each.
+        name: of the figures.
+    """
+    names = [name] if len(fits) == 1 else [f"{name}-{index}" for index in range(len(fits))]
+    return [
+        fit_figure(fit, series_of(logs[log]), fields, own)
+        for (log, fit), fields, own in zip(fits.items(), scenarios, names, strict=True)
+    ]
 
 
 def fit_figure(fit: PathFit, series: PathSeries, fields: Mapping[str, Any], name: str) -> FigureSpec:

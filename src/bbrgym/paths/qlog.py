@@ -22,6 +22,7 @@ FORMAT = "qlog"
 
 _SEPARATOR = b"\x1e"
 _LONGEST_LINE = 2**20
+_OLD = ("draft-00", "draft-01", "0.1")  # versions whose events are lists of fields
 _SAMPLE_S = 0.01
 _MOST_OUTSTANDING = 2**17  # packets of a connection
 _UNITS_S = {"ms": 1e-3, "us": 1e-6}
@@ -50,8 +51,11 @@ def read_whole(values: Mapping[str, Any]) -> PathLog:
     """Return the connections of a JSON file's traces.
 
     Raises:
-        LogProblem: it has no events of a known form.
+        LogProblem: it is of a version that is not read.
     """
+    version = values.get("qlog_version")
+    if isinstance(version, str) and version.startswith(_OLD):
+        raise LogProblem("is qlog of a version before 0.2, expected 0.2 or later")
     logs = [read_events((trace, *mappings(trace.get("events")))) for trace in mappings(values.get("traces"))]
     return PathLog(FORMAT, tuple(one for log in logs for one in log.connections))
 

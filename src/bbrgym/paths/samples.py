@@ -49,6 +49,7 @@ class Connection:
         at_sender: whether it was watched where its data came from.
         has_handshake: whether the minimum RTT may be of the handshake, whose packets are short.
         peer: tells paths apart; connections with the same one share a path.
+        idle_s: time that the log's clock is ahead of the connection's own, which rests without data; -inf: no sample.
         skipped: number of samples whose time or counter fell, and that were not taken.
     """
 
@@ -59,6 +60,7 @@ class Connection:
     at_sender: bool = True
     has_handshake: bool = True
     peer: str = ""
+    idle_s: float = -math.inf
     skipped: int = 0
     _rows: array[float] = field(default_factory=lambda: array("d"))
     _stride: int = 1

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Output of ``ss -tin``, printed again and again with the time before each.
 
-The time is a line of its own, or begins each line: seconds since 1970 (``date +%s.%N``), ISO 8601, or what ``date``
-prints. The data that a connection sends and the data that it receives are two connections here.
+The time is a line of its own, or begins each line: seconds since 1970 (``date +%s.%N``), ISO 8601, what ``date``
+prints, or the word time with seconds since the beginning. The data that a connection sends and the data that it
+receives are two connections here.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -25,6 +27,7 @@ _ISO = re.compile(r"[\s#=\[-]*(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?
 _DATE = re.compile(
     r"[\s#=\[-]*(?:[A-Z][a-z]{2} )([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d)(?: [AP]M)?(?: \w+)? (\d{4})"
 )
+_COUNT = re.compile(r"[\s#=\[-]*time:? +(\d{1,8}(?:\.\d{1,9})?)(?= |s|$)", re.IGNORECASE)
 _UNITS_S = {13: 1e-3, 19: 1e-9}
 
 
@@ -68,7 +71,7 @@ def _add(connections: Connections, ends: tuple[str, str], text: str, time_s: flo
         _describe(connection, ends[1], text, mss_bytes)
         connection.add(
             Sample(
-                time_s=time_s,
+                time_s=_exact_s(connection, time_s, values.get("busy", NAN) / 1e3),
                 delivered_bytes=values.get("bytes_acked", 0.0) + _sacked_bytes(values),
                 rtt_s=values.get("rtt", NAN) / 1e3,
                 min_rtt_s=min_rtt_s,
@@ -82,6 +85,17 @@ def _add(connections: Connections, ends: tuple[str, str], text: str, time_s: flo
         _describe(connection, ends[1], "", plausible_mss_bytes(values.get("rcvmss", NAN)))
         connection.at_sender = False
         connection.add(Sample(time_s, values["bytes_received"], min_rtt_s=min_rtt_s))
+
+
+def _exact_s(connection: Connection, time_s: float, busy_s: float) -> float:
+    """Return when the kernel answered, by the time that it counted with data: the log's time is from some ms before.
+
+    A machine that is late makes the log's time too small, never too large.
+    """
+    if math.isnan(busy_s):
+        return time_s
+    connection.idle_s = max(connection.idle_s, time_s - busy_s)
+    return busy_s + connection.idle_s
 
 
 def _sacked_bytes(values: dict[str, float]) -> float:
@@ -127,7 +141,7 @@ def _date_s(found: re.Match[str]) -> float:
     return datetime.strptime(text, "%b %d %Y %H:%M:%S").replace(tzinfo=UTC).timestamp()
 
 
-_TIMES = ((_ISO, _iso_s), (_DATE, _date_s), (_EPOCH, _epoch_s))
+_TIMES = ((_ISO, _iso_s), (_DATE, _date_s), (_EPOCH, _epoch_s), (_COUNT, lambda found: float(found[1])))
 
 
 def _number(text: str) -> float:
