@@ -3,8 +3,8 @@
 
     anchors     the best fixed settings that CMA-ES finds: for all draws, and from there for those beside other flows
     gate        the first rule: on which features the second anchor gains over the first one, by ridge regression
-    evolution   CMA-ES over the gate, then over all of the rule; a generation meets fresh draws, all its policies the
-                same ones
+    evolution   CMA-ES over the gate and the corrections, the anchors held; a generation meets fresh draws, all its
+                policies the same ones
 
 A policy's fitness is its mean gain over the better anchor on these draws, see `guarded_mean`. The agent is the
 mean of the distribution, averaged over the last generations. Hansen, The CMA evolution strategy: a tutorial, 2016.
@@ -52,9 +52,6 @@ _RULE_STEP = 0.05  # of a rule's parameters; features are standardised
 _HYSTERESIS = 0.1  # of the first rule, in units of the score
 # tried on the first rule's merits: its labels do not know what disagreement costs
 _LEAST_SHIFT, _MOST_SHIFT = -0.5, 0.2
-_GATE_ALONE = 0.4  # share of the evolution in which the modes stay as they are: equal choices then give equal scores
-_GATE = ("merit", "merit_bias", "hysteresis")  # parameters that choose the mode
-_REST = ("anchors", "correction", "correction_bias")  # the others
 _EVERY = 3  # control intervals between two samples of features of a flow
 
 
@@ -231,24 +228,15 @@ class _Search:
 
         def keep(parameters: Parameters) -> None:
             self._policy |= {name: one[0] for name, one in parameters.items()}
-            self._policy["anchors"] = self._policy["anchors"].clamp(-1.0, 1.0)
-            network.load_state_dict(self._policy)
 
-        stages = {"gate": (_GATE, self._step + int(_GATE_ALONE * (end - self._step))), "rule": ((*_GATE, *_REST), end)}
-        if len(network.anchors) == 1:
-            del stages["gate"]
-        for stage, (names, until) in stages.items():
-            self._run.stage = f"evolution of the {stage}"
-            start = {name: self._policy[name] for name in names}
-            evolution = Evolution(start, *self._strategy(_RULE_STEP, stage))
-            self._generations(evolution, stage, _is_any, until, fitness, keep)
+        self._run.stage = "evolution"
+        start = {name: one.detach() for name, one in network.named_parameters()}
+        evolution = Evolution(start, *self._strategy(_RULE_STEP, "rule"))
+        self._generations(evolution, "rule", _is_any, end, fitness, keep)
 
     def _fitness_of_rules(self, network: ModesNetwork) -> Callable[[Parameters, Sequence[TrainingDraw]], Table]:
         """Return the fitness of rules with some parameters on draws: [policies]."""
-        held = {
-            **network.holding(range(len(network.anchors))),
-            "anchors": network.anchors.clone().expand(len(network.anchors), -1, -1),
-        }
+        held = network.holding(range(len(network.anchors)))
         totals = np.zeros(len(network.anchors))
 
         def fitness(parameters: Parameters, draws: Sequence[TrainingDraw]) -> Table:

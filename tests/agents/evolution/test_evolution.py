@@ -107,3 +107,14 @@ def test_a_rule_starts_from_the_setting_of_a_finished_search(tmp_path) -> None:
     assert rule.network().anchors.numpy() == pytest.approx(fixed.action[None], abs=0.5)
     with pytest.raises(ConfigError, match=r"agent\.start: .*rule holds no setting of 8 tunables"):
         train(output_dir=tmp_path / "other", **{**alone, "agent": {**SHORT["agent"], "start": str(tmp_path / "rule")}})
+
+
+def test_an_evolution_moves_the_gate_and_the_corrections_alone(tmp_path) -> None:
+    found = []
+    for steps in (1500, 3000):
+        settings = {**SHORT, "agent": {**SHORT["agent"], "anchor_share": 600 / steps, "gate_share": 60 / steps}}
+        train(output_dir=tmp_path / str(steps), **{**settings, "total_steps": steps})
+        found.append(load_agent(tmp_path / str(steps), "last")[0].network())
+    short, long = found
+    assert torch.equal(short.anchors, long.anchors)
+    assert all(not torch.equal(one, other) for one, other in zip(short.parameters(), long.parameters(), strict=True))
