@@ -6,6 +6,8 @@
     evolution   CMA-ES over the gate and the corrections, the anchors held; a generation meets fresh draws, all its
                 policies the same ones
 
+A policy `network` has the first anchor alone and no gate; separable CMA-ES finds its weights.
+
 A policy's fitness is its mean gain over the better anchor on these draws, see `guarded_mean`. The agent is the
 mean of the distribution, averaged over the last generations. Hansen, The CMA evolution strategy: a tutorial, 2016.
 
@@ -26,9 +28,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
 from bbrgym.agents.base import Agent, Constant
+from bbrgym.agents.evolution.corrections_network import CorrectionsNetwork
 from bbrgym.agents.evolution.gate import fit_gate
 from bbrgym.agents.evolution.groups import BESIDE_OTHERS, group_of, guarded_mean
 from bbrgym.agents.evolution.modes_network import HeldNetwork, ModesNetwork
@@ -36,6 +39,7 @@ from bbrgym.agents.evolution.population import Parameters, Population
 from bbrgym.agents.evolution.search import Evolution
 from bbrgym.agents.network_agents import NetworkAgent
 from bbrgym.agents.oracle import presets
+from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.checkpoints import has_state, restore_state, save_state
 from bbrgym.agents.training.draws import TrainingDraw, training_draws
 from bbrgym.agents.training.folder import TrainingFolder
@@ -61,14 +65,16 @@ class EvolutionTrainer(Trainer):
     is_shared: ClassVar[bool] = True
     is_continuable: ClassVar[bool] = False
 
-    # `modes` (a rule that chooses between settings, `ModesNetwork`) or `fixed` (the best fixed setting)
-    policy: Literal["modes", "fixed"] = "modes"
-    corrected: List[str] = ()  # tunables that a rule corrects by features beside its choice
+    # `modes` (a rule that chooses between settings, `ModesNetwork`), `network` (a small network that moves tunables
+    # around one, `CorrectionsNetwork`) or `fixed` (the best fixed setting)
+    policy: Literal["modes", "network", "fixed"] = "modes"
+    corrected: List[str] = ()  # tunables that a rule corrects by features beside its choice, or that a network moves
     # run folder of a training with `policy=fixed`, whose setting is the first anchor. Default: search it
     start: str = ""
-    # share of the steps for the search of the first anchor; half as many for the second one
+    # share of the steps for the search of the first anchor; half as many for the second one of a rule
     anchor_share: Annotated[Float, Field(gt=0, lt=0.6)] = 0.4
-    gate_share: Annotated[Float, Field(gt=0, lt=0.2)] = 0.05  # share of the steps for the first gate
+    # share of the steps for the first gate, or for the mean and the deviation of a network's features
+    gate_share: Annotated[Float, Field(gt=0, lt=0.2)] = 0.05
     policies: Annotated[Whole, Field(ge=4, le=1000)] = 16  # of a generation
     draws: Annotated[Whole, Field(ge=1, le=10_000)] = 64  # of a generation
     guard: NotNegative = 1.0  # price of what is lost in a group of draws, see `guarded_mean`
@@ -121,8 +127,8 @@ class _Search:
         if asked.policy == "fixed":
             self._anchor("all", _is_any, total)
         else:
-            network = self._first_rule(self._anchors(int(asked.anchor_share * total)), int(asked.gate_share * total))
-            self._evolve(network, total)
+            anchors = self._anchors(int(asked.anchor_share * total))
+            self._evolve(*self._first_policy(anchors, int(asked.gate_share * total)), total)
         self._checkpoint()
 
     # ---- stages ------------------------------------------------------------------------------------------------
@@ -130,6 +136,8 @@ class _Search:
     def _anchors(self, steps: int) -> Tensor:
         """Return the settings of the modes, the best one for all draws first: [modes, tunables]."""
         anchors = [self._start() if self._asked.start else self._anchor("all", _is_any, self._step + steps)]
+        if self._asked.policy == "network":
+            return torch.stack(anchors)
         drawn = self._drawn("groups", self._asked.draws)
         if any(map(_is_beside_others, drawn)) and not all(map(_is_beside_others, drawn)):
             anchors.append(self._anchor("beside others", _is_beside_others, self._step + steps // 2, anchors[0]))
@@ -168,27 +176,30 @@ class _Search:
         self._generations(evolution, group, is_wanted, end, fitness, keep)
         return self._policy["setting"]
 
-    def _first_rule(self, anchors: Tensor, steps: int) -> ModesNetwork:
-        """Return the rule whose gate is fitted, and which corrects nothing yet."""
+    def _first_policy(self, anchors: Tensor, steps: int) -> tuple[ModesNetwork, ModesNetwork | CorrectionsNetwork]:
+        """Return the rule that holds the anchors, and the policy to begin with, which corrects nothing yet."""
         self._run.stage = "gate"
         places = torch.eye(anchors.shape[1])[[self._scaling.names.index(name) for name in self._asked.corrected]]
         numbers = self._population(len(anchors)).features
-        network = ModesNetwork(anchors, places, torch.zeros(numbers), torch.ones(numbers))
-        features, gains, weights = self._samples(network, self._step + steps)
-        gate = fit_gate(features, gains, weights)
-        fitted = ModesNetwork(anchors, places, *(torch.from_numpy(one).float() for one in (gate.mean, gate.deviation)))
+        holding = ModesNetwork(anchors, places, torch.zeros(numbers), torch.ones(numbers))
+        gate = fit_gate(*self._samples(holding, self._step + steps))
+        mean, deviation = (torch.from_numpy(one).float() for one in (gate.mean, gate.deviation))
+        if self._asked.policy == "network":
+            seed = self._run.settings.stream("network", 0)
+            return holding, CorrectionsNetwork.drawn(anchors[0], places, mean, deviation, seed)
+        fitted = ModesNetwork(anchors, places, mean, deviation)
         with torch.no_grad():
             fitted.merit.copy_(torch.from_numpy(gate.weights))
             fitted.hysteresis.fill_(_HYSTERESIS)
             fitted.merit_bias.copy_(self._shifted(fitted, torch.from_numpy(gate.bias).float()))
-        return fitted
+        return holding, fitted
 
     def _shifted(self, network: ModesNetwork, bias: Tensor) -> Tensor:
         """Return the bias of the merits at which the rule gains most, of shifted ones: [modes - 1]."""
         shifts = torch.linspace(_LEAST_SHIFT, _MOST_SHIFT, self._asked.policies)[:, None]
         same = {name: one.detach().expand(len(shifts), *one.shape) for name, one in network.named_parameters()}
         tried = {**same, "merit_bias": bias + shifts}
-        fitness = self._fitness_of_rules(network)(tried, self._drawn("shift", self._asked.draws))
+        fitness = self._fitness(network, network)(tried, self._drawn("shift", self._asked.draws))
         return tried["merit_bias"][int(fitness.argmax())]
 
     def _samples(self, network: ModesNetwork, end: int) -> tuple[NDArray[np.float32], Table, Table]:
@@ -221,9 +232,9 @@ class _Search:
             samples.append(np.concatenate(columns, axis=1)[acts])
         return torch.from_numpy(np.concatenate(samples)).float()
 
-    def _evolve(self, network: ModesNetwork, end: int) -> None:
-        """Move the rule's parameters to where whole episodes gain most over the better anchor."""
-        fitness = self._fitness_of_rules(network)
+    def _evolve(self, holding: ModesNetwork, network: ModesNetwork | CorrectionsNetwork, end: int) -> None:
+        """Move a policy's parameters to where whole episodes gain most over the better anchor."""
+        fitness = self._fitness(holding, network)
         self._policy = {name: one.detach().clone() for name, one in network.state_dict().items()}
 
         def keep(parameters: Parameters) -> None:
@@ -231,18 +242,26 @@ class _Search:
 
         self._run.stage = "evolution"
         start = {name: one.detach() for name, one in network.named_parameters()}
-        evolution = Evolution(start, *self._strategy(_RULE_STEP, "rule"))
+        is_separable = isinstance(network, CorrectionsNetwork)
+        evolution = Evolution(start, *self._strategy(_RULE_STEP, "rule"), is_separable=is_separable)
         self._generations(evolution, "rule", _is_any, end, fitness, keep)
 
-    def _fitness_of_rules(self, network: ModesNetwork) -> Callable[[Parameters, Sequence[TrainingDraw]], Table]:
-        """Return the fitness of rules with some parameters on draws: [policies]."""
-        held = network.holding(range(len(network.anchors)))
-        totals = np.zeros(len(network.anchors))
+    def _fitness(
+        self, holding: ModesNetwork, network: ModesNetwork | CorrectionsNetwork
+    ) -> Callable[[Parameters, Sequence[TrainingDraw]], Table]:
+        """Return the fitness of policies with some parameters on draws: [policies].
+
+        Args:
+            holding: a rule with the anchors.
+            network: the policy, whose parameters are replaced.
+        """
+        held = holding.holding(range(len(holding.anchors)))
+        totals = np.zeros(len(holding.anchors))
 
         def fitness(parameters: Parameters, draws: Sequence[TrainingDraw]) -> Table:
             nonlocal totals
             weights = np.array([draw.weight for draw in draws])
-            anchors = self._scores(network, held, draws)
+            anchors = self._scores(holding, held, draws)
             totals = totals + anchors @ weights
             gains = self._scores(network, parameters, draws) - anchors[totals.argmax()]
             return guarded_mean(gains, weights, [group_of(draw) for draw in draws], self._asked.guard)
@@ -271,9 +290,7 @@ class _Search:
     def _strategy(self, step: float, stage: str) -> tuple[int, float, int]:
         return self._asked.policies, step, self._run.settings.stream(f"evolution {stage}", 0)
 
-    def _scores(
-        self, network: HeldNetwork | ModesNetwork, parameters: Parameters, draws: Sequence[TrainingDraw]
-    ) -> Table:
+    def _scores(self, network: nn.Module, parameters: Parameters, draws: Sequence[TrainingDraw]) -> Table:
         """Return the scores of policies on draws, [policies, draws]."""
         policies = len(next(iter(parameters.values())))
         population = self._population(policies)
@@ -326,7 +343,13 @@ def _agent_of(policy: Mapping[str, Tensor], settings: TrainingSettings) -> Agent
     """Return the agent of a policy's parameters and constants."""
     if "setting" in policy:
         return Constant(settings.agent_name, policy["setting"].numpy(), is_per_flow=settings.is_per_flow)
-    network = ModesNetwork(policy["anchors"], policy["places"], policy["mean"], policy["deviation"])
+    constants = [policy[name] for name in ("places", "mean", "deviation")]
+    if "anchor" in policy:
+        moving = CorrectionsNetwork(policy["anchor"], *constants)
+        moving.load_state_dict(dict(policy))
+        width = batch_of(1, settings.options(settings.world_name)).observation.width
+        return NetworkAgent(settings.agent_name, moving.folded(width), is_per_flow=settings.is_per_flow)
+    network = ModesNetwork(policy["anchors"], *constants)
     network.load_state_dict(dict(policy))
     return NetworkAgent(settings.agent_name, network.eval(), is_per_flow=settings.is_per_flow)
 

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import SCENARIO, asked, curve, interrupt, weights
 
+from bbrgym.agents.deploy.export_agent import export
+from bbrgym.agents.evolution.corrections_network import CorrectionsNetwork
 from bbrgym.agents.evolution.gate import fit_gate
 from bbrgym.agents.evolution.groups import guarded_mean
 from bbrgym.agents.evolution.modes_network import ModesNetwork
@@ -54,6 +56,18 @@ def test_a_held_mode_is_held_whatever_is_measured(mode: int) -> None:
     assert actions_of(rule(**held), [0.0, 1e3, -1e3])[1:] == [ANCHORS[mode].tolist()] * 2
 
 
+def test_a_network_starts_at_the_anchor_and_moves_the_tunables_that_it_may() -> None:
+    network = CorrectionsNetwork.drawn(ANCHORS[0], torch.eye(2)[1:], torch.tensor([3.0]), torch.tensor([2.0]), 1)
+    observations = torch.tensor([[1.0, 9.0], [4.0, 9.0], [5.0, 9.0]])
+    assert network(observations, torch.zeros(3))[0].tolist() == [ANCHORS[0].tolist()] * 3
+    with torch.no_grad():
+        network.head.fill_(0.2)
+    actions = network(observations, torch.zeros(3))[0]
+    assert actions[:, 0].tolist() == [0.0] * 3
+    assert actions[:, 1].unique().numel() == 3
+    assert network.folded(2)(observations).numpy() == pytest.approx(actions.detach().numpy(), abs=1e-6)
+
+
 def test_a_gate_finds_the_feature_on_which_a_gain_depends() -> None:
     features = np.random.default_rng(1).normal(3.0, 2.0, (4000, 3)).astype(np.float32)
     gains = 0.1 * (features[:, 1:2] - 3.0) - 0.2
@@ -81,15 +95,18 @@ SHORT = asked(
 )
 
 
-def test_a_killed_evolution_goes_on_to_the_same_rule(tmp_path) -> None:
-    train(output_dir=tmp_path / "whole", **SHORT)
-    interrupt(tmp_path / "broken", 2500, SHORT)
+@pytest.mark.parametrize("policy", ["modes", "network"])
+def test_a_killed_evolution_goes_on_to_the_same_policy(policy, tmp_path) -> None:
+    asked_for = {**SHORT, "agent": {**SHORT["agent"], "policy": policy}}
+    train(output_dir=tmp_path / "whole", **asked_for)
+    interrupt(tmp_path / "broken", 2500, asked_for)
     assert curve(tmp_path / "broken")["step"].max() < 2500
     resume_training(tmp_path / "broken")
     assert curve(tmp_path / "broken").equals(curve(tmp_path / "whole"))
     assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
     agent, _ = load_agent(tmp_path / "whole", "last")
     assert agent.is_per_flow
+    assert export(tmp_path / "whole", "c").stat().st_size > 0
 
 
 def test_an_unknown_tunable_to_correct_is_refused(tmp_path) -> None:
