@@ -32,6 +32,7 @@ from torch import Tensor, nn
 
 from bbrgym.agents.base import Agent, Constant
 from bbrgym.agents.evolution.corrections_network import CorrectionsNetwork
+from bbrgym.agents.evolution.deployed import Deployed
 from bbrgym.agents.evolution.gate import fit_gate
 from bbrgym.agents.evolution.groups import BESIDE_OTHERS, group_of, guarded_mean
 from bbrgym.agents.evolution.modes_network import HeldNetwork, ModesNetwork
@@ -78,6 +79,9 @@ class EvolutionTrainer(Trainer):
     policies: Annotated[Whole, Field(ge=4, le=1000)] = 16  # of a generation
     draws: Annotated[Whole, Field(ge=1, le=10_000)] = 64  # of a generation
     guard: NotNegative = 1.0  # price of what is lost in a group of draws, see `guarded_mean`
+    # share of the tuned flows that follow the policy in a draw, one at least; the others are BBR's, scored too.
+    # Default: all
+    deployed: Deployed | None = None
     by_cost: bool = True  # whether draws are sampled by cost, see `bbrgym.agents.training.draws`
 
     def adapted(self, settings: TrainingSettings) -> TrainingSettings:
@@ -324,7 +328,8 @@ class _Search:
     def _drawn(self, stream: str, count: int, is_wanted: _Wanted = lambda _: True) -> list[TrainingDraw]:
         settings = self._run.settings
         draws = training_draws(settings.source, settings.stream(f"draws {stream}", 0), by_cost=self._asked.by_cost)
-        return list(islice(filter(is_wanted, draws), count))
+        deployed = draws if self._asked.deployed is None else map(self._asked.deployed.of, draws)
+        return list(islice(filter(is_wanted, deployed), count))
 
     def _intervals(self, draw: TrainingDraw) -> int:
         return max(1, round(draw.scenario.duration_s / self._options.control_interval_s))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The rule, its first gate, the fitness, and a training by evolution from its start, or from where it was killed."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
 import torch
@@ -10,13 +12,19 @@ from tiny import SCENARIO, asked, curve, interrupt, weights
 
 from bbrgym.agents.deploy.export_agent import export
 from bbrgym.agents.evolution.corrections_network import CorrectionsNetwork
+from bbrgym.agents.evolution.deployed import Deployed
 from bbrgym.agents.evolution.gate import fit_gate
 from bbrgym.agents.evolution.groups import guarded_mean
-from bbrgym.agents.evolution.modes_network import ModesNetwork
+from bbrgym.agents.evolution.modes_network import HeldNetwork, ModesNetwork
+from bbrgym.agents.evolution.population import Population
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.network_agents import NetworkAgent
+from bbrgym.agents.training.draws import training_draws
 from bbrgym.agents.training.train_agent import resume_training, train
+from bbrgym.envs.flow_batch import FlowOptions
+from bbrgym.envs.scaling import TunableScaling
 from bbrgym.errors import ConfigError
+from bbrgym.scenario.distribution import load_distribution
 
 ANCHORS = torch.tensor([[0.0, 0.5], [1.0, -0.5], [-1.0, 0.0]])
 
@@ -135,3 +143,41 @@ def test_an_evolution_moves_the_gate_and_the_corrections_alone(tmp_path) -> None
     short, long = found
     assert torch.equal(short.anchors, long.anchors)
     assert all(not torch.equal(one, other) for one, other in zip(short.parameters(), long.parameters(), strict=True))
+
+
+def test_a_policy_is_deployed_in_a_share_of_the_tuned_flows_and_all_are_scored() -> None:
+    source = load_distribution({**SCENARIO, "flows": [{**SCENARIO["flows"][0], "number": 1, "count": 4}, RIVAL]})
+    draws = list(islice(training_draws(source, 1), 40))
+    numbers = set()
+    for draw in map(Deployed(uniform=[0.2, 1]).of, draws):
+        flows, team = draw.scenario.resolved().flows, draw.team.resolved().flows
+        assert [flow.name for flow in flows] == [flow.name for flow in team]
+        assert {flow.cc for flow in flows if flow.role == "fixed"} <= {"bbr", "cubic"}
+        assert [flow.role for flow in team].count("tuned") == 4
+        numbers.add([flow.role for flow in flows].count("tuned"))
+    assert numbers == {1, 2, 3, 4}
+
+
+def test_a_half_deployed_preset_of_bbr_scores_as_if_it_were_deployed_everywhere() -> None:
+    source = load_distribution({**SCENARIO, "flows": [{**SCENARIO["flows"][0], "number": 3}]})
+    whole = list(islice(training_draws(source, 1), 4))
+    options = FlowOptions(scenario=source, variant="bbr", features="path", frame_stack=1, threads=1)
+    population = Population(1, 4, options, 0.5)
+    network = HeldNetwork(torch.from_numpy(TunableScaling("bbr").default))
+    held = {"setting": network.setting.detach()[None]}
+    scores = [
+        population.scores(network, held, draws)
+        for draws in (whole, [Deployed(uniform=[0.4, 0.4]).of(one) for one in whole])
+    ]
+    population.close()
+    assert scores[1] == pytest.approx(scores[0])
+
+
+def test_a_rule_is_trained_beside_bbr_where_it_is_deployed_in_part(tmp_path) -> None:
+    agent = {**SHORT["agent"], "deployed": {"uniform": [0.2, 1]}}
+    train(output_dir=tmp_path / "run", **{**SHORT, "scenario": SCENARIO, "total_steps": 600, "agent": agent})
+    rule, _ = load_agent(tmp_path / "run", "last")
+    assert len(rule.network().anchors) == 2, "one of them for draws beside others"
+    wrong = {**agent, "deployed": {"uniform": [1, 0.2]}}
+    with pytest.raises(ConfigError, match=r"uniform: is \[1.0, 0.2\], expected numbers in ascending order"):
+        train(output_dir=tmp_path / "other", **{**SHORT, "agent": wrong})
