@@ -8,8 +8,9 @@
 
 A policy `network` has the first anchor alone and no gate; separable CMA-ES finds its weights.
 
-A policy's fitness is its mean gain over the better anchor on these draws, see `guarded_mean`. The agent is the
-mean of the distribution, averaged over the last generations. Hansen, The CMA evolution strategy: a tutorial, 2016.
+A policy's fitness is its mean gain over the better anchor on these draws, see `guarded_mean`; of several distributions
+the smallest of its gains, each over the anchor that is better there. The agent is the mean of the parameters'
+distribution, averaged over the last generations. Hansen, The CMA evolution strategy: a tutorial, 2016.
 
 Its steps are the control intervals of all simulations. An interrupted training repeats its generations from their kept
 scores, so its state is the same to the last bit.
@@ -19,8 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
@@ -49,6 +51,7 @@ from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.training.trainer import Trainer
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.errors import ConfigError, nearest
+from bbrgym.scenario.distribution import Distribution, load_distribution
 from bbrgym.schema import Float, List, NotNegative, Whole
 from bbrgym.worlds import Flags, Table
 
@@ -78,6 +81,9 @@ class EvolutionTrainer(Trainer):
     gate_share: Annotated[Float, Field(gt=0, lt=0.2)] = 0.05
     policies: Annotated[Whole, Field(ge=4, le=1000)] = 16  # of a generation
     draws: Annotated[Whole, Field(ge=1, le=10_000)] = 64  # of a generation
+    # names or files of further distributions, each of which has as many of the draws as the training's own; the
+    # validation meets none of them
+    distributions: List[str] = ()
     guard: NotNegative = 1.0  # price of what is lost in a group of draws, see `guarded_mean`
     # share of the tuned flows that follow the policy in a draw, one at least; the others are BBR's, scored too.
     # Default: all
@@ -91,6 +97,8 @@ class EvolutionTrainer(Trainer):
     def train(self, run: TrainingRun) -> None:
         """Search; see `Trainer`."""
         run.settings.refuse_all_but_whole_settings()
+        if self.draws <= len(self.distributions):
+            raise ConfigError(f"agent.draws: is {self.draws}, expected one for each distribution at least")
         with ExitStack() as worlds:
             _Search(self, run, worlds).run()
 
@@ -111,7 +119,12 @@ class _Search:
         self._asked = asked
         self._run = run
         self._worlds = worlds
+        further = [load_distribution(name) for name in asked.distributions]
+        self._sources = [run.settings.source, *further]  # of the draws, by turns
         self._options = run.settings.options(run.settings.world_name)
+        if further and run.settings.is_per_flow:
+            most = Distribution({"mix": self._sources})
+            self._options = replace(self._options, max_tuned=most.max_tuned, flow_capacity=most.max_flows)
         self._scaling = TunableScaling(run.settings.variant, run.settings.action.get("tunables"))
         for name in asked.corrected:
             if name not in self._scaling.names:
@@ -260,15 +273,19 @@ class _Search:
             network: the policy, whose parameters are replaced.
         """
         held = holding.holding(range(len(holding.anchors)))
-        totals = np.zeros(len(holding.anchors))
+        totals = np.zeros((len(self._sources), len(holding.anchors)))
 
         def fitness(parameters: Parameters, draws: Sequence[TrainingDraw]) -> Table:
-            nonlocal totals
-            weights = np.array([draw.weight for draw in draws])
-            anchors = self._scores(holding, held, draws)
-            totals = totals + anchors @ weights
-            gains = self._scores(network, parameters, draws) - anchors[totals.argmax()]
-            return guarded_mean(gains, weights, [group_of(draw) for draw in draws], self._asked.guard)
+            weights, groups = np.array([draw.weight for draw in draws]), [group_of(draw) for draw in draws]
+            anchors, scores = self._scores(holding, held, draws), self._scores(network, parameters, draws)
+            found = []
+            for number, total in enumerate(totals):
+                own = slice(number, None, len(totals))
+                total += anchors[:, own] @ weights[own]
+                gains = scores[:, own] - anchors[total.argmax(), own]
+                found.append(guarded_mean(gains, weights[own], groups[own], self._asked.guard))
+            worst: Table = np.min(found, axis=0)
+            return worst
 
         return fitness
 
@@ -326,9 +343,13 @@ class _Search:
         return self._populations[policies]
 
     def _drawn(self, stream: str, count: int, is_wanted: _Wanted = lambda _: True) -> list[TrainingDraw]:
-        settings = self._run.settings
-        draws = training_draws(settings.source, settings.stream(f"draws {stream}", 0), by_cost=self._asked.by_cost)
-        deployed = draws if self._asked.deployed is None else map(self._asked.deployed.of, draws)
+        asked, seed_of = self._asked, self._run.settings.stream
+        by_source = [
+            training_draws(source, seed_of(f"draws {stream}", number), by_cost=asked.by_cost)
+            for number, source in enumerate(self._sources)
+        ]
+        draws = chain.from_iterable(zip(*by_source, strict=True))
+        deployed = draws if asked.deployed is None else map(asked.deployed.of, draws)
         return list(islice(filter(is_wanted, deployed), count))
 
     def _intervals(self, draw: TrainingDraw) -> int:

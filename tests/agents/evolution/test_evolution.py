@@ -6,17 +6,20 @@ from itertools import islice
 import numpy as np
 import pytest
 import torch
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny import SCENARIO, asked, curve, interrupt, weights
 
 from bbrgym.agents.deploy.export_agent import export
+from bbrgym.agents.evolution import evolution_trainer
 from bbrgym.agents.evolution.corrections_network import CorrectionsNetwork
 from bbrgym.agents.evolution.deployed import Deployed
 from bbrgym.agents.evolution.gate import fit_gate
 from bbrgym.agents.evolution.groups import guarded_mean
 from bbrgym.agents.evolution.modes_network import HeldNetwork, ModesNetwork
 from bbrgym.agents.evolution.population import Population
+from bbrgym.agents.evolution.search import Evolution
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.network_agents import NetworkAgent
 from bbrgym.agents.training.draws import training_draws
@@ -181,3 +184,23 @@ def test_a_rule_is_trained_beside_bbr_where_it_is_deployed_in_part(tmp_path) -> 
     wrong = {**agent, "deployed": {"uniform": [1, 0.2]}}
     with pytest.raises(ConfigError, match=r"uniform: is \[1.0, 0.2\], expected numbers in ascending order"):
         train(output_dir=tmp_path / "other", **{**SHORT, "agent": wrong})
+
+
+def test_a_fitness_over_several_distributions_is_that_of_the_worst(tmp_path, monkeypatch) -> None:
+    seen = []
+
+    def observed(gains, weights, groups, guard):
+        seen.append(guarded_mean(gains, weights, groups, guard))
+        return seen[-1]
+
+    told = []
+    monkeypatch.setattr(evolution_trainer, "guarded_mean", observed)
+    monkeypatch.setattr(Evolution, "tell", lambda self, asked, fitness: told.append(fitness))
+    monkeypatch.setattr(Evolution, "mean", lambda self: self._strategy.mean)
+    (tmp_path / "more.yaml").write_text(yaml.dump({**SCENARIO, "flows": [{**SCENARIO["flows"][0], "number": 3}]}))
+    agent = {**SHORT["agent"], "draws": 4, "distributions": [str(tmp_path / "more.yaml")], "anchor_share": 0.1}
+    train(output_dir=tmp_path / "run", **{**SHORT, "scenario": SCENARIO, "agent": agent})
+    assert len(seen) >= 4
+    assert len(seen) % 2 == 0
+    for number, fitness in enumerate(told[-len(seen) // 2 + 1 :], 1):
+        assert fitness.tolist() == np.minimum(*seen[2 * number : 2 * number + 2]).tolist()
