@@ -32,8 +32,8 @@ class Deployed(Model):
         """Return a draw with BBR in the other tuned flows; the policy is in one at least, and all are scored."""
         resolved = draw.scenario.resolved().flows
         tuned = [flow.name for flow in resolved if flow.role == "tuned"]
-        generator = np.random.default_rng([draw.seed, *b"deployed"])
-        number = max(1, round(generator.uniform(*self.uniform) * len(tuned)))
+        generator, (low, high) = np.random.default_rng([draw.seed, *b"deployed"]), self.uniform
+        number = max(1, round(generator.uniform(low, high) * len(tuned)))
         others = {tuned[place] for place in generator.permutation(len(tuned))[number:].tolist()}
         fields = draw.scenario.model_dump()
         each = [flow for flow in fields["flows"] for _ in range(flow["count"])]
