@@ -3,11 +3,14 @@
 
     anchors     the best fixed settings that CMA-ES finds: for all draws, and from there for those beside other flows
     gate        the first rule: on which features the second anchor gains over the first one, by ridge regression
-    evolution   CMA-ES over the gate, then over all of the rule; a generation meets fresh draws, all its policies the
-                same ones
+    evolution   CMA-ES over the gate and the corrections, the anchors held; a generation meets fresh draws, all its
+                policies the same ones
 
-A policy's fitness is its mean gain over the better anchor on these draws, see `guarded_mean`. The agent is the
-mean of the distribution, averaged over the last generations. Hansen, The CMA evolution strategy: a tutorial, 2016.
+A policy `network` has the first anchor alone and no gate; separable CMA-ES finds its weights.
+
+A policy's fitness is its mean gain over the better anchor on these draws, see `guarded_mean`; of several distributions
+the smallest of its gains, each over the anchor that is better there. The agent is the mean of the parameters'
+distribution, averaged over the last generations. Hansen, The CMA evolution strategy: a tutorial, 2016.
 
 Its steps are the control intervals of all simulations. An interrupted training repeats its generations from their kept
 scores, so its state is the same to the last bit.
@@ -17,8 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
@@ -26,9 +30,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
 from bbrgym.agents.base import Agent, Constant
+from bbrgym.agents.evolution.corrections_network import CorrectionsNetwork
+from bbrgym.agents.evolution.deployed import Deployed
 from bbrgym.agents.evolution.gate import fit_gate
 from bbrgym.agents.evolution.groups import BESIDE_OTHERS, group_of, guarded_mean
 from bbrgym.agents.evolution.modes_network import HeldNetwork, ModesNetwork
@@ -36,6 +42,7 @@ from bbrgym.agents.evolution.population import Parameters, Population
 from bbrgym.agents.evolution.search import Evolution
 from bbrgym.agents.network_agents import NetworkAgent
 from bbrgym.agents.oracle import presets
+from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.checkpoints import has_state, restore_state, save_state
 from bbrgym.agents.training.draws import TrainingDraw, training_draws
 from bbrgym.agents.training.folder import TrainingFolder
@@ -44,6 +51,7 @@ from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.training.trainer import Trainer
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.errors import ConfigError, nearest
+from bbrgym.scenario.distribution import Distribution, load_distribution
 from bbrgym.schema import Float, List, NotNegative, Whole
 from bbrgym.worlds import Flags, Table
 
@@ -52,9 +60,6 @@ _RULE_STEP = 0.05  # of a rule's parameters; features are standardised
 _HYSTERESIS = 0.1  # of the first rule, in units of the score
 # tried on the first rule's merits: its labels do not know what disagreement costs
 _LEAST_SHIFT, _MOST_SHIFT = -0.5, 0.2
-_GATE_ALONE = 0.4  # share of the evolution in which the modes stay as they are: equal choices then give equal scores
-_GATE = ("merit", "merit_bias", "hysteresis")  # parameters that choose the mode
-_REST = ("anchors", "correction", "correction_bias")  # the others
 _EVERY = 3  # control intervals between two samples of features of a flow
 
 
@@ -64,17 +69,25 @@ class EvolutionTrainer(Trainer):
     is_shared: ClassVar[bool] = True
     is_continuable: ClassVar[bool] = False
 
-    # `modes` (a rule that chooses between settings, `ModesNetwork`) or `fixed` (the best fixed setting)
-    policy: Literal["modes", "fixed"] = "modes"
-    corrected: List[str] = ()  # tunables that a rule corrects by features beside its choice
+    # `modes` (a rule that chooses between settings, `ModesNetwork`), `network` (a small network that moves tunables
+    # around one, `CorrectionsNetwork`) or `fixed` (the best fixed setting)
+    policy: Literal["modes", "network", "fixed"] = "modes"
+    corrected: List[str] = ()  # tunables that a rule corrects by features beside its choice, or that a network moves
     # run folder of a training with `policy=fixed`, whose setting is the first anchor. Default: search it
     start: str = ""
-    # share of the steps for the search of the first anchor; half as many for the second one
+    # share of the steps for the search of the first anchor; half as many for the second one of a rule
     anchor_share: Annotated[Float, Field(gt=0, lt=0.6)] = 0.4
-    gate_share: Annotated[Float, Field(gt=0, lt=0.2)] = 0.05  # share of the steps for the first gate
+    # share of the steps for the first gate, or for the mean and the deviation of a network's features
+    gate_share: Annotated[Float, Field(gt=0, lt=0.2)] = 0.05
     policies: Annotated[Whole, Field(ge=4, le=1000)] = 16  # of a generation
     draws: Annotated[Whole, Field(ge=1, le=10_000)] = 64  # of a generation
+    # names or files of further distributions, each of which has as many of the draws as the training's own; the
+    # validation meets none of them
+    distributions: List[str] = ()
     guard: NotNegative = 1.0  # price of what is lost in a group of draws, see `guarded_mean`
+    # share of the tuned flows that follow the policy in a draw, one at least; the others are BBR's, scored too.
+    # Default: all
+    deployed: Deployed | None = None
     by_cost: bool = True  # whether draws are sampled by cost, see `bbrgym.agents.training.draws`
 
     def adapted(self, settings: TrainingSettings) -> TrainingSettings:
@@ -84,6 +97,8 @@ class EvolutionTrainer(Trainer):
     def train(self, run: TrainingRun) -> None:
         """Search; see `Trainer`."""
         run.settings.refuse_all_but_whole_settings()
+        if self.draws <= len(self.distributions):
+            raise ConfigError(f"agent.draws: is {self.draws}, expected one for each distribution at least")
         with ExitStack() as worlds:
             _Search(self, run, worlds).run()
 
@@ -104,7 +119,12 @@ class _Search:
         self._asked = asked
         self._run = run
         self._worlds = worlds
+        further = [load_distribution(name) for name in asked.distributions]
+        self._sources = [run.settings.source, *further]  # of the draws, by turns
         self._options = run.settings.options(run.settings.world_name)
+        if further and run.settings.is_per_flow:
+            most = Distribution({"mix": self._sources})
+            self._options = replace(self._options, max_tuned=most.max_tuned, flow_capacity=most.max_flows)
         self._scaling = TunableScaling(run.settings.variant, run.settings.action.get("tunables"))
         for name in asked.corrected:
             if name not in self._scaling.names:
@@ -124,8 +144,8 @@ class _Search:
         if asked.policy == "fixed":
             self._anchor("all", _is_any, total)
         else:
-            network = self._first_rule(self._anchors(int(asked.anchor_share * total)), int(asked.gate_share * total))
-            self._evolve(network, total)
+            anchors = self._anchors(int(asked.anchor_share * total))
+            self._evolve(*self._first_policy(anchors, int(asked.gate_share * total)), total)
         self._checkpoint()
 
     # ---- stages ------------------------------------------------------------------------------------------------
@@ -133,6 +153,8 @@ class _Search:
     def _anchors(self, steps: int) -> Tensor:
         """Return the settings of the modes, the best one for all draws first: [modes, tunables]."""
         anchors = [self._start() if self._asked.start else self._anchor("all", _is_any, self._step + steps)]
+        if self._asked.policy == "network":
+            return torch.stack(anchors)
         drawn = self._drawn("groups", self._asked.draws)
         if any(map(_is_beside_others, drawn)) and not all(map(_is_beside_others, drawn)):
             anchors.append(self._anchor("beside others", _is_beside_others, self._step + steps // 2, anchors[0]))
@@ -171,27 +193,30 @@ class _Search:
         self._generations(evolution, group, is_wanted, end, fitness, keep)
         return self._policy["setting"]
 
-    def _first_rule(self, anchors: Tensor, steps: int) -> ModesNetwork:
-        """Return the rule whose gate is fitted, and which corrects nothing yet."""
+    def _first_policy(self, anchors: Tensor, steps: int) -> tuple[ModesNetwork, ModesNetwork | CorrectionsNetwork]:
+        """Return the rule that holds the anchors, and the policy to begin with, which corrects nothing yet."""
         self._run.stage = "gate"
         places = torch.eye(anchors.shape[1])[[self._scaling.names.index(name) for name in self._asked.corrected]]
         numbers = self._population(len(anchors)).features
-        network = ModesNetwork(anchors, places, torch.zeros(numbers), torch.ones(numbers))
-        features, gains, weights = self._samples(network, self._step + steps)
-        gate = fit_gate(features, gains, weights)
-        fitted = ModesNetwork(anchors, places, *(torch.from_numpy(one).float() for one in (gate.mean, gate.deviation)))
+        holding = ModesNetwork(anchors, places, torch.zeros(numbers), torch.ones(numbers))
+        gate = fit_gate(*self._samples(holding, self._step + steps))
+        mean, deviation = (torch.from_numpy(one).float() for one in (gate.mean, gate.deviation))
+        if self._asked.policy == "network":
+            seed = self._run.settings.stream("network", 0)
+            return holding, CorrectionsNetwork.drawn(anchors[0], places, mean, deviation, seed)
+        fitted = ModesNetwork(anchors, places, mean, deviation)
         with torch.no_grad():
             fitted.merit.copy_(torch.from_numpy(gate.weights))
             fitted.hysteresis.fill_(_HYSTERESIS)
             fitted.merit_bias.copy_(self._shifted(fitted, torch.from_numpy(gate.bias).float()))
-        return fitted
+        return holding, fitted
 
     def _shifted(self, network: ModesNetwork, bias: Tensor) -> Tensor:
         """Return the bias of the merits at which the rule gains most, of shifted ones: [modes - 1]."""
         shifts = torch.linspace(_LEAST_SHIFT, _MOST_SHIFT, self._asked.policies)[:, None]
         same = {name: one.detach().expand(len(shifts), *one.shape) for name, one in network.named_parameters()}
         tried = {**same, "merit_bias": bias + shifts}
-        fitness = self._fitness_of_rules(network)(tried, self._drawn("shift", self._asked.draws))
+        fitness = self._fitness(network, network)(tried, self._drawn("shift", self._asked.draws))
         return tried["merit_bias"][int(fitness.argmax())]
 
     def _samples(self, network: ModesNetwork, end: int) -> tuple[NDArray[np.float32], Table, Table]:
@@ -224,40 +249,43 @@ class _Search:
             samples.append(np.concatenate(columns, axis=1)[acts])
         return torch.from_numpy(np.concatenate(samples)).float()
 
-    def _evolve(self, network: ModesNetwork, end: int) -> None:
-        """Move the rule's parameters to where whole episodes gain most over the better anchor."""
-        fitness = self._fitness_of_rules(network)
+    def _evolve(self, holding: ModesNetwork, network: ModesNetwork | CorrectionsNetwork, end: int) -> None:
+        """Move a policy's parameters to where whole episodes gain most over the better anchor."""
+        fitness = self._fitness(holding, network)
         self._policy = {name: one.detach().clone() for name, one in network.state_dict().items()}
 
         def keep(parameters: Parameters) -> None:
             self._policy |= {name: one[0] for name, one in parameters.items()}
-            self._policy["anchors"] = self._policy["anchors"].clamp(-1.0, 1.0)
-            network.load_state_dict(self._policy)
 
-        stages = {"gate": (_GATE, self._step + int(_GATE_ALONE * (end - self._step))), "rule": ((*_GATE, *_REST), end)}
-        if len(network.anchors) == 1:
-            del stages["gate"]
-        for stage, (names, until) in stages.items():
-            self._run.stage = f"evolution of the {stage}"
-            start = {name: self._policy[name] for name in names}
-            evolution = Evolution(start, *self._strategy(_RULE_STEP, stage))
-            self._generations(evolution, stage, _is_any, until, fitness, keep)
+        self._run.stage = "evolution"
+        start = {name: one.detach() for name, one in network.named_parameters()}
+        is_separable = isinstance(network, CorrectionsNetwork)
+        evolution = Evolution(start, *self._strategy(_RULE_STEP, "rule"), is_separable=is_separable)
+        self._generations(evolution, "rule", _is_any, end, fitness, keep)
 
-    def _fitness_of_rules(self, network: ModesNetwork) -> Callable[[Parameters, Sequence[TrainingDraw]], Table]:
-        """Return the fitness of rules with some parameters on draws: [policies]."""
-        held = {
-            **network.holding(range(len(network.anchors))),
-            "anchors": network.anchors.clone().expand(len(network.anchors), -1, -1),
-        }
-        totals = np.zeros(len(network.anchors))
+    def _fitness(
+        self, holding: ModesNetwork, network: ModesNetwork | CorrectionsNetwork
+    ) -> Callable[[Parameters, Sequence[TrainingDraw]], Table]:
+        """Return the fitness of policies with some parameters on draws: [policies].
+
+        Args:
+            holding: a rule with the anchors.
+            network: the policy, whose parameters are replaced.
+        """
+        held = holding.holding(range(len(holding.anchors)))
+        totals = np.zeros((len(self._sources), len(holding.anchors)))
 
         def fitness(parameters: Parameters, draws: Sequence[TrainingDraw]) -> Table:
-            nonlocal totals
-            weights = np.array([draw.weight for draw in draws])
-            anchors = self._scores(network, held, draws)
-            totals = totals + anchors @ weights
-            gains = self._scores(network, parameters, draws) - anchors[totals.argmax()]
-            return guarded_mean(gains, weights, [group_of(draw) for draw in draws], self._asked.guard)
+            weights, groups = np.array([draw.weight for draw in draws]), [group_of(draw) for draw in draws]
+            anchors, scores = self._scores(holding, held, draws), self._scores(network, parameters, draws)
+            found = []
+            for number, total in enumerate(totals):
+                own = slice(number, None, len(totals))
+                total += anchors[:, own] @ weights[own]
+                gains = scores[:, own] - anchors[total.argmax(), own]
+                found.append(guarded_mean(gains, weights[own], groups[own], self._asked.guard))
+            worst: Table = np.min(found, axis=0)
+            return worst
 
         return fitness
 
@@ -283,9 +311,7 @@ class _Search:
     def _strategy(self, step: float, stage: str) -> tuple[int, float, int]:
         return self._asked.policies, step, self._run.settings.stream(f"evolution {stage}", 0)
 
-    def _scores(
-        self, network: HeldNetwork | ModesNetwork, parameters: Parameters, draws: Sequence[TrainingDraw]
-    ) -> Table:
+    def _scores(self, network: nn.Module, parameters: Parameters, draws: Sequence[TrainingDraw]) -> Table:
         """Return the scores of policies on draws, [policies, draws]."""
         policies = len(next(iter(parameters.values())))
         population = self._population(policies)
@@ -317,9 +343,14 @@ class _Search:
         return self._populations[policies]
 
     def _drawn(self, stream: str, count: int, is_wanted: _Wanted = lambda _: True) -> list[TrainingDraw]:
-        settings = self._run.settings
-        draws = training_draws(settings.source, settings.stream(f"draws {stream}", 0), by_cost=self._asked.by_cost)
-        return list(islice(filter(is_wanted, draws), count))
+        asked, seed_of = self._asked, self._run.settings.stream
+        by_source = [
+            training_draws(source, seed_of(f"draws {stream}", number), by_cost=asked.by_cost)
+            for number, source in enumerate(self._sources)
+        ]
+        draws = chain.from_iterable(zip(*by_source, strict=True))
+        deployed = draws if asked.deployed is None else map(asked.deployed.of, draws)
+        return list(islice(filter(is_wanted, deployed), count))
 
     def _intervals(self, draw: TrainingDraw) -> int:
         return max(1, round(draw.scenario.duration_s / self._options.control_interval_s))
@@ -338,7 +369,13 @@ def _agent_of(policy: Mapping[str, Tensor], settings: TrainingSettings) -> Agent
     """Return the agent of a policy's parameters and constants."""
     if "setting" in policy:
         return Constant(settings.agent_name, policy["setting"].numpy(), is_per_flow=settings.is_per_flow)
-    network = ModesNetwork(policy["anchors"], policy["places"], policy["mean"], policy["deviation"])
+    constants = [policy[name] for name in ("places", "mean", "deviation")]
+    if "anchor" in policy:
+        moving = CorrectionsNetwork(policy["anchor"], *constants)
+        moving.load_state_dict(dict(policy))
+        width = batch_of(1, settings.options(settings.world_name)).observation.width
+        return NetworkAgent(settings.agent_name, moving.folded(width), is_per_flow=settings.is_per_flow)
+    network = ModesNetwork(policy["anchors"], *constants)
     network.load_state_dict(dict(policy))
     return NetworkAgent(settings.agent_name, network.eval(), is_per_flow=settings.is_per_flow)
 

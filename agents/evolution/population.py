@@ -17,7 +17,7 @@ from bbrgym.envs.features import Observation
 from bbrgym.envs.flow_batch import FlowBatch
 from bbrgym.envs.options import Options
 from bbrgym.worlds import Flags, Table, VectorWorld
-from bbrgym.worlds.score import score_of_world
+from bbrgym.worlds.score import score_of_run
 
 Parameters = Mapping[str, Tensor]
 """Parameters of a population's policies by name, [policies, ...] each."""
@@ -72,7 +72,7 @@ class Population:
             starts = self._joined()
             ended = self._batch.has_ended
             for index in np.flatnonzero(ended & np.isnan(scores)).tolist():
-                scores[index] = score_of_world(running, index, delta=self._delta)
+                scores[index] = self._score(draws[index % len(draws)], running, index)
             if not np.isnan(scores).any():
                 return scores.reshape(self._shape)
             if ended.any():  # these run once more, ignored, so that all can advance together
@@ -83,6 +83,10 @@ class Population:
     def close(self) -> None:
         """End the worlds."""
         self._batch.close()
+
+    def _score(self, draw: TrainingDraw, running: VectorWorld, index: int) -> float:
+        team, (flows, _) = draw.team or draw.scenario, running.summary(index)
+        return score_of_run(team, running.flow_summary_fields, flows, delta=self._delta)
 
     @property
     def _rows(self) -> int:

@@ -19,18 +19,29 @@ _AVERAGED = 10  # generations, at most
 class Evolution:
     """Distribution of parameters, which moves towards the better ones of each generation.
 
+    Args:
+        start: first mean.
+        policies: of a generation.
+        step: first standard deviation.
+        seed: of the strategy.
+        is_separable: whether parameters vary independently, which hundreds of them need. Ros and Hansen, A simple
+            modification in CMA-ES achieving linear time and space complexity, 2008.
+
     Raises:
         MissingExtraError: the package cmaes is not installed.
     """
 
-    def __init__(self, start: Mapping[str, Tensor], policies: int, step: float, seed: int) -> None:
+    def __init__(
+        self, start: Mapping[str, Tensor], policies: int, step: float, seed: int, *, is_separable: bool = False
+    ) -> None:
         try:
             import cmaes
         except ModuleNotFoundError as error:
             raise MissingExtraError("agent=evolution", "train", error) from error
         self._shapes = {name: one.shape for name, one in start.items()}
         mean = torch.cat([one.detach().ravel() for one in start.values()])
-        self._strategy = cmaes.CMA(mean.double().numpy(), step, seed=seed % 2**32, population_size=policies)
+        strategy = cmaes.SepCMA if is_separable else cmaes.CMA
+        self._strategy = strategy(mean.double().numpy(), step, seed=seed % 2**32, population_size=policies)
         self._policies = policies
         self._means: list[Table] = []
 

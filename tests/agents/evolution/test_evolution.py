@@ -1,20 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The rule, its first gate, the fitness, and a training by evolution from its start, or from where it was killed."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
 import torch
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny import SCENARIO, asked, curve, interrupt, weights
 
+from bbrgym.agents.deploy.export_agent import export
+from bbrgym.agents.evolution import evolution_trainer
+from bbrgym.agents.evolution.corrections_network import CorrectionsNetwork
+from bbrgym.agents.evolution.deployed import Deployed
 from bbrgym.agents.evolution.gate import fit_gate
 from bbrgym.agents.evolution.groups import guarded_mean
-from bbrgym.agents.evolution.modes_network import ModesNetwork
+from bbrgym.agents.evolution.modes_network import HeldNetwork, ModesNetwork
+from bbrgym.agents.evolution.population import Population
+from bbrgym.agents.evolution.search import Evolution
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.network_agents import NetworkAgent
+from bbrgym.agents.training.draws import training_draws
 from bbrgym.agents.training.train_agent import resume_training, train
+from bbrgym.envs.flow_batch import FlowOptions
+from bbrgym.envs.scaling import TunableScaling
 from bbrgym.errors import ConfigError
+from bbrgym.scenario.distribution import load_distribution
 
 ANCHORS = torch.tensor([[0.0, 0.5], [1.0, -0.5], [-1.0, 0.0]])
 
@@ -54,6 +67,18 @@ def test_a_held_mode_is_held_whatever_is_measured(mode: int) -> None:
     assert actions_of(rule(**held), [0.0, 1e3, -1e3])[1:] == [ANCHORS[mode].tolist()] * 2
 
 
+def test_a_network_starts_at_the_anchor_and_moves_the_tunables_that_it_may() -> None:
+    network = CorrectionsNetwork.drawn(ANCHORS[0], torch.eye(2)[1:], torch.tensor([3.0]), torch.tensor([2.0]), 1)
+    observations = torch.tensor([[1.0, 9.0], [4.0, 9.0], [5.0, 9.0]])
+    assert network(observations, torch.zeros(3))[0].tolist() == [ANCHORS[0].tolist()] * 3
+    with torch.no_grad():
+        network.head.fill_(0.2)
+    actions = network(observations, torch.zeros(3))[0]
+    assert actions[:, 0].tolist() == [0.0] * 3
+    assert actions[:, 1].unique().numel() == 3
+    assert network.folded(2)(observations).numpy() == pytest.approx(actions.detach().numpy(), abs=1e-6)
+
+
 def test_a_gate_finds_the_feature_on_which_a_gain_depends() -> None:
     features = np.random.default_rng(1).normal(3.0, 2.0, (4000, 3)).astype(np.float32)
     gains = 0.1 * (features[:, 1:2] - 3.0) - 0.2
@@ -81,15 +106,18 @@ SHORT = asked(
 )
 
 
-def test_a_killed_evolution_goes_on_to_the_same_rule(tmp_path) -> None:
-    train(output_dir=tmp_path / "whole", **SHORT)
-    interrupt(tmp_path / "broken", 2500, SHORT)
+@pytest.mark.parametrize("policy", ["modes", "network"])
+def test_a_killed_evolution_goes_on_to_the_same_policy(policy, tmp_path) -> None:
+    asked_for = {**SHORT, "agent": {**SHORT["agent"], "policy": policy}}
+    train(output_dir=tmp_path / "whole", **asked_for)
+    interrupt(tmp_path / "broken", 2500, asked_for)
     assert curve(tmp_path / "broken")["step"].max() < 2500
     resume_training(tmp_path / "broken")
     assert curve(tmp_path / "broken").equals(curve(tmp_path / "whole"))
     assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
     agent, _ = load_agent(tmp_path / "whole", "last")
     assert agent.is_per_flow
+    assert export(tmp_path / "whole", "c").stat().st_size > 0
 
 
 def test_an_unknown_tunable_to_correct_is_refused(tmp_path) -> None:
@@ -107,3 +135,72 @@ def test_a_rule_starts_from_the_setting_of_a_finished_search(tmp_path) -> None:
     assert rule.network().anchors.numpy() == pytest.approx(fixed.action[None], abs=0.5)
     with pytest.raises(ConfigError, match=r"agent\.start: .*rule holds no setting of 8 tunables"):
         train(output_dir=tmp_path / "other", **{**alone, "agent": {**SHORT["agent"], "start": str(tmp_path / "rule")}})
+
+
+def test_an_evolution_moves_the_gate_and_the_corrections_alone(tmp_path) -> None:
+    found = []
+    for steps in (1500, 3000):
+        settings = {**SHORT, "agent": {**SHORT["agent"], "anchor_share": 600 / steps, "gate_share": 60 / steps}}
+        train(output_dir=tmp_path / str(steps), **{**settings, "total_steps": steps})
+        found.append(load_agent(tmp_path / str(steps), "last")[0].network())
+    short, long = found
+    assert torch.equal(short.anchors, long.anchors)
+    assert all(not torch.equal(one, other) for one, other in zip(short.parameters(), long.parameters(), strict=True))
+
+
+def test_a_policy_is_deployed_in_a_share_of_the_tuned_flows_and_all_are_scored() -> None:
+    source = load_distribution({**SCENARIO, "flows": [{**SCENARIO["flows"][0], "number": 1, "count": 4}, RIVAL]})
+    draws = list(islice(training_draws(source, 1), 40))
+    numbers = set()
+    for draw in map(Deployed(uniform=[0.2, 1]).of, draws):
+        flows, team = draw.scenario.resolved().flows, draw.team.resolved().flows
+        assert [flow.name for flow in flows] == [flow.name for flow in team]
+        assert {flow.cc for flow in flows if flow.role == "fixed"} <= {"bbr", "cubic"}
+        assert [flow.role for flow in team].count("tuned") == 4
+        numbers.add([flow.role for flow in flows].count("tuned"))
+    assert numbers == {1, 2, 3, 4}
+
+
+def test_a_half_deployed_preset_of_bbr_scores_as_if_it_were_deployed_everywhere() -> None:
+    source = load_distribution({**SCENARIO, "flows": [{**SCENARIO["flows"][0], "number": 3}]})
+    whole = list(islice(training_draws(source, 1), 4))
+    options = FlowOptions(scenario=source, variant="bbr", features="path", frame_stack=1, threads=1)
+    population = Population(1, 4, options, 0.5)
+    network = HeldNetwork(torch.from_numpy(TunableScaling("bbr").default))
+    held = {"setting": network.setting.detach()[None]}
+    scores = [
+        population.scores(network, held, draws)
+        for draws in (whole, [Deployed(uniform=[0.4, 0.4]).of(one) for one in whole])
+    ]
+    population.close()
+    assert scores[1] == pytest.approx(scores[0])
+
+
+def test_a_rule_is_trained_beside_bbr_where_it_is_deployed_in_part(tmp_path) -> None:
+    agent = {**SHORT["agent"], "deployed": {"uniform": [0.2, 1]}}
+    train(output_dir=tmp_path / "run", **{**SHORT, "scenario": SCENARIO, "total_steps": 600, "agent": agent})
+    rule, _ = load_agent(tmp_path / "run", "last")
+    assert len(rule.network().anchors) == 2, "one of them for draws beside others"
+    wrong = {**agent, "deployed": {"uniform": [1, 0.2]}}
+    with pytest.raises(ConfigError, match=r"uniform: is \[1.0, 0.2\], expected numbers in ascending order"):
+        train(output_dir=tmp_path / "other", **{**SHORT, "agent": wrong})
+
+
+def test_a_fitness_over_several_distributions_is_that_of_the_worst(tmp_path, monkeypatch) -> None:
+    seen = []
+
+    def observed(gains, weights, groups, guard):
+        seen.append(guarded_mean(gains, weights, groups, guard))
+        return seen[-1]
+
+    told = []
+    monkeypatch.setattr(evolution_trainer, "guarded_mean", observed)
+    monkeypatch.setattr(Evolution, "tell", lambda self, asked, fitness: told.append(fitness))
+    monkeypatch.setattr(Evolution, "mean", lambda self: self._strategy.mean)
+    (tmp_path / "more.yaml").write_text(yaml.dump({**SCENARIO, "flows": [{**SCENARIO["flows"][0], "number": 3}]}))
+    agent = {**SHORT["agent"], "draws": 4, "distributions": [str(tmp_path / "more.yaml")], "anchor_share": 0.1}
+    train(output_dir=tmp_path / "run", **{**SHORT, "scenario": SCENARIO, "agent": agent})
+    assert len(seen) >= 4
+    assert len(seen) % 2 == 0
+    for number, fitness in enumerate(told[-len(seen) // 2 + 1 :], 1):
+        assert fitness.tolist() == np.minimum(*seen[2 * number : 2 * number + 2]).tolist()
