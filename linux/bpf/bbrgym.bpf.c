@@ -48,8 +48,11 @@ struct {
     __uint(max_entries, RECORDS_BYTES);
 } records SEC(".maps");
 
-/* Of a socket that user space gave none. */
-const volatile struct bpf_flow_settings default_settings SEC(".rodata.settings") = {};
+/*
+ * Of a socket that user space gave none. User space may change them at any time: the parameters first, the generation
+ * after them, so that a socket that sees the new generation takes whole parameters.
+ */
+struct bpf_flow_settings default_settings SEC(".data.settings") = {};
 
 /* ---- cc/ ---- */
 
@@ -109,6 +112,10 @@ static __always_inline bool begin_event(struct sock *sk, struct place *at)
     if (!at->settings || !at->flow)
         return false;
     __sync_fetch_and_add(&at->flow->changes, 1);
+    if (at->settings->generation != default_settings.generation) {
+        at->settings->generation = default_settings.generation;
+        at->settings->params = default_settings.params;
+    }
     return true;
 }
 
@@ -349,10 +356,11 @@ void BPF_HOOK(init, struct sock *sk)
     struct bpf_event event = {.kind = BPF_EVENT_START};
     struct place at;
 
-    bpf_sk_storage_get(&settings_of, sk, (void *)&default_settings, BPF_SK_STORAGE_GET_F_CREATE);
+    bpf_sk_storage_get(&settings_of, sk, &default_settings, BPF_SK_STORAGE_GET_F_CREATE);
     bpf_sk_storage_get(&flow_of, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
     if (!begin_event(sk, &at))
         return; /* the window stays as it is */
+    at.flow->start_us = tp->tcp_mstamp;
     at.flow->events = 0;
     at.flow->acks = 0;
     at.flow->asked_ssthresh = false;
@@ -514,10 +522,14 @@ uint32_t BPF_HOOK(sndbuf_expand, struct sock *sk)
     return SNDBUF_WINDOWS;
 }
 
+/* ---- connections and sockets, for user space ---- */
+
+#include "iterators.h"
+
 #define HOOKS                                                                                                          \
     .init = (void *)init, .cong_control = (void *)cong_control, .ssthresh = (void *)ssthresh,                          \
     .set_state = (void *)set_state, .cwnd_event = (void *)cwnd_event, .undo_cwnd = (void *)undo_cwnd,                  \
-    .sndbuf_expand = (void *)sndbuf_expand, .name = "bbrgym_unnamed"
+    .sndbuf_expand = (void *)sndbuf_expand, .name = "bbrgym_unnamed", .flags = TCP_CONG_NON_RESTRICTED
 
 /*
  * One of the two is registered; the loader writes a name of its own over theirs.

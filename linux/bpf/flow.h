@@ -22,12 +22,14 @@ struct bpf_flow_settings {
     bool is_paced;     /* as from Linux 4.13; otherwise the pacing rate only sizes bursts. Read when the flow starts */
     bool is_recorded;
     bool has_policy; /* the program's policy, if it has one, sets the tunables. Read when the flow starts */
+    uint32_t generation; /* of the parameters: a socket whose differs from the defaults' takes theirs */
 };
 
 /* Written by the program. */
 struct bpf_flow {
     uint64_t changes; /* odd: an event is being processed */
     struct cc_state state;
+    uint64_t start_us;
     uint64_t events;
     uint64_t acks;
     uint64_t total_lost_pkts; /* ever marked lost, as of the latest ACK or timeout */
@@ -84,6 +86,41 @@ struct bpf_record {
     struct bpf_event event;
     struct cc_params params;
     struct cc_state after;
+};
+
+/* What the kernel knows of a connection. */
+struct bpf_connection {
+    char control[16]; /* that it has now */
+    uint64_t cookie;  /* the socket's, unique since the machine was started */
+    uint64_t now_us;
+    uint64_t acked_bytes;
+    uint8_t local[16]; /* in network order; of IPv4 the first 4 */
+    uint8_t remote[16];
+    uint32_t family;
+    uint32_t local_port;
+    uint32_t remote_port;
+    uint32_t mss_bytes;
+    uint32_t cwnd_pkts;
+    uint32_t in_flight_pkts;
+    uint32_t retransmitted_pkts;
+    uint32_t lost_pkts;
+    uint32_t delivered_pkts;
+    uint32_t srtt_us;
+    uint32_t is_app_limited;
+    uint32_t unused;
+};
+
+/* A connection as the iterator over connections writes it. */
+struct bpf_flow_row {
+    struct bpf_connection connection;
+    struct bpf_flow flow;
+    struct bpf_flow_settings settings;
+};
+
+/* Which sockets are given another congestion control, when the iterator over sockets is read. */
+struct bpf_move {
+    char from[16];
+    char to[16];
 };
 
 /* One event into cc/; in line, so that a program has only what its kind of event needs. */
