@@ -23,7 +23,7 @@ from bbrgym.version import __version__
 #: What the names of all of them begin with, so that none is taken for the kernel's own.
 PREFIX = "gym_"
 
-_NAME = re.compile(PREFIX + r"[a-z0-9_]{1,11}")  # the kernel's names have at most 15 characters
+_NAME_LENGTH = 15  # at most, in the kernel
 _ABOUT_BYTES = 1024
 _PATIENCE_S = 5.0  # until sockets are moved, or the kernel forgets a control whose pins are gone
 
@@ -85,8 +85,8 @@ def load(
     if policy and not variant:
         raise ConfigError(f"{target}: the BPF object has no policy")
     values = checked_tunables(_bbr_variant(variant), tunables)
-    name = name or PREFIX + variant.replace("-", "_")
-    if not _NAME.fullmatch(name):
+    name = name or name_of(variant)
+    if not is_name(name):
         raise ConfigError(f"name: is {name!r}, expected {PREFIX} and 1 to 11 of a to z, 0 to 9 and _")
     control = LoadedControl(name, _bpf.layout_hash(), __version__, variant, policy, default_control())
     with alone(), _kernel_errors():
@@ -98,6 +98,16 @@ def load(
         if is_default:
             set_default_control(name)
     return control
+
+
+def name_of(variant: str) -> str:
+    """Return the name of a variant in the kernel, which allows no hyphens and 15 characters."""
+    return f"{PREFIX}{variant.replace('-', '_')[: _NAME_LENGTH - len(PREFIX)]}"
+
+
+def is_name(name: str) -> bool:
+    """Return whether a control may have this name."""
+    return re.fullmatch(PREFIX + r"[a-z0-9_]+", name) is not None and len(name) <= _NAME_LENGTH
 
 
 def loaded() -> list[LoadedControl]:
@@ -162,6 +172,11 @@ def unload(name: str, *, is_forced: bool = False) -> int:
     return moved
 
 
+def write_about(control: LoadedControl) -> None:
+    """Change what is remembered of a loaded control."""
+    _bpf.write_pinned(str(folder_of(control.name) / "about"), _about(control))
+
+
 def checked_tunables(variant: Variant, tunables: Mapping[str, float]) -> dict[str, float]:
     """Return the values, each a tunable of the variant and in its range.
 
@@ -217,8 +232,7 @@ def _restore_default(control: LoadedControl) -> None:
     """Put back the default that was there before it, also in what another control remembers."""
     for other in loaded():
         if other.is_ours and other.default_before == control.name:
-            changed = replace(other, default_before=control.default_before)
-            _bpf.write_pinned(str(folder_of(other.name) / "about"), _about(changed))
+            write_about(replace(other, default_before=control.default_before))
     if default_control() == control.name:
         set_default_control(control.default_before)
 

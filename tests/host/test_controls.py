@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Controls in the running kernel, from loading to unloading; needs root and BPF, and skips without."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kernel_world import needs_bpf
+
+from bbrgym.errors import ConfigError
+from bbrgym.host import controls, pins
+from bbrgym.tunables import VARIANTS
+
+#: Of this test process alone: the kernel has one list of names.
+NAME = f"{controls.PREFIX}t{os.getpid() % 10**9}"
+
+needs_bpf_fs = pytest.mark.skipif(
+    os.geteuid() != 0 or not os.path.ismount("/sys/fs/bpf"), reason="no root, or no BPF file system at /sys/fs/bpf"
+)
+
+
+@pytest.fixture(scope="module")
+def result() -> Any:
+    command = ["unshare", "--net", sys.executable, str(Path(__file__).with_name("kernel_control.py")), NAME]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@needs_bpf
+@needs_bpf_fs
+def test_any_socket_may_use_it(result: Any) -> None:
+    assert len(result["flows"]) == 3
+    for flow in result["flows"]:
+        assert flow["control"] == NAME
+        assert flow["acked_bytes"] > 0
+        assert 0 < flow["min_rtt_us"] < 1_000_000
+        assert 0 < flow["age_us"] < 10_000_000
+        assert flow["tunables"]["bbq_alpha_us"] == 1500
+
+
+@needs_bpf
+@needs_bpf_fs
+def test_open_connections_take_what_is_set(result: Any) -> None:
+    assert result["alphas"] == [2500, 2500, 2500]
+    assert "plus_alpha is no tunable of bbq" in result["unknown"]
+
+
+@needs_bpf
+@needs_bpf_fs
+def test_its_name_is_taken_while_it_is_loaded(result: Any) -> None:
+    assert result["again"].startswith(f"{NAME} is loaded already")
+
+
+@needs_bpf
+@needs_bpf_fs
+def test_it_stays_while_sockets_use_it_unless_they_are_moved(result: Any) -> None:
+    assert result["unload"].startswith(f"{NAME} is used by ")
+    assert result["moved"] >= 3
+    assert result["used"] == [result["default_before"]] * 3
+    assert result["left"] == []
+
+
+@needs_bpf
+@needs_bpf_fs
+def test_unloading_puts_the_default_back(result: Any) -> None:
+    assert result["default_loaded"] == NAME
+    assert result["default_after"] == result["default_before"]
+
+
+@needs_bpf
+@needs_bpf_fs
+def test_what_another_build_loaded_is_not_touched(result: Any) -> None:
+    refusal, is_there = result["foreign"]
+    assert refusal.startswith(f"{NAME} was loaded by another build of the package")
+    assert is_there
+
+
+@needs_bpf
+@needs_bpf_fs
+def test_a_killed_command_leaves_nothing_to_the_next_one() -> None:
+    script = (
+        "import os, signal; from bbrgym.host import controls, pins\n"
+        "pins.Path.rename = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"controls.load('bbr', {{}}, name='{NAME}k')"
+    )
+    assert subprocess.run([sys.executable, "-c", script], timeout=60, check=False).returncode == -9
+    with pins.alone():
+        assert not list(pins.FOLDER.glob(f"*{NAME}k"))
+    assert f"{NAME}k" not in controls.loaded_names()
+
+
+def test_a_request_that_cannot_be_met_is_refused_before_the_kernel_is_asked() -> None:
+    with pytest.raises(ConfigError, match="cubic is no variant of BBR"):
+        controls.load("cubic", {})
+    with pytest.raises(ConfigError, match="name: is 'bbr', expected gym_ and 1 to 11"):
+        controls.load("bbr", {}, name="bbr")
+    with pytest.raises(ConfigError, match=r"bbq_alpha_us: is -1, expected \d+ to \d+ us"):
+        controls.load("bbq", {"bbq_alpha_us": -1})
+
+
+def test_every_variant_has_a_name_that_the_kernel_takes() -> None:
+    for one in VARIANTS.values():
+        if one.algorithm in ("bbr", "bbr2", "bbr3"):
+            assert controls.is_name(controls.name_of(one.name)), one.name
