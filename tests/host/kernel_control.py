@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Loads a control, uses it and unloads it, in a network namespace of this process; prints what came of it as JSON.
 
-Run as root, as ``unshare --net python kernel_control.py NAME``; NAME is the control's.
+Run as root, as ``unshare --net python kernel_control.py NAME LOG``; NAME is the control's, LOG a file to write.
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
+
+import polars as pl
 
 from bbrgym.errors import ConfigError
 from bbrgym.host import controls
 from bbrgym.host.errors import HostError
 from bbrgym.host.system import available_controls, default_control
+from bbrgym.host.watch import watch
 
 CONNECTIONS = 3
 
@@ -85,6 +89,9 @@ def main() -> None:
         controls.set_tunables(name, {"bbq_alpha_us": 2500})
         time.sleep(0.2)
         result["alphas"] = [row["tunables"]["bbq_alpha_us"] for row in control.connections() if row["acks"] > 0]
+        log = Path(sys.argv[2])
+        watch(name, interval_s=0.1, log=log, duration_s=0.5)
+        result["log"] = pl.read_parquet(log).to_dicts()
         result["unload"] = refusal(lambda: controls.unload(name))
         result["unknown"] = refusal(lambda: controls.set_tunables(name, {"plus_alpha": 1}))
         foreign = dataclasses.replace(control, layout="another")
@@ -95,7 +102,7 @@ def main() -> None:
         result["used"] = [used_by(sender) for sender in senders]
     result["default_after"] = default_control()
     result["left"] = [one for one in [*available_controls(), *controls.loaded_names()] if one == name]
-    print(json.dumps(result))
+    print(f"\n{json.dumps(result)}")
 
 
 if __name__ == "__main__":

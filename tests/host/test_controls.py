@@ -26,11 +26,17 @@ needs_bpf_fs = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def result() -> Any:
-    command = ["unshare", "--net", sys.executable, str(Path(__file__).with_name("kernel_control.py")), NAME]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+def result(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    program, log = Path(__file__).with_name("kernel_control.py"), tmp_path_factory.mktemp("watch") / "flows.parquet"
+    command = ["unshare", "--net", sys.executable, str(program), NAME, str(log)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    finally:
+        if NAME in controls.loaded_names():
+            with pins.alone():
+                pins.remove(pins.folder_of(NAME))
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(done.stdout.splitlines()[-1])  # the live table is above it
 
 
 @needs_bpf
@@ -50,6 +56,21 @@ def test_any_socket_may_use_it(result: Any) -> None:
 def test_open_connections_take_what_is_set(result: Any) -> None:
     assert result["alphas"] == [2500, 2500, 2500]
     assert "plus_alpha is no tunable of bbq" in result["unknown"]
+
+
+@needs_bpf
+@needs_bpf_fs
+def test_a_log_has_a_row_per_connection_and_look(result: Any) -> None:
+    rows = [row for row in result["log"] if row["delivered_bytes"] > 0]
+    by_connection: dict[int, list[int]] = {}
+    for row in rows:
+        assert row["peer"].startswith("127.0.0.1:")
+        assert row["bbq_alpha_us"] == 2500
+        assert row["min_rtt_ms"] <= row["srtt_ms"]
+        by_connection.setdefault(row["connection"], []).append(row["delivered_bytes"])
+    assert len(by_connection) == 3
+    for delivered in by_connection.values():
+        assert delivered == sorted(delivered)
 
 
 @needs_bpf

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
 from bbrgym.cli.terminal import named_table, print_results
 from bbrgym.errors import ConfigError
@@ -19,6 +20,7 @@ examples:
   sudo bbrgym kernel load bbq bbq_alpha_us=1000        its name is gym_bbq, unless name=gym_MINE is given
   iperf3 -c HOST -C gym_bbq
   sudo bbrgym kernel set gym_bbq bbq_alpha_us=2000     its connections take it with their next packet
+  sudo bbrgym kernel watch gym_bbq --log flows.parquet
   sudo bbrgym kernel unload gym_bbq                    or: unload all
 """
 
@@ -36,6 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     one.add_argument("name")
     one.add_argument("values", nargs="+", metavar="TUNABLE=VALUE")
     one.set_defaults(run_command=_set)
+    one = actions.add_parser("watch", help="show connections, live, until Ctrl-C")
+    one.add_argument("name", nargs="?", help="of the control (default: all)")
+    one.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help="default: 1")
+    one.add_argument("--log", type=Path, metavar="FILE", help="Parquet, a row per connection and interval")
+    one.set_defaults(run_command=_watch)
     one = actions.add_parser("unload", help="take a control out of the kernel")
     one.add_argument("name", help="or: all")
     one.add_argument("--force", action="store_true", help="move the sockets that use it to the default")
@@ -71,6 +78,14 @@ def _set(options: argparse.Namespace) -> None:
     set_tunables(options.name, _numbers(dict(_assignment(one) for one in options.values)))
     tunables = find(options.name).tunables()
     print_results(f"{options.name}: {', '.join(f'{name}={value:g}' for name, value in tunables.items())}")
+
+
+def _watch(options: argparse.Namespace) -> None:
+    if not options.interval > 0:
+        raise ConfigError(f"--interval: is {options.interval:g}, expected more than 0")
+    from bbrgym.host.watch import watch  # imports Polars, which no other action needs
+
+    watch(options.name, interval_s=options.interval, log=options.log)
 
 
 def _unload(options: argparse.Namespace) -> None:
