@@ -40,6 +40,7 @@ _COMMANDS = {
     "list": "show all names to choose from: variants, tunables, scenarios, experiments, worlds, agents",
     "scenario": "print a scenario's resolved JSON",
     "path": "make a scenario of measurements of a real path",
+    "advise": "compare congestion controls on a measured path",
     "kernel": "let every program of this machine use our congestion controls",
     "doctor": "tell what a world misses on this machine",
 }
