@@ -7,17 +7,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 from rich.live import Live
 from rich.table import Table
 
 from bbrgym.host.connections import connection_rows
 from bbrgym.host.controls import find, loaded
-from bbrgym.runs.atomic_files import write_atomically
+from bbrgym.host.flow_log import FlowLog
 from bbrgym.tunables import VARIANTS
 
 _SHOWN = ("peer", "age_s", "phase", "bw_mbps", "min_rtt_ms", "srtt_ms", "cwnd_pkts", "in_flight_pkts")
-_COUNTED = "retransmitted_pkts"
+_COUNTED = ("retransmitted_pkts", "policy")
 
 
 def watch(name: str | None, *, interval_s: float, log: Path | None, duration_s: float = float("inf")) -> None:
@@ -26,10 +25,10 @@ def watch(name: str | None, *, interval_s: float, log: Path | None, duration_s: 
     Args:
         name: of the control. Default: all.
         interval_s: between two looks.
-        log: Parquet file with a row per connection and look, written at the end. Default: none.
+        log: Parquet file with a row per connection and look; it is whole at the end. Default: none.
         duration_s: longest time. Default: no limit.
     """
-    rows: list[dict[str, Any]] = []
+    flow_log = None if log is None else FlowLog(log)
     began_s = time.monotonic()
     try:
         with Live(refresh_per_second=4) as live:
@@ -37,21 +36,20 @@ def watch(name: str | None, *, interval_s: float, log: Path | None, duration_s: 
                 controls = [find(name)] if name is not None else [one for one in loaded() if one.is_ours]
                 seen = [row for one in controls for row in connection_rows(one)]
                 live.update(_table(seen, {one.name: one.variant for one in controls}))
-                if log is not None:
-                    rows += seen
+                if flow_log is not None:
+                    flow_log.add(seen)
                 time.sleep(interval_s)
     finally:
-        if log is not None and rows:
-            table = pl.DataFrame(rows, infer_schema_length=None)
-            write_atomically(log, table.write_parquet)
+        if flow_log is not None:
+            flow_log.close()
 
 
 def _table(rows: list[dict[str, Any]], variants: dict[str, str]) -> Table:
     table = Table(title=f"{len(rows)} connections", title_justify="left")
-    for heading in ("control", *_SHOWN, _COUNTED, "tunables other than the preset's"):
+    for heading in ("control", *_SHOWN, *_COUNTED, "tunables other than the preset's"):
         table.add_column(heading, overflow="fold")
     for row in rows:
-        values = ("-" if row[one] is None else _shown(row[one]) for one in (*_SHOWN, _COUNTED))
+        values = ("-" if row[one] is None else _shown(row[one]) for one in (*_SHOWN, *_COUNTED))
         table.add_row(row["control"], *values, _changed(row, variants[row["control"]]))
     return table
 
