@@ -14,15 +14,30 @@
 #endif
 #include "cc.h"
 
+/* When a policy's flow falls back to its preset, see floor.h; a time of 0: never. */
+struct bpf_floor {
+    uint32_t goodput_q16; /* share of BBR's estimate of the bandwidth */
+    uint32_t rtt_q16;     /* times the minimum RTT */
+    uint64_t goodput_us;
+    uint64_t rtt_us;
+};
+
+enum bpf_fallen {
+    BPF_FALLEN_NOT,
+    BPF_FALLEN_GOODPUT,
+    BPF_FALLEN_RTT
+};
+
 /* Written by user space, whole, at any time; read on each event. */
 struct bpf_flow_settings {
     struct cc_params params;
+    struct bpf_floor floor;
     uint64_t rng_seed; /* of the flow's own named stream; read when the flow starts */
     uint32_t flow;     /* its number, in records */
     bool is_paced;     /* as from Linux 4.13; otherwise the pacing rate only sizes bursts. Read when the flow starts */
     bool is_recorded;
     bool has_policy; /* the program's policy, if it has one, sets the tunables. Read when the flow starts */
-    uint32_t generation; /* of the parameters: a socket whose differs from the defaults' takes theirs */
+    uint32_t generation; /* of the parameters and the floor: a socket whose differs from the defaults' takes theirs */
 };
 
 /* Written by the program. */
@@ -33,6 +48,7 @@ struct bpf_flow {
     uint64_t events;
     uint64_t acks;
     uint64_t total_lost_pkts; /* ever marked lost, as of the latest ACK or timeout */
+    uint32_t fallen;          /* enum bpf_fallen: why its policy acts no more */
     bool asked_ssthresh;      /* since the latest change of the loss state */
 };
 
@@ -107,7 +123,7 @@ struct bpf_connection {
     uint32_t delivered_pkts;
     uint32_t srtt_us;
     uint32_t is_app_limited;
-    uint32_t unused;
+    uint32_t sacked_pkts;
 };
 
 /* A connection as the iterator over connections writes it. */

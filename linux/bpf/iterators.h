@@ -50,6 +50,7 @@ int flows(struct bpf_iter__bpf_sk_storage_map *context)
     is.delivered_pkts = tp->delivered;
     is.srtt_us = tp->srtt_us >> 3;
     is.is_app_limited = tp->app_limited != 0;
+    is.sacked_pkts = tp->sacked_out;
     bpf_seq_write(context->meta->seq, &is, sizeof(is)); /* a row that finds no room is shown again by the kernel */
     bpf_seq_write(context->meta->seq, state, sizeof(struct bpf_flow));
     bpf_seq_write(context->meta->seq, settings, sizeof(*settings));

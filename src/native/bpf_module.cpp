@@ -8,6 +8,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <array>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <string>
@@ -19,6 +21,9 @@ namespace
 {
 
 using TunableValues = std::map<std::string, double>;
+
+constexpr double Q16 = 65536;
+constexpr double US_PER_S = 1e6;
 
 bpf_flow_settings
 Settings(const std::string& variant, const TunableValues& tunables, uint64_t rng_seed)
@@ -89,12 +94,41 @@ TunablesOf(const cc_params& params)
     return values;
 }
 
+/** Of a floor: share of the bandwidth and seconds below it, times the minimum RTT and seconds above it. */
+using FloorValues = std::array<double, 4>;
+
+bpf_floor
+FloorFrom(const FloorValues& values)
+{
+    return {.goodput_q16 = static_cast<uint32_t>(std::lround(values[0] * Q16)),
+            .rtt_q16 = static_cast<uint32_t>(std::lround(values[2] * Q16)),
+            .goodput_us = static_cast<uint64_t>(std::llround(values[1] * US_PER_S)),
+            .rtt_us = static_cast<uint64_t>(std::llround(values[3] * US_PER_S))};
+}
+
+FloorValues
+ValuesOf(const bpf_floor& floor)
+{
+    return {floor.goodput_q16 / Q16, static_cast<double>(floor.goodput_us) / US_PER_S, floor.rtt_q16 / Q16, static_cast<double>(floor.rtt_us) / US_PER_S};
+}
+
+const char*
+PolicyOf(const bpf_flow_row& row)
+{
+    if (!row.settings.has_policy)
+    {
+        return "";
+    }
+    return row.flow.fallen == BPF_FALLEN_NOT ? "acts" : row.flow.fallen == BPF_FALLEN_RTT ? "fell back: RTT" : "fell back: goodput";
+}
+
 /** A new generation of the defaults: first the parameters, then its number, as bbrgym.bpf.c wants it. */
 void
-SetDefaults(const std::string& file, const std::string& variant, const TunableValues& tunables)
+SetDefaults(const std::string& file, const std::string& variant, const TunableValues& tunables, const FloorValues& floor)
 {
     auto settings = FromBytes<bpf_flow_settings>(ReadPinned(file));
     settings.params = Settings(variant, tunables, 0).params;
+    settings.floor = FloorFrom(floor);
     for (int step = 0; step < 2; ++step)
     {
         WritePinned(file, {reinterpret_cast<const char*>(&settings), sizeof(settings)});
@@ -129,6 +163,8 @@ FlowRows(const std::string& bytes)
         fields["delivered_pkts"] = is.delivered_pkts;
         fields["srtt_us"] = is.srtt_us;
         fields["is_app_limited"] = is.is_app_limited != 0;
+        fields["sacked_pkts"] = is.sacked_pkts;
+        fields["policy"] = PolicyOf(row);
         fields["tunables"] = TunablesOf(row.settings.params);
         rows.append(fields);
     }
@@ -210,7 +246,12 @@ PYBIND11_MODULE(_bpf, module)
         py::arg("to_name"),
         py::arg("net_namespace"),
         "Gives the sockets of a network namespace another congestion control; a byte for each that has the first, 1 if it was moved. An empty second name moves none.");
-    module.def("set_defaults", &SetDefaults, py::arg("file"), py::arg("variant"), py::arg("tunables"), "Changes the pinned settings of all sockets.");
+    module.def("set_defaults", &SetDefaults, py::arg("file"), py::arg("variant"), py::arg("tunables"), py::arg("floor"), "Changes the pinned settings of all sockets.");
+    module.def(
+        "floor",
+        [](const std::string& file) { return ValuesOf(FromBytes<bpf_flow_settings>(ReadPinned(file)).floor); },
+        py::arg("file"),
+        "The floor in pinned settings.");
     module.def(
         "defaults",
         [](const std::string& file) { return TunablesOf(FromBytes<bpf_flow_settings>(ReadPinned(file)).params); },
@@ -228,8 +269,10 @@ PYBIND11_MODULE(_bpf, module)
                          bool slow,
                          const std::string& object,
                          const std::string& name,
-                         const TunableValues& tunables) {
+                         const TunableValues& tunables,
+                         const FloorValues& floor) {
                  bpf_flow_settings defaults = Settings(variant, tunables, 0);
+                 defaults.floor = FloorFrom(floor);
                  defaults.has_policy = !name.empty() && !object.empty();
                  return std::make_unique<CongestionControl>(defaults, records, slow, object, name);
              }),
@@ -239,8 +282,10 @@ PYBIND11_MODULE(_bpf, module)
              py::arg("program") = "",
              py::arg("name") = "",
              py::arg("tunables") = TunableValues{},
+             py::arg("floor") = FloorValues{},
              "`slow`: below 1.2 Mbit/s segments leave one by one. `program`: file of one compiled with a policy, which\n"
-             "then sets the tunables of its sockets. `name`: for any program of the machine, with these tunables and the policy.")
+             "then sets the tunables of its sockets. `name`: for any program of the machine, with these tunables and the policy,\n"
+             "which falls back to them below `floor`: the share of the bandwidth, s below it, times the minimum RTT, s above it.")
         .def_property_readonly("name", &CongestionControl::Name)
         .def("pin_to", &CongestionControl::PinTo, py::arg("folder"), "Pins it, so that it outlives this object.")
         .def(

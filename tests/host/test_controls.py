@@ -12,9 +12,12 @@ from typing import Any
 
 import pytest
 from kernel_world import needs_bpf
+from machine_needs import needs
+from tiny import run
 
 from bbrgym.errors import ConfigError
 from bbrgym.host import controls, pins
+from bbrgym.host.floor import Floor
 from bbrgym.tunables import VARIANTS
 
 #: Of this test process alone: the kernel has one list of names.
@@ -27,8 +30,12 @@ needs_bpf_fs = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    program, log = Path(__file__).with_name("kernel_control.py"), tmp_path_factory.mktemp("watch") / "flows.parquet"
-    command = ["unshare", "--net", sys.executable, str(program), NAME, str(log)]
+    return of_script("kernel_control.py", str(tmp_path_factory.mktemp("watch") / "flows.parquet"))
+
+
+def of_script(name: str, *arguments: str) -> Any:
+    """Return what a script of support/ tells, which loads `NAME` in a network namespace of its own."""
+    command = ["unshare", "--net", sys.executable, str(Path(__file__).parent / "support" / name), NAME, *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     finally:
@@ -105,6 +112,21 @@ def test_what_another_build_loaded_is_not_touched(result: Any) -> None:
 
 @needs_bpf
 @needs_bpf_fs
+@needs("clang", "iproute2")
+def test_a_policy_s_flow_below_the_floor_has_its_preset(tmp_path: Path) -> None:
+    folder = run(tmp_path / "run", env={"name": "multi"}, total_steps=32)
+    result = of_script("kernel_policy.py", str(folder))
+    preset = dict(VARIANTS["bbq"].preset)
+    for floor, policy in (("none", "acts"), ("goodput", "fell back: goodput"), ("rtt", "fell back: RTT")):
+        assert len(result[floor]) == 3
+        for flow in result[floor]:
+            assert flow["policy"] == policy
+            assert ({name: flow["tunables"][name] for name in preset} == preset) == (policy != "acts")
+    assert result["refused"].startswith(f"{NAME}: its policy sets its tunables, every interval")
+
+
+@needs_bpf
+@needs_bpf_fs
 def test_a_killed_command_leaves_nothing_to_the_next_one() -> None:
     script = (
         "import os, signal; from bbrgym.host import controls, pins\n"
@@ -118,12 +140,16 @@ def test_a_killed_command_leaves_nothing_to_the_next_one() -> None:
 
 
 def test_a_request_that_cannot_be_met_is_refused_before_the_kernel_is_asked() -> None:
-    with pytest.raises(ConfigError, match="cubic is no variant of BBR"):
+    with pytest.raises(ConfigError, match="cubic is no variant of BBR, run folder or file"):
         controls.load("cubic", {})
     with pytest.raises(ConfigError, match="name: is 'bbr', expected gym_ and 1 to 11"):
         controls.load("bbr", {}, name="bbr")
     with pytest.raises(ConfigError, match=r"bbq_alpha_us: is -1, expected \d+ to \d+ us"):
         controls.load("bbq", {"bbq_alpha_us": -1})
+    with pytest.raises(ConfigError, match="floor_rtt: bbq has no policy that could fall back"):
+        controls.load("bbq", {"floor_rtt": 2})
+    with pytest.raises(ConfigError, match=r"floor_goodput: is 1\.5, expected 0 to 1"):
+        Floor().changed({"goodput": 1.5})
 
 
 def test_every_variant_has_a_name_that_the_kernel_takes() -> None:

@@ -9,8 +9,11 @@ from pathlib import Path
 
 from bbrgym.cli.terminal import named_table, print_results
 from bbrgym.errors import ConfigError
-from bbrgym.host.controls import find, load, loaded, set_tunables, unload
+from bbrgym.host.controls import LoadedControl, find, load, loaded, set_values, unload
+from bbrgym.host.floor import NAMES, Floor
 from bbrgym.host.system import default_control
+
+FLOOR = ", ".join(f"{name}={value:g}" for name, value in zip(NAMES, Floor().values(), strict=True))
 
 DESCRIPTION = """\
 Loads a congestion control of ours into the running kernel, where every program of this machine may use it by its name,
@@ -20,6 +23,7 @@ examples:
   sudo bbrgym kernel load bbq bbq_alpha_us=1000        its name is gym_bbq, unless name=gym_MINE is given
   iperf3 -c HOST -C gym_bbq
   sudo bbrgym kernel set gym_bbq bbq_alpha_us=2000     its connections take it with their next packet
+  sudo bbrgym kernel load runs/mine floor_rtt=3        its flows fall back to the preset below a floor; 0 s: never
   sudo bbrgym kernel watch gym_bbq --log flows.parquet
   sudo bbrgym kernel unload gym_bbq                    or: unload all
 """
@@ -28,13 +32,13 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     actions = parser.add_subparsers(required=True, dest="action", metavar="ACTION")
-    one = actions.add_parser("load", help="load a variant of BBR, or a BPF object with a policy")
-    one.add_argument("target", metavar="VARIANT|POLICY.o")
-    one.add_argument("values", nargs="*", metavar="TUNABLE=VALUE", help="and name=gym_NAME")
+    one = actions.add_parser("load", help="load a variant of BBR, or a policy")
+    one.add_argument("target", metavar="VARIANT|RUN_DIR|POLICY.o")
+    one.add_argument("values", nargs="*", metavar="TUNABLE=VALUE", help=f"name=gym_NAME, and of a policy {FLOOR}")
     one.add_argument("--default", action="store_true", help="new sockets take it; unloading puts the old default back")
     one.set_defaults(run_command=_load)
     actions.add_parser("list", help="show what is loaded").set_defaults(run_command=_list)
-    one = actions.add_parser("set", help="change tunables, of its open connections too")
+    one = actions.add_parser("set", help="change tunables or a policy's floor, of its open connections too")
     one.add_argument("name")
     one.add_argument("values", nargs="+", metavar="TUNABLE=VALUE")
     one.set_defaults(run_command=_set)
@@ -69,15 +73,20 @@ def _list(options: argparse.Namespace) -> None:  # noqa: ARG001
         if not one.is_ours:
             table.add_row(one.name, "?", "?", default, "?", f"another build: bbrgym {one.version}")
             continue
-        tunables = one.policy or ", ".join(f"{name}={value:g}" for name, value in one.tunables().items())
-        table.add_row(one.name, one.variant, str(len(one.connections())), default, tunables, f"bbrgym {one.version}")
+        connections = str(len(one.connections()))
+        table.add_row(one.name, one.variant, connections, default, _settings(one), f"bbrgym {one.version}")
     print_results(table if table.row_count else "nothing is loaded")
 
 
 def _set(options: argparse.Namespace) -> None:
-    set_tunables(options.name, _numbers(dict(_assignment(one) for one in options.values)))
-    tunables = find(options.name).tunables()
-    print_results(f"{options.name}: {', '.join(f'{name}={value:g}' for name, value in tunables.items())}")
+    set_values(options.name, _numbers(dict(_assignment(one) for one in options.values)))
+    print_results(f"{options.name}: {_settings(find(options.name))}")
+
+
+def _settings(control: LoadedControl) -> str:
+    """Return a policy with its floor, or the tunables."""
+    values = dict(zip(NAMES, control.floor().values(), strict=True)) if control.policy else control.tunables()
+    return ", ".join([*filter(None, [control.policy]), *(f"{name}={value:g}" for name, value in values.items())])
 
 
 def _watch(options: argparse.Namespace) -> None:

@@ -36,11 +36,12 @@ def connection_rows(control: LoadedControl) -> Iterator[dict[str, Any]]:
             "srtt_ms": row["srtt_us"] / 1e3,
             "cwnd_pkts": row["cwnd_pkts"],
             "in_flight_pkts": row["in_flight_pkts"],
-            "delivered_bytes": row["acked_bytes"],
+            "delivered_bytes": row["acked_bytes"] + row["sacked_pkts"] * row["mss_bytes"],
             "retransmitted_pkts": row["retransmitted_pkts"],
             "lost_pkts": row["lost_pkts"],
             "mss_bytes": row["mss_bytes"],
             "app_limited": row["is_app_limited"],
+            "policy": row["policy"],
             **{name: row["tunables"][name] for name in variant.preset},
         }
 

@@ -10,11 +10,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import bbrgym._bpf as _bpf
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.host.errors import HostError
+from bbrgym.host.floor import NAMES, Floor, split
 from bbrgym.host.pins import alone, folder_of, loaded_names, pinned_whole, remove
 from bbrgym.host.system import available_controls, default_control, network_namespaces, set_default_control
 from bbrgym.tunables import BASES, TUNABLES, VARIANTS, Variant
@@ -37,7 +39,7 @@ class LoadedControl:
         layout: of what it shares with user space; another build's may differ.
         version: of the package that loaded it.
         variant: what it is; empty if it is of another layout.
-        policy: file of the policy that sets its tunables; empty: none does.
+        policy: file or run folder of the policy that sets its tunables; empty: none does.
         default_before: default when it was loaded, which unloading it puts back.
     """
 
@@ -58,6 +60,10 @@ class LoadedControl:
         values = _bpf.defaults(str(folder_of(self.name) / "defaults"))
         return {name: values[name] for name in VARIANTS[self.variant].preset}
 
+    def floor(self) -> Floor:
+        """Return the floor under its policy."""
+        return Floor(*_bpf.floor(str(folder_of(self.name) / "defaults")))
+
     def connections(self) -> list[dict[str, Any]]:
         """Return a row for each connection that uses it, in all network namespaces."""
         rows = _bpf.flow_rows(str(folder_of(self.name) / "flows"))
@@ -65,26 +71,37 @@ class LoadedControl:
 
 
 def load(
-    target: str, tunables: Mapping[str, float], *, name: str | None = None, is_default: bool = False
+    target: str, values: Mapping[str, float], *, name: str | None = None, is_default: bool = False
 ) -> LoadedControl:
     """Load a control into the kernel, where it stays until it is unloaded or the machine is restarted.
 
     Args:
-        target: a variant of BBR, or the file of a BPF object with a policy.
-        tunables: values that differ from the preset's.
+        target: a variant of BBR; or a policy: the run folder of a training, or the file of a BPF object.
+        values: tunables that differ from the preset's and, of a policy, what differs from `Floor`.
         name: for TCP_CONGESTION. Default: made of the variant's name.
         is_default: whether new sockets of this network namespace take it.
 
     Raises:
-        ConfigError: the target, a tunable or the name is none.
+        ConfigError: the target, a value or the name is none, or the policy cannot be exported.
+        MissingExtraError: what exports a policy is not installed.
         HostError: the kernel refuses it.
     """
-    policy = str(Path(target).resolve()) if target.endswith(".o") else ""
+    with _object_of(target) as program:
+        return _load(target, program, values, name, is_default=is_default)
+
+
+def _load(
+    target: str, program: str, values: Mapping[str, float], name: str | None, *, is_default: bool
+) -> LoadedControl:
     with _kernel_errors():
-        variant = _bpf.policy_variant_of(policy) if policy else target
-    if policy and not variant:
+        variant = _bpf.policy_variant_of(program) if program else target
+    if program and not variant:
         raise ConfigError(f"{target}: the BPF object has no policy")
-    values = checked_tunables(_bbr_variant(variant), tunables)
+    policy = str(Path(target).resolve()) if program else ""
+    own, of_floor = split(values)
+    if of_floor and not policy:
+        raise ConfigError(f"floor_{next(iter(of_floor))}: {variant} has no policy that could fall back")
+    tunables, floor = checked_tunables(_bbr_variant(variant), own), Floor().changed(of_floor)
     name = name or name_of(variant)
     if not is_name(name):
         raise ConfigError(f"name: is {name!r}, expected {PREFIX} and 1 to 11 of a to z, 0 to 9 and _")
@@ -94,7 +111,8 @@ def load(
             raise HostError(f"{name} is loaded already: bbrgym kernel unload {name}, or choose another with name=")
         with pinned_whole(name) as folder:
             _bpf.pin_value(str(folder / "about"), _about(control))
-            _bpf.CongestionControl(variant, program=policy, name=name, tunables=values).pin_to(str(folder))
+            made = _bpf.CongestionControl(variant, program=program, name=name, tunables=tunables, floor=floor.values())
+            made.pin_to(str(folder))
         if is_default:
             set_default_control(name)
     return control
@@ -134,19 +152,23 @@ def find(name: str) -> LoadedControl:
     return control
 
 
-def set_tunables(name: str, tunables: Mapping[str, float]) -> None:
-    """Change tunables of a control: all its sockets take them with their next event.
+def set_values(name: str, values: Mapping[str, float]) -> None:
+    """Change tunables of a control, or the floor under its policy: all its sockets take them with their next event.
 
     Raises:
-        ConfigError: a tunable is none of the control's.
+        ConfigError: a value is none of the control's.
         HostError: a policy sets its tunables.
     """
     with alone(), _kernel_errors():
         control = find(name)
-        if control.policy:
-            raise HostError(f"{name}: its policy sets its tunables, every interval")
-        values = checked_tunables(VARIANTS[control.variant], tunables)
-        _bpf.set_defaults(str(folder_of(name) / "defaults"), control.variant, {**control.tunables(), **values})
+        own, of_floor = split(values)
+        if own and control.policy:
+            raise HostError(f"{name}: its policy sets its tunables, every interval; allowed are {', '.join(NAMES)}")
+        if of_floor and not control.policy:
+            raise ConfigError(f"floor_{next(iter(of_floor))}: {name} has no policy that could fall back")
+        tunables = {**control.tunables(), **checked_tunables(VARIANTS[control.variant], own)}
+        floor = control.floor().changed(of_floor)
+        _bpf.set_defaults(str(folder_of(name) / "defaults"), control.variant, tunables, floor.values())
 
 
 def unload(name: str, *, is_forced: bool = False) -> int:
@@ -192,10 +214,22 @@ def checked_tunables(variant: Variant, tunables: Mapping[str, float]) -> dict[st
     return dict(tunables)
 
 
+@contextmanager
+def _object_of(target: str) -> Iterator[str]:
+    """Yield the file of a target's BPF object, made for the block of a run folder; empty: it has no policy."""
+    if not Path(target).is_dir():
+        yield target if target.endswith(".o") else ""
+        return
+    from bbrgym.agents.deploy.export_agent import export  # imports PyTorch, which no other target needs
+
+    with TemporaryDirectory(prefix="bbrgym-") as folder:
+        yield str(export(target, "bpf", output=Path(folder) / "policy.bpf.o"))
+
+
 def _bbr_variant(name: str) -> Variant:
     names = [one.name for one in VARIANTS.values() if one.algorithm in BASES]
     if name not in names:
-        raise ConfigError(f"{name} is no variant of BBR and no file that ends in .o; {nearest(name, names)}")
+        raise ConfigError(f"{name} is no variant of BBR, run folder or file that ends in .o; {nearest(name, names)}")
     return VARIANTS[name]
 
 

@@ -86,14 +86,14 @@ def main() -> None:
     with traffic(name) as senders:
         time.sleep(0.2)
         result["flows"] = [{**row, "local": "", "remote": ""} for row in control.connections() if row["acks"] > 0]
-        controls.set_tunables(name, {"bbq_alpha_us": 2500})
+        controls.set_values(name, {"bbq_alpha_us": 2500})
         time.sleep(0.2)
         result["alphas"] = [row["tunables"]["bbq_alpha_us"] for row in control.connections() if row["acks"] > 0]
         log = Path(sys.argv[2])
         watch(name, interval_s=0.1, log=log, duration_s=0.5)
         result["log"] = pl.read_parquet(log).to_dicts()
         result["unload"] = refusal(lambda: controls.unload(name))
-        result["unknown"] = refusal(lambda: controls.set_tunables(name, {"plus_alpha": 1}))
+        result["unknown"] = refusal(lambda: controls.set_values(name, {"plus_alpha": 1}))
         foreign = dataclasses.replace(control, layout="another")
         controls.write_about(foreign)
         result["foreign"] = [refusal(lambda: controls.unload(name, is_forced=True)), name in available_controls()]
