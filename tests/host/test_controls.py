@@ -112,6 +112,20 @@ def test_what_another_build_loaded_is_not_touched(result: Any) -> None:
 
 @needs_bpf
 @needs_bpf_fs
+@needs("iproute2", "iperf3", "curl")
+def test_other_programs_use_it_and_take_what_is_set() -> None:
+    result = of_script("kernel_programs.py")
+    assert result["iperf3"]["sender_tcp_congestion"] == NAME
+    assert result["iperf3"]["sum_received"]["bytes"] > 0
+    assert result["curl"]["bytes"] == 1_000_000
+    assert set(result["curl"]["used"]) == {NAME}
+    assert result["set"]["changed"] > 0
+    assert result["set"]["late"] == 0
+    assert NAME not in {*controls.available_controls(), *controls.loaded_names()}
+
+
+@needs_bpf
+@needs_bpf_fs
 @needs("clang", "iproute2")
 def test_a_policy_s_flow_below_the_floor_has_its_preset(tmp_path: Path) -> None:
     folder = run(tmp_path / "run", env={"name": "multi"}, total_steps=32)

@@ -30,18 +30,19 @@ CONNECTIONS = 3
 
 
 @contextmanager
-def traffic(name: str) -> Iterator[list[socket.socket]]:
+def traffic(name: str, connections: int = CONNECTIONS) -> Iterator[list[socket.socket]]:
     """Yield connections over loopback that send as fast as they may under a control."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.1", 0), backlog=connections) as listener:
         threading.Thread(target=accept, args=(listener,), daemon=True).start()
-        senders = [socket.socket() for _ in range(CONNECTIONS)]
+        senders = [socket.socket() for _ in range(connections)]
         for sender in senders:
             sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
             sender.connect(listener.getsockname())
             threading.Thread(target=send, args=(sender,), daemon=True).start()
         yield senders
         for sender in senders:
-            sender.shutdown(socket.SHUT_RDWR)
+            with suppress(OSError):
+                sender.shutdown(socket.SHUT_RDWR)
             sender.close()
 
 

@@ -20,6 +20,13 @@ NONE = {"floor_goodput_s": 0.0, "floor_rtt_s": 0.0}
 PATIENCE_S = 30.0
 
 
+def make_path() -> None:
+    """Make a path of 20 Mbit/s of the loopback device."""
+    for command in ("link set lo mtu 1500 up", "qdisc add dev lo root tbf rate 20mbit burst 3000 limit 45000"):
+        tool = "ip" if command.startswith("link") else "tc"
+        subprocess.run([tool, *command.split()], check=True, timeout=60)
+
+
 def flows(control: controls.LoadedControl, policy: str) -> list[dict[str, Any]]:
     """Return the flows once their policy is as expected, or when patience ends."""
     deadline = time.monotonic() + PATIENCE_S
@@ -32,11 +39,7 @@ def flows(control: controls.LoadedControl, policy: str) -> list[dict[str, Any]]:
 
 def main() -> None:
     name, run_dir = sys.argv[1:]
-    for command in (
-        "ip link set lo mtu 1500 up",
-        "tc qdisc add dev lo root tbf rate 20mbit burst 3000 limit 45000",
-    ):
-        subprocess.run(command.split(), check=True, timeout=60)
+    make_path()
     result: dict[str, Any] = {}
     control = controls.load(run_dir, NONE, name=name)
     with traffic(name):
