@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def watch(name: str | None, *, interval_s: float, log: Path | None, duration_s: 
     flow_log = None if log is None else FlowLog(log)
     began_s = time.monotonic()
     try:
-        with Live(refresh_per_second=4) as live:
+        with suppress(KeyboardInterrupt), Live(refresh_per_second=4) as live:
             while time.monotonic() - began_s < duration_s:
                 controls = [find(name)] if name is not None else [one for one in loaded() if one.is_ours]
                 seen = [row for one in controls for row in connection_rows(one)]
