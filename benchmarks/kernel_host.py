@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 """Loads controls into the running kernel many times, kills commands, and compares our bbr with the kernel's in turn.
 
