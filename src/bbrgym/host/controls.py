@@ -217,7 +217,7 @@ def checked_tunables(variant: Variant, tunables: Mapping[str, float]) -> dict[st
 @contextmanager
 def _object_of(target: str) -> Iterator[str]:
     """Yield the file of a target's BPF object, made for the block of a run folder; empty: it has no policy."""
-    if not Path(target).is_dir():
+    if target in VARIANTS or not Path(target).is_dir():
         yield target if target.endswith(".o") else ""
         return
     from bbrgym.agents.deploy.export_agent import export  # imports PyTorch, which no other target needs
