@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Exports the actor of a trained agent to one file, ONNX, TorchScript or C, that needs neither bbrgym nor its trainer.
+"""Exports the actor of a trained agent to one file, ONNX, TorchScript, C or BPF, that needs neither bbrgym nor its
+trainer.
 
 docs/training.md says what a file of the first two formats takes and returns; discrete actions equal the agent's. Its
 JSON description stands in ONNX under the metadata key `bbrgym`, in TorchScript as extra file `bbrgym.json`.
 
-A C header (`bbrgym.agents.deploy.policy_header`) takes measurements and returns tunables, in integer arithmetic.
+A C header (`bbrgym.agents.deploy.policy_header`) takes measurements and returns tunables, in integer arithmetic; a BPF
+object (`bbrgym.agents.deploy.bpf_object`) is the kernel's program with it.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import Any, Literal, get_args
 
 import torch
 
+from bbrgym.agents.deploy.bpf_object import bpf_object
 from bbrgym.agents.deploy.policy_header import policy_header
 from bbrgym.agents.deploy.quantise import quantise
 from bbrgym.agents.deploy.quantise_portfolio import quantise_portfolio
@@ -40,8 +43,8 @@ from bbrgym.runs.checksum import add_checksum, with_onnx_checksum
 from bbrgym.schema import shown
 from bbrgym.worlds import FAST_WORLD
 
-Format = Literal["onnx", "torchscript", "c"]
-_SUFFIXES = {"onnx": ".onnx", "torchscript": ".pt", "c": ".h"}
+Format = Literal["onnx", "torchscript", "c", "bpf"]
+_SUFFIXES = {"onnx": ".onnx", "torchscript": ".pt", "c": ".h", "bpf": ".bpf.o"}
 _EXAMPLES = 2  # environments in the inputs for tracing; a tracer takes a dimension of 1 for a constant
 
 
@@ -56,9 +59,10 @@ def export(
 
     Args:
         run_dir: run folder of `bbrgym train`.
-        format: ``onnx``, ``torchscript`` or ``c``.
+        format: ``onnx``, ``torchscript``, ``c`` or ``bpf``.
         checkpoint: ``best`` or ``last``.
-        output: file to write. Default: ``RUN_DIR/exported/<agent>.onnx`` (``.pt``, ``.h``).
+        output: file to write. Default: ``RUN_DIR/exported/<agent>.onnx`` (``.pt``, ``.h``,
+            ``.bpf.o``).
 
     Returns:
         Path of the file.
@@ -81,15 +85,15 @@ def export(
     path = Path(output) if output is not None else Path(run_dir) / name
     folder = TrainingFolder(Path(run_dir))
     write = partial(write_atomically, path) if output is not None else partial(folder.write_file, name)
-    if format == "c":
+    if format in ("c", "bpf"):
         if isinstance(agent, PortfolioAgent) and isinstance(batch, TuneBatch):
             policy = quantise_portfolio(agent, batch, options)
         elif isinstance(network, ModesNetwork):
             policy = quantise_rule(network, batch, options, agent.name)
         else:
             policy = quantise(network, batch, options, agent.name)
-        text = policy_header(policy)
-        write(lambda path: path.write_text(text, encoding="utf-8"))
+        content = policy_header(policy).encode() if format == "c" else bpf_object(policy)
+        write(lambda path: path.write_bytes(content))
         return path
     example = network.first_inputs(_EXAMPLES, math.prod(batch.observation.space.shape or ()))
     about = json.dumps(about_agent(agent, checkpoint, arguments))

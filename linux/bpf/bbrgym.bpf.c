@@ -48,8 +48,11 @@ struct {
     __uint(max_entries, RECORDS_BYTES);
 } records SEC(".maps");
 
-/* Of a socket that user space gave none. */
-const volatile struct bpf_flow_settings default_settings SEC(".rodata.settings") = {};
+/*
+ * Of a socket that user space gave none. User space may change them at any time: the parameters first, the generation
+ * after them, so that a socket that sees the new generation takes whole parameters.
+ */
+struct bpf_flow_settings default_settings SEC(".data.settings") = {};
 
 /* ---- cc/ ---- */
 
@@ -109,6 +112,11 @@ static __always_inline bool begin_event(struct sock *sk, struct place *at)
     if (!at->settings || !at->flow)
         return false;
     __sync_fetch_and_add(&at->flow->changes, 1);
+    if (at->settings->generation != default_settings.generation) {
+        at->settings->generation = default_settings.generation;
+        at->settings->params = default_settings.params;
+        at->settings->floor = default_settings.floor;
+    }
     return true;
 }
 
@@ -298,18 +306,25 @@ static __always_inline void start_policy(struct sock *sk, const struct place *at
         return;
     count_totals(policy, (struct tcp_sock *)sk);
     policy->before = policy->totals;
-    policy->next_us = policy->totals.now_us;
+    policy->next_us = policy->floor.began_us = policy->totals.now_us;
+    policy->floor.began_delivered_pkts = policy->totals.delivered_pkts;
     policy_start(policy, at->settings);
     policy_step(policy, at->settings);
 }
 
-static __always_inline void run_policy(struct sock *sk, const struct place *at, const struct rate_sample *rs)
+static __always_inline void run_policy(struct sock *sk, const struct place *at, const struct cc_sample *sample,
+                                       const struct rate_sample *rs)
 {
     struct bpf_policy *policy = bpf_sk_storage_get(&policy_of, sk, 0, 0);
     struct tcp_sock *tp = (struct tcp_sock *)sk;
 
-    if (!policy)
+    if (!policy || at->flow->fallen)
         return;
+    floor_take(&policy->floor, at->flow, at->settings, sample, tp->mss_cache);
+    if (at->flow->fallen) {
+        at->settings->params = default_settings.params;
+        return;
+    }
     if (rs->rtt_us >= 0)
         policy_take_rtt(policy, (uint32_t)cc_min_u64((uint64_t)rs->rtt_us, MAX_RTT_US));
     if (tp->tcp_mstamp < policy->next_us)
@@ -334,7 +349,8 @@ static __always_inline void note_timeout(struct sock *sk)
 #else
 
 static __always_inline void start_policy(struct sock *sk, const struct place *at) {}
-static __always_inline void run_policy(struct sock *sk, const struct place *at, const struct rate_sample *rs) {}
+static __always_inline void run_policy(struct sock *sk, const struct place *at, const struct cc_sample *sample,
+                                       const struct rate_sample *rs) {}
 static __always_inline void note_timeout(struct sock *sk) {}
 
 #endif
@@ -349,13 +365,15 @@ void BPF_HOOK(init, struct sock *sk)
     struct bpf_event event = {.kind = BPF_EVENT_START};
     struct place at;
 
-    bpf_sk_storage_get(&settings_of, sk, (void *)&default_settings, BPF_SK_STORAGE_GET_F_CREATE);
+    bpf_sk_storage_get(&settings_of, sk, &default_settings, BPF_SK_STORAGE_GET_F_CREATE);
     bpf_sk_storage_get(&flow_of, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
     if (!begin_event(sk, &at))
         return; /* the window stays as it is */
+    at.flow->start_us = tp->tcp_mstamp;
     at.flow->events = 0;
     at.flow->acks = 0;
     at.flow->asked_ssthresh = false;
+    at.flow->fallen = BPF_FALLEN_NOT;
     at.flow->total_lost_pkts = tp->lost;
     event.start.now_us = tp->tcp_mstamp;
     event.start.srtt_us = tp->srtt_us >> 3;
@@ -414,7 +432,7 @@ void BPF_HOOK(cong_control, struct sock *sk, uint32_t ack, int flag, const struc
     fill_sample(&event.sample, tp, rs);
     sample_flight(sk, &event.sample, ack, flag, rs);
     ssthresh_pkts = at.flow->state.ssthresh_pkts;
-    run_policy(sk, &at, rs);
+    run_policy(sk, &at, &event.sample, rs);
     tell_ack(at.flow, at.settings, &event);
     set_socket(sk, &at.flow->state);
     if (at.flow->state.ssthresh_pkts != ssthresh_pkts)
@@ -514,10 +532,14 @@ uint32_t BPF_HOOK(sndbuf_expand, struct sock *sk)
     return SNDBUF_WINDOWS;
 }
 
+/* ---- connections and sockets, for user space ---- */
+
+#include "iterators.h"
+
 #define HOOKS                                                                                                          \
     .init = (void *)init, .cong_control = (void *)cong_control, .ssthresh = (void *)ssthresh,                          \
     .set_state = (void *)set_state, .cwnd_event = (void *)cwnd_event, .undo_cwnd = (void *)undo_cwnd,                  \
-    .sndbuf_expand = (void *)sndbuf_expand, .name = "bbrgym_unnamed"
+    .sndbuf_expand = (void *)sndbuf_expand, .name = "bbrgym_unnamed", .flags = TCP_CONG_NON_RESTRICTED
 
 /*
  * One of the two is registered; the loader writes a name of its own over theirs.

@@ -3,6 +3,7 @@
 
 #include "descriptor.hpp"
 #include "libbpf.hpp"
+#include "pins.hpp"
 
 #include <algorithm>
 #include <array>
@@ -136,10 +137,12 @@ ObjectOf(const std::string& file)
 std::string
 ObjectNamed(std::string object, const std::string& name)
 {
+    std::string field = name;
+    field.resize(std::max(name.size(), UNNAMED.size()) + 1, '\0'); // fits: it has 16 bytes
     int names = 0;
     for (auto at = object.find(UNNAMED); at != std::string::npos; at = object.find(UNNAMED, at + 1))
     {
-        object.replace(at, name.size() + 1, name.c_str(), name.size() + 1); // fits: 16 bytes, the rest is zero
+        object.replace(at, field.size(), field);
         ++names;
     }
     if (names != 2)
@@ -223,15 +226,16 @@ CongestionControl::Close::operator()(ring_buffer* ring) const
 CongestionControl::CongestionControl(const bpf_flow_settings& defaults,
                                      std::size_t records,
                                      bool is_slow,
-                                     const std::string& object)
-    : m_name(RandomName()),
+                                     const std::string& object,
+                                     const std::string& name)
+    : m_name(name.empty() ? RandomName() : name),
       m_map(is_slow ? "bbrgym_slow_ops" : "bbrgym_ops"),
       m_is_bbr3(cc_is_bbr3(&defaults.params))
 {
     RequireBbr(defaults);
     m_object = Opened(ObjectNamed(object.empty() ? CarriedObject(defaults) : ObjectOf(object), m_name));
     CheckObject(object);
-    Require("setting the defaults", Libbpf::Get().bpf_map__set_initial_value(Map(m_object, ".rodata.settings"), &defaults, sizeof(defaults)));
+    Require("setting the defaults", Libbpf::Get().bpf_map__set_initial_value(Map(m_object, ".data.settings"), &defaults, sizeof(defaults)));
     const std::size_t bytes = std::bit_ceil(std::max(records * (sizeof(bpf_record) + 8), PAGE_BYTES));
     Require("sizing the records", Libbpf::Get().bpf_map__set_max_entries(Map(m_object, "records"), static_cast<uint32_t>(bytes)));
     Require("loading the BPF object", Libbpf::Get().bpf_object__load(m_object.get()));
@@ -282,6 +286,42 @@ CongestionControl::Register()
     Libbpf::Get().bpf_link__destroy(prepared);
     m_link = Descriptor(Require("registering " + m_name,
                                 Libbpf::Get().bpf_link_create(MapFd(m_map), 0, static_cast<bpf_attach_type>(ATTACH_STRUCT_OPS), nullptr)));
+}
+
+void
+CongestionControl::PinIterator(const char* name, const char* map, const std::string& file) const
+{
+    bpf_program* program = nullptr;
+    while ((program = Libbpf::Get().bpf_object__next_program(m_object.get(), program)) != nullptr &&
+           std::strcmp(Libbpf::Get().bpf_program__name(program), name) != 0)
+    {
+    }
+    if (program == nullptr)
+    {
+        throw CongestionControlError(std::string("the BPF object has no program ") + name);
+    }
+    bpf_iter_link_info over{};
+    bpf_link_create_opts options{.sz = sizeof(options), .flags = 0, .iter_info = nullptr, .iter_info_len = 0, .target_btf_id = 0};
+    if (map != nullptr)
+    {
+        over.map.map_fd = static_cast<uint32_t>(MapFd(map));
+        options.iter_info = &over;
+        options.iter_info_len = sizeof(over);
+    }
+    const Descriptor link(
+        Require(std::string("making the iterator ") + name,
+                Libbpf::Get().bpf_link_create(Libbpf::Get().bpf_program__fd(program), 0, BPF_TRACE_ITER, &options)));
+    Pin(link.Get(), file);
+}
+
+void
+CongestionControl::PinTo(const std::string& folder) const
+{
+    Pin(MapFd(".data.settings"), folder + "/defaults");
+    Pin(MapFd(".data.move"), folder + "/move");
+    PinIterator("flows", "flow_of", folder + "/flows");
+    PinIterator("sockets", nullptr, folder + "/sockets");
+    Pin(m_link.Get(), folder + "/link");
 }
 
 // ---- its sockets ----------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// cc/ as a TCP congestion control of the running kernel. It is registered as long as its object lives: nothing is pinned,
-// so the kernel takes it off when its owner ends, however it ends. Sockets that still use it keep it until they close.
+// cc/ as a TCP congestion control of the running kernel. It is registered as long as its object lives: unless it is pinned,
+// the kernel takes it off when its owner ends, however it ends. Sockets that still use it keep it until they close.
 #ifndef BBRGYM_LINUX_BPF_CONGESTION_CONTROL_HPP
 #define BBRGYM_LINUX_BPF_CONGESTION_CONTROL_HPP
 
@@ -76,16 +76,18 @@ class CongestionControl
      * program has BBR v1, or v2 and v3. `records`: how many records of
      * events may wait to be taken, of the flows whose settings ask for them. `is_slow`: below BBR_MIN_TSO_RATE_Bps
      * segments leave one by one, as BBR wants it, otherwise by two at all rates. `object`: file of a program compiled
-     * with a policy, see policy.h; empty: the one without. Throws CongestionControlError.
+     * with a policy, see policy.h; empty: the one without. `name`: for TCP_CONGESTION, at most 15 bytes; empty: one of this
+     * object alone, bbrgym_ and eight digits. Throws CongestionControlError.
      */
     explicit CongestionControl(const bpf_flow_settings& defaults,
                                std::size_t records = 0,
                                bool is_slow = false,
-                               const std::string& object = "");
+                               const std::string& object = "",
+                               const std::string& name = "");
     CongestionControl(const CongestionControl&) = delete;
     CongestionControl& operator=(const CongestionControl&) = delete;
 
-    /** Its name for TCP_CONGESTION, of this object alone: bbrgym_ and eight digits. */
+    /** Its name for TCP_CONGESTION. */
     const std::string& Name() const { return m_name; }
 
     /**
@@ -116,6 +118,13 @@ class CongestionControl
     void MeasureCost();
     std::vector<ProgramCost> Costs() const;
 
+    /**
+     * Pins it in a folder of a BPF file system, so that it outlives this object: what new sockets are given ("defaults",
+     * bpf_flow_settings), what is written by reading it ("flows", rows of bpf_flow_row; "sockets", see iterators.h, with
+     * "move", bpf_move), and last what keeps it registered ("link"). Throws.
+     */
+    void PinTo(const std::string& folder) const;
+
     /** Frees what libbpf made. */
     struct Close
     {
@@ -127,6 +136,7 @@ class CongestionControl
     void CheckObject(const std::string& file) const;
     void Register();
     int MapFd(const char* name) const;
+    void PinIterator(const char* program, const char* map, const std::string& file) const;
 
     std::string m_name;
     const char* m_map; ///< of the hooks that it registers

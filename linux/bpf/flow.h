@@ -14,23 +14,41 @@
 #endif
 #include "cc.h"
 
+/* When a policy's flow falls back to its preset, see floor.h; a time of 0: never. */
+struct bpf_floor {
+    uint32_t goodput_q16; /* share of BBR's estimate of the bandwidth */
+    uint32_t rtt_q16;     /* times the minimum RTT */
+    uint64_t goodput_us;
+    uint64_t rtt_us;
+};
+
+enum bpf_fallen {
+    BPF_FALLEN_NOT,
+    BPF_FALLEN_GOODPUT,
+    BPF_FALLEN_RTT
+};
+
 /* Written by user space, whole, at any time; read on each event. */
 struct bpf_flow_settings {
     struct cc_params params;
+    struct bpf_floor floor;
     uint64_t rng_seed; /* of the flow's own named stream; read when the flow starts */
     uint32_t flow;     /* its number, in records */
     bool is_paced;     /* as from Linux 4.13; otherwise the pacing rate only sizes bursts. Read when the flow starts */
     bool is_recorded;
     bool has_policy; /* the program's policy, if it has one, sets the tunables. Read when the flow starts */
+    uint32_t generation; /* of the parameters and the floor: a socket whose differs from the defaults' takes theirs */
 };
 
 /* Written by the program. */
 struct bpf_flow {
     uint64_t changes; /* odd: an event is being processed */
     struct cc_state state;
+    uint64_t start_us;
     uint64_t events;
     uint64_t acks;
     uint64_t total_lost_pkts; /* ever marked lost, as of the latest ACK or timeout */
+    uint32_t fallen;          /* enum bpf_fallen: why its policy acts no more */
     bool asked_ssthresh;      /* since the latest change of the loss state */
 };
 
@@ -84,6 +102,41 @@ struct bpf_record {
     struct bpf_event event;
     struct cc_params params;
     struct cc_state after;
+};
+
+/* What the kernel knows of a connection. */
+struct bpf_connection {
+    char control[16]; /* that it has now */
+    uint64_t cookie;  /* the socket's, unique since the machine was started */
+    uint64_t now_us;
+    uint64_t acked_bytes;
+    uint8_t local[16]; /* in network order; of IPv4 the first 4 */
+    uint8_t remote[16];
+    uint32_t family;
+    uint32_t local_port;
+    uint32_t remote_port;
+    uint32_t mss_bytes;
+    uint32_t cwnd_pkts;
+    uint32_t in_flight_pkts;
+    uint32_t retransmitted_pkts;
+    uint32_t lost_pkts;
+    uint32_t delivered_pkts;
+    uint32_t srtt_us;
+    uint32_t is_app_limited;
+    uint32_t sacked_pkts;
+};
+
+/* A connection as the iterator over connections writes it. */
+struct bpf_flow_row {
+    struct bpf_connection connection;
+    struct bpf_flow flow;
+    struct bpf_flow_settings settings;
+};
+
+/* Which sockets are given another congestion control, when the iterator over sockets is read. */
+struct bpf_move {
+    char from[16];
+    char to[16];
 };
 
 /* One event into cc/; in line, so that a program has only what its kind of event needs. */

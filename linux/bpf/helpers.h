@@ -21,11 +21,16 @@ enum { BPF_MAP_TYPE_SK_STORAGE = 24, BPF_MAP_TYPE_RINGBUF = 27 };
 enum { BPF_F_NO_PREALLOC = 1, BPF_SK_STORAGE_GET_F_CREATE = 1 };
 
 static uint64_t (*const bpf_ktime_get_ns)(void) = (void *)5;
+static uint64_t (*const bpf_get_socket_cookie)(void *sk) = (void *)46;
+static long (*const bpf_setsockopt)(void *sk, int level, int option, void *value, int bytes) = (void *)49;
+static long (*const bpf_getsockopt)(void *sk, int level, int option, void *value, int bytes) = (void *)57;
 static void *(*const bpf_sk_storage_get)(void *map, void *sk, void *value, uint64_t flags) = (void *)107;
 static long (*const bpf_sk_storage_delete)(void *map, void *sk) = (void *)108;
 static long (*const bpf_probe_read_kernel)(void *to, uint32_t bytes, const void *from) = (void *)113;
+static long (*const bpf_seq_write)(void *seq, const void *data, uint32_t bytes) = (void *)127;
 static void *(*const bpf_ringbuf_reserve)(void *ringbuf, uint64_t bytes, uint64_t flags) = (void *)131;
 static void (*const bpf_ringbuf_submit)(void *record, uint64_t flags) = (void *)132;
+static void *(*const bpf_skc_to_tcp_sock)(void *sk) = (void *)137;
 
 /*
  * A hook of the kernel's. Its arguments arrive as an array of 64-bit words; the body is a function of its own with their

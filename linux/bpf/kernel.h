@@ -11,13 +11,31 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct tcp_congestion_ops;
+
+struct in6_addr {
+    uint8_t bytes[16];
+};
+
+struct sock_common {
+    uint32_t skc_daddr; /* in network order, as skc_dport */
+    uint32_t skc_rcv_saddr;
+    uint16_t skc_dport;
+    uint16_t skc_num;
+    uint16_t skc_family;
+    struct in6_addr skc_v6_daddr;
+    struct in6_addr skc_v6_rcv_saddr;
+};
+
 struct sock {
+    struct sock_common __sk_common;
     unsigned long sk_pacing_rate; /* bytes/s */
     unsigned long sk_max_pacing_rate;
     uint32_t sk_pacing_status;
 };
 
 struct inet_connection_sock {
+    const struct tcp_congestion_ops *icsk_ca_ops;
     uint8_t icsk_ca_state : 5;
 };
 
@@ -87,10 +105,29 @@ struct tcp_congestion_ops {
     uint32_t (*undo_cwnd)(struct sock *sk);
     uint32_t (*sndbuf_expand)(struct sock *sk);
     char name[16];
+    uint32_t flags;
     void (*init)(struct sock *sk);
 };
 
+struct bpf_iter_meta {
+    struct seq_file *seq;
+};
+
+struct bpf_iter__bpf_sk_storage_map {
+    struct bpf_iter_meta *meta;
+    struct bpf_map *map;
+    struct sock *sk;
+    void *value;
+};
+
+struct bpf_iter__tcp {
+    struct bpf_iter_meta *meta;
+    struct sock_common *sk_common;
+};
+
 #pragma clang attribute pop
+
+#define TCP_CONG_NON_RESTRICTED 1 /* any user may choose it */
 
 #define FLAG_ECE 0x40 /* of cong_control's flags: the ACK echoes a mark */
 

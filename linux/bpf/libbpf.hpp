@@ -27,6 +27,15 @@ struct bpf_object_open_opts
     std::size_t sz;
     const char* object_name;
 };
+
+struct bpf_link_create_opts
+{
+    std::size_t sz;
+    uint32_t flags;
+    const bpf_iter_link_info* iter_info;
+    uint32_t iter_info_len;
+    uint32_t target_btf_id;
+};
 }
 
 namespace bbrgym
@@ -57,7 +66,10 @@ struct Libbpf
     FUNCTION(bpf_link__fd, int, const bpf_link*)                                                                       \
     FUNCTION(bpf_link__disconnect, void, bpf_link*)                                                                    \
     FUNCTION(bpf_link__destroy, int, bpf_link*)                                                                        \
-    FUNCTION(bpf_link_create, int, int, int, bpf_attach_type, const void*)                                             \
+    FUNCTION(bpf_link_create, int, int, int, bpf_attach_type, const bpf_link_create_opts*)                                            \
+    FUNCTION(bpf_map_create, int, bpf_map_type, const char*, uint32_t, uint32_t, uint32_t, const void*)                \
+    FUNCTION(bpf_obj_pin, int, int, const char*)                                                                       \
+    FUNCTION(bpf_obj_get, int, const char*)                                                                            \
     FUNCTION(bpf_map_update_elem, int, int, const void*, const void*, uint64_t)                                        \
     FUNCTION(bpf_map_lookup_elem, int, int, const void*, void*)                                                        \
     FUNCTION(bpf_enable_stats, int, int)                                                                               \

@@ -11,7 +11,7 @@
 #ifndef BBRGYM_LINUX_BPF_POLICY_H
 #define BBRGYM_LINUX_BPF_POLICY_H
 
-#include "flow.h"
+#include "floor.h"
 
 #include BBRGYM_POLICY
 
@@ -62,6 +62,7 @@ struct bpf_policy {
     uint64_t decision_ns; /* that all of them took */
     struct policy_state state;
 
+    struct floor_watch floor;
     struct policy_measured measured;
     struct policy_totals totals;
     struct policy_totals before; /* at the last decision */

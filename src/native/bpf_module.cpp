@@ -3,10 +3,13 @@
 // bbrgym._bpf: cc/ as a congestion control of the running kernel, for sockets of this process.
 #include "congestion_control.hpp"
 #include "params.hpp"
+#include "pins.hpp"
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <array>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <string>
@@ -18,6 +21,9 @@ namespace
 {
 
 using TunableValues = std::map<std::string, double>;
+
+constexpr double Q16 = 65536;
+constexpr double US_PER_S = 1e6;
 
 bpf_flow_settings
 Settings(const std::string& variant, const TunableValues& tunables, uint64_t rng_seed)
@@ -61,6 +67,108 @@ FlowState(const std::optional<bpf_flow>& flow)
     row["acks"] = flow->acks;
     row["total_lost_pkts"] = flow->total_lost_pkts;
     return row;
+}
+
+/** Bytes of a struct that is shared with a program. */
+template <typename Struct>
+Struct
+FromBytes(const std::string& bytes)
+{
+    if (bytes.size() != sizeof(Struct))
+    {
+        throw py::value_error(std::to_string(bytes.size()) + " bytes, expected " + std::to_string(sizeof(Struct)));
+    }
+    Struct made{};
+    std::memcpy(&made, bytes.data(), sizeof(made));
+    return made;
+}
+
+TunableValues
+TunablesOf(const cc_params& params)
+{
+    TunableValues values;
+    for (std::size_t i = 0; i < Tunables().size(); ++i)
+    {
+        values[std::string(Tunables()[i].name)] = GetTunable(params, static_cast<int>(i));
+    }
+    return values;
+}
+
+/** Of a floor: share of the bandwidth and seconds below it, times the minimum RTT and seconds above it. */
+using FloorValues = std::array<double, 4>;
+
+bpf_floor
+FloorFrom(const FloorValues& values)
+{
+    return {.goodput_q16 = static_cast<uint32_t>(std::lround(values[0] * Q16)),
+            .rtt_q16 = static_cast<uint32_t>(std::lround(values[2] * Q16)),
+            .goodput_us = static_cast<uint64_t>(std::llround(values[1] * US_PER_S)),
+            .rtt_us = static_cast<uint64_t>(std::llround(values[3] * US_PER_S))};
+}
+
+FloorValues
+ValuesOf(const bpf_floor& floor)
+{
+    return {floor.goodput_q16 / Q16, static_cast<double>(floor.goodput_us) / US_PER_S, floor.rtt_q16 / Q16, static_cast<double>(floor.rtt_us) / US_PER_S};
+}
+
+const char*
+PolicyOf(const bpf_flow_row& row)
+{
+    if (!row.settings.has_policy)
+    {
+        return "";
+    }
+    return row.flow.fallen == BPF_FALLEN_NOT ? "acts" : row.flow.fallen == BPF_FALLEN_RTT ? "fell back: RTT" : "fell back: goodput";
+}
+
+/** A new generation of the defaults: first the parameters, then its number, as bbrgym.bpf.c wants it. */
+void
+SetDefaults(const std::string& file, const std::string& variant, const TunableValues& tunables, const FloorValues& floor)
+{
+    auto settings = FromBytes<bpf_flow_settings>(ReadPinned(file));
+    settings.params = Settings(variant, tunables, 0).params;
+    settings.floor = FloorFrom(floor);
+    for (int step = 0; step < 2; ++step)
+    {
+        WritePinned(file, {reinterpret_cast<const char*>(&settings), sizeof(settings)});
+        settings.generation += step == 0 ? 1 : 0;
+    }
+}
+
+py::list
+FlowRows(const std::string& bytes)
+{
+    py::list rows;
+    for (std::size_t at = 0; at + sizeof(bpf_flow_row) <= bytes.size(); at += sizeof(bpf_flow_row))
+    {
+        const auto row = FromBytes<bpf_flow_row>(bytes.substr(at, sizeof(bpf_flow_row)));
+        const bpf_connection& is = row.connection;
+        py::dict fields = FlowState(row.flow);
+        fields["control"] = std::string(is.control, strnlen(is.control, sizeof(is.control)));
+        fields["cookie"] = is.cookie;
+        fields["now_us"] = is.now_us;
+        fields["age_us"] = is.now_us - row.flow.start_us;
+        fields["acked_bytes"] = is.acked_bytes;
+        fields["local"] = py::bytes(reinterpret_cast<const char*>(is.local), sizeof(is.local));
+        fields["remote"] = py::bytes(reinterpret_cast<const char*>(is.remote), sizeof(is.remote));
+        fields["family"] = is.family;
+        fields["local_port"] = is.local_port;
+        fields["remote_port"] = is.remote_port;
+        fields["mss_bytes"] = is.mss_bytes;
+        fields["cwnd_pkts"] = is.cwnd_pkts;
+        fields["in_flight_pkts"] = is.in_flight_pkts;
+        fields["retransmitted_pkts"] = is.retransmitted_pkts;
+        fields["lost_pkts"] = is.lost_pkts;
+        fields["delivered_pkts"] = is.delivered_pkts;
+        fields["srtt_us"] = is.srtt_us;
+        fields["is_app_limited"] = is.is_app_limited != 0;
+        fields["sacked_pkts"] = is.sacked_pkts;
+        fields["policy"] = PolicyOf(row);
+        fields["tunables"] = TunablesOf(row.settings.params);
+        rows.append(fields);
+    }
+    return rows;
 }
 
 py::dict
@@ -119,21 +227,67 @@ PYBIND11_MODULE(_bpf, module)
 
     module.def("compiler", &CongestionControl::Compiler, "Which compiled the program that the package carries; empty: it has none.");
 
+    module.def("layout_hash", &LayoutHash, "Names what programs of this build share with user space.");
+    module.def("policy_variant_of", &CongestionControl::PolicyVariantOf, py::arg("program"), "The variant whose tunables a program's policy sets; empty: it has none.");
+    module.def("pin_value", [](const std::string& file, const py::bytes& value) { PinValue(file, value); }, py::arg("file"), py::arg("value"), "Pins a new map with one value.");
+    module.def("write_pinned", [](const std::string& file, const py::bytes& value) { WritePinned(file, value); }, py::arg("file"), py::arg("value"), "Writes the only value of a pinned map.");
+    module.def("read_pinned", [](const std::string& file) { return py::bytes(ReadPinned(file)); }, py::arg("file"), "The only value of a pinned map.");
+    module.def(
+        "move_sockets",
+        [](const std::string& folder, const std::string& from, const std::string& to, const std::string& net_namespace) {
+            bpf_move move{};
+            from.copy(move.from, sizeof(move.from) - 1);
+            to.copy(move.to, sizeof(move.to) - 1);
+            WritePinned(folder + "/move", {reinterpret_cast<const char*>(&move), sizeof(move)});
+            return py::bytes(ReadIterator(folder + "/sockets", net_namespace));
+        },
+        py::arg("folder"),
+        py::arg("from_name"),
+        py::arg("to_name"),
+        py::arg("net_namespace"),
+        "Gives the sockets of a network namespace another congestion control; a byte for each that has the first, 1 if it was moved. An empty second name moves none.");
+    module.def("set_defaults", &SetDefaults, py::arg("file"), py::arg("variant"), py::arg("tunables"), py::arg("floor"), "Changes the pinned settings of all sockets.");
+    module.def(
+        "floor",
+        [](const std::string& file) { return ValuesOf(FromBytes<bpf_flow_settings>(ReadPinned(file)).floor); },
+        py::arg("file"),
+        "The floor in pinned settings.");
+    module.def(
+        "defaults",
+        [](const std::string& file) { return TunablesOf(FromBytes<bpf_flow_settings>(ReadPinned(file)).params); },
+        py::arg("file"),
+        "The tunables in pinned settings.");
+    module.def("flow_rows", [](const std::string& file) { return FlowRows(ReadIterator(file, "")); }, py::arg("file"), "Connections of a pinned iterator.");
+
     py::class_<Replay>(module, "Replay", "Holds the native cc/ against the events that the kernel went through.")
         .def(py::init())
         .def("result", &Replay::Result, "Events by kind, records lost, and events after which the states differ.");
 
     py::class_<CongestionControl>(module, "CongestionControl", "Registered in the kernel until it is closed.")
-        .def(py::init([](const std::string& variant, std::size_t records, bool slow, const std::string& object) {
-                 return std::make_unique<CongestionControl>(Settings(variant, {}, 0), records, slow, object);
+        .def(py::init([](const std::string& variant,
+                         std::size_t records,
+                         bool slow,
+                         const std::string& object,
+                         const std::string& name,
+                         const TunableValues& tunables,
+                         const FloorValues& floor) {
+                 bpf_flow_settings defaults = Settings(variant, tunables, 0);
+                 defaults.floor = FloorFrom(floor);
+                 defaults.has_policy = !name.empty() && !object.empty();
+                 return std::make_unique<CongestionControl>(defaults, records, slow, object, name);
              }),
              py::arg("variant") = "bbr",
              py::arg("records") = 0,
              py::arg("slow") = false,
              py::arg("program") = "",
+             py::arg("name") = "",
+             py::arg("tunables") = TunableValues{},
+             py::arg("floor") = FloorValues{},
              "`slow`: below 1.2 Mbit/s segments leave one by one. `program`: file of one compiled with a policy, which\n"
-             "then sets the tunables of its sockets.")
+             "then sets the tunables of its sockets. `name`: for any program of the machine, with these tunables and the policy,\n"
+             "which falls back to them below `floor`: the share of the bandwidth, s below it, times the minimum RTT, s above it.")
         .def_property_readonly("name", &CongestionControl::Name)
+        .def("pin_to", &CongestionControl::PinTo, py::arg("folder"), "Pins it, so that it outlives this object.")
         .def(
             "attach",
             [](CongestionControl& self, int socket, const std::string& variant, const TunableValues& tunables, uint64_t seed, bool recorded) {

@@ -18,6 +18,7 @@ ROWS = {
     "cores": False,
     "type information of the kernel (BTF)": False,
     "our congestion controls in BPF": False,
+    "a BPF file system": False,
     "clang": False,
 }
 """Rows of the table, and whether the world cannot run without what they name."""

@@ -62,6 +62,9 @@ BY_ITSELF = {
     "cli.listing": {"_choices (resources.files('bbrgym') / 'conf' / group / f'{name}.yaml').read_text"},
     "ns3gym.messages": {"_pool (resources.files('bbrgym.ns3gym') / 'messages.binpb').read_bytes"},
     "papers.catalogue": {"notes_of path.read_text"},
+    "host.system": {"available_controls (_IPV4 / 'tcp_available_congestion_control').read_text"}
+    | {"default_control (_IPV4 / 'tcp_congestion_control').read_text"},
+    "agents.deploy.bpf_object": {"bpf_object target.read_bytes"},
     "report.page": {"_template (resources.files('bbrgym') / 'report' / 'templates' / name).read_text"},
     "targets": {"shipped yaml.safe_load", "shipped file.read_text"},
     "agents.deploy.policy_header": {"_source Path(__file__).with_name(name).read_text"},
@@ -70,6 +73,10 @@ BY_ITSELF = {
     "worlds.linux_machine": {"_of_rights _CONTROLS.read_text", "_of_rights _RT_RUNTIME.read_text"}
     | {"_has_capability Path('/proc/self/status').read_text"},
     "loggers.wandb": {"has_login netrc.netrc", "_run_id folder.read_text"},
+    # Files of this process's own, of the BPF file system, and a function of this name.
+    "host.flow_log": {"FlowLog.close pl.scan_parquet"},
+    "host.pins": {"alone os.open"},
+    "cli.kernel": {"_load load"},
     # Texts and files in memory, what `opened` has opened, methods of RunFolder, shared memory.
     "evaluate.evaluation": {"config_of yaml.safe_load"},
     "report.flow_figures": {"_mss_bytes yaml.safe_load"},
@@ -78,6 +85,7 @@ BY_ITSELF = {
     "runs.run_folder": {"RunFolder.opened self.open", "RunFolder._own os.open", "RunFolder.copy_file.copy partial.open"}
     | {"RunFolder.read_csv pl.read_csv"},
     "sweeps.multirun": {"MultirunFolder.request self.read_text"},
+    "paths.kernel_watch": {"_rows pl.scan_parquet"},
     "loggers.csv_files": {"_read folder.read_csv"},
     "agents.model_files": {"OnnxModel.__init__ onnxruntime.InferenceSession", "Sb3Policy.__init__ load_from_zip_file"}
     | {"_about_in zipfile.ZipFile", "load_model zipfile.is_zipfile"},

@@ -35,6 +35,7 @@ ROOMS = (
     "trace",
     "conformance",
     "paths",
+    "host",
     "sweeps",
     "cli",
 )

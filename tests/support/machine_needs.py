@@ -27,6 +27,8 @@ NEEDS = {
     "clang": Need("cc/ and policies compiled for BPF", ("clang",)),
     "libbpf1": Need("congestion controls in BPF in the kernel world", library="libbpf.so.1"),
     "iproute2": Need("transfers over a path of the kernel's", ("tc",)),
+    "iperf3": Need("congestion controls in the running kernel under other programs", ("iperf3",)),
+    "curl": Need("congestion controls in the running kernel under other programs", ("curl",)),
     "chromium": Need("pages of reports and traces in a browser", ("chromium", "chromium-browser", "google-chrome")),
     "tshark": Need("traces read by Wireshark", ("tshark",)),
     "valgrind": Need("the twin's instructions per packet", ("valgrind",)),

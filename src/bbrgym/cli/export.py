@@ -9,7 +9,7 @@ from bbrgym.cli.terminal import print_results
 
 DESCRIPTION = """\
 Writes the network of a trained agent to one file, ONNX or TorchScript, whose actions are those of the agent; or as a C
-header in integer arithmetic, for worlds without Python and for the kernel.
+header in integer arithmetic, for worlds without Python, or a BPF object, for the kernel.
 
 example:
   bbrgym export runs/mine --format onnx --output policy.onnx
@@ -19,7 +19,7 @@ example:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("run_dir", metavar="RUN_DIR", help="run folder of bbrgym train")
-    parser.add_argument("--format", default="onnx", help="onnx, torchscript or c (default: onnx)")
+    parser.add_argument("--format", default="onnx", help="onnx, torchscript, c or bpf (default: onnx)")
     parser.add_argument("--checkpoint", default="best", help="best or last (default: best)")
     parser.add_argument("--output", metavar="FILE", help="default: in RUN_DIR/exported")
 

@@ -20,6 +20,7 @@ import bbrgym
 from bbrgym.cli.interrupts import interruptible
 from bbrgym.cli.terminal import error_console
 from bbrgym.errors import ConfigError, MissingExtraError, SweepError, TrainingError, one_line
+from bbrgym.host.errors import HostError
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.runs import drawing
 from bbrgym.worlds import WorldError
@@ -40,6 +41,7 @@ _COMMANDS = {
     "scenario": "print a scenario's resolved JSON",
     "path": "make a scenario of measurements of a real path",
     "advise": "compare congestion controls on a measured path",
+    "kernel": "let every program of this machine use our congestion controls",
     "doctor": "tell what a world misses on this machine",
 }
 _MODULES = {"list": "listing", "report": "report_multirun"}  # of another name than the command
@@ -78,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ConfigError, MissingExtraError) as error:
         errors.print(f"bbrgym: {error}")
         return 2
-    except (ProtocolError, SweepError, TrainingError, WorldError) as error:
+    except (HostError, ProtocolError, SweepError, TrainingError, WorldError) as error:
         errors.print(f"bbrgym: {error}")
         return 1
     except (OSError, MemoryError, RuntimeError) as error:

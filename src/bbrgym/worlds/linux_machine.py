@@ -15,6 +15,7 @@ from bbrgym.tunables import KERNEL_CONTROLS
 
 _CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_IPC_LOCK": 14, "CAP_SYS_ADMIN": 21, "CAP_SYS_NICE": 23, "CAP_BPF": 39}
 _CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+_BPF_FS = Path("/sys/fs/bpf")
 _BTF = Path("/sys/kernel/btf/vmlinux")
 _RT_RUNTIME = Path("/proc/sys/kernel/sched_rt_runtime_us")
 _FIFO_PRIORITY = 20
@@ -129,6 +130,14 @@ def _of_bpf() -> list[Check]:
             problem or f"the kernel takes those that the package carries, compiled by {_bpf.compiler()}",
             "run as root, with libbpf, and with a package that was built where clang or ziglang is",
             "the kernel's own congestion controls",
+        ),
+        Check(
+            "a BPF file system",
+            _BPF_FS.is_mount(),
+            False,
+            f"at {_BPF_FS}" if _BPF_FS.is_mount() else f"none at {_BPF_FS}",
+            f"mount -t bpf bpf {_BPF_FS}",
+            "everything but bbrgym kernel",
         ),
         Check(
             "clang",

@@ -30,6 +30,7 @@ from tiny import run as train
 from torch import nn
 
 import bbrgym
+from bbrgym.agents.deploy.bpf_object import bpf_object
 from bbrgym.agents.deploy.export_agent import export
 from bbrgym.agents.deploy.fixed_point import Q16
 from bbrgym.agents.deploy.integer_policy import Choice, IntegerPolicy, IntegerTunable
@@ -291,6 +292,15 @@ def test_what_has_no_form_in_integers_is_said(agent: Any, others: Any, says: str
     train(tmp_path / "run", agent, total_steps=32, **others)
     with pytest.raises(bbrgym.ConfigError, match=says):
         export(tmp_path / "run", "c")
+
+
+def test_a_policy_in_bpf_is_of_one_flow_and_needs_clang(monkeypatch: pytest.MonkeyPatch) -> None:
+    for_all = random_policy(options_of(is_per_flow=False, max_tuned=2, tunables=["bbr_up_gain"]))
+    with pytest.raises(bbrgym.ConfigError, match="acts for all tuned flows, of which a socket knows one, allowed with"):
+        bpf_object(for_all)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(bbrgym.ConfigError, match="format bpf: needs clang, 14 or later, which is not in the PATH"):
+        bpf_object(random_policy(options_of()))
 
 
 def test_a_network_of_other_layers_is_refused() -> None:

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``bbrgym kernel``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from bbrgym.cli.terminal import named_table, print_results
+from bbrgym.errors import ConfigError
+from bbrgym.host.controls import LoadedControl, find, load, loaded, set_values, unload
+from bbrgym.host.floor import NAMES, Floor
+from bbrgym.host.system import default_control
+
+FLOOR = ", ".join(f"{name}={value:g}" for name, value in zip(NAMES, Floor().values(), strict=True))
+
+DESCRIPTION = """\
+Loads a congestion control of ours into the running kernel, where every program of this machine may use it by its name,
+until it is unloaded or the machine is restarted. It needs root.
+
+examples:
+  sudo bbrgym kernel load bbq bbq_alpha_us=1000        its name is gym_bbq, unless name=gym_MINE is given
+  iperf3 -c HOST -C gym_bbq
+  sudo bbrgym kernel set gym_bbq bbq_alpha_us=2000     its connections take it with their next packet
+  sudo bbrgym kernel load runs/mine floor_rtt=3        its flows fall back to the preset below a floor; 0 s: never
+  sudo bbrgym kernel watch gym_bbq --log flows.parquet
+  sudo bbrgym kernel unload gym_bbq                    or: unload all
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    actions = parser.add_subparsers(required=True, dest="action", metavar="ACTION")
+    one = actions.add_parser("load", help="load a variant of BBR, or a policy")
+    one.add_argument("target", metavar="VARIANT|RUN_DIR|POLICY.o")
+    one.add_argument("values", nargs="*", metavar="TUNABLE=VALUE", help=f"name=gym_NAME, and of a policy {FLOOR}")
+    one.add_argument("--default", action="store_true", help="new sockets take it; unloading puts the old default back")
+    one.set_defaults(run_command=_load)
+    actions.add_parser("list", help="show what is loaded").set_defaults(run_command=_list)
+    one = actions.add_parser("set", help="change tunables or a policy's floor, of its open connections too")
+    one.add_argument("name")
+    one.add_argument("values", nargs="+", metavar="TUNABLE=VALUE")
+    one.set_defaults(run_command=_set)
+    one = actions.add_parser("watch", help="show connections, live, until Ctrl-C")
+    one.add_argument("name", nargs="?", help="of the control (default: all)")
+    one.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help="default: 1")
+    one.add_argument("--log", type=Path, metavar="FILE", help="Parquet, a row per connection and interval")
+    one.set_defaults(run_command=_watch)
+    one = actions.add_parser("unload", help="take a control out of the kernel")
+    one.add_argument("name", help="or: all")
+    one.add_argument("--force", action="store_true", help="move the sockets that use it to the default")
+    one.set_defaults(run_command=_unload)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the action."""
+    options.run_command(options)
+
+
+def _load(options: argparse.Namespace) -> None:
+    values = dict(_assignment(one) for one in options.values)
+    name = values.pop("name", None)
+    control = load(options.target, _numbers(values), name=name, is_default=options.default)
+    default = ", the default of new sockets" if options.default else ""
+    print_results(f"loaded: {control.name}{default}")
+
+
+def _list(options: argparse.Namespace) -> None:  # noqa: ARG001
+    table = named_table("Loaded congestion controls", "name", "variant", "connections", "default", "tunables", "by")
+    for one in loaded():
+        default = "yes" if default_control() == one.name else ""
+        if not one.is_ours:
+            table.add_row(one.name, "?", "?", default, "?", f"another build: bbrgym {one.version}")
+            continue
+        connections = str(len(one.connections()))
+        table.add_row(one.name, one.variant, connections, default, _settings(one), f"bbrgym {one.version}")
+    print_results(table if table.row_count else "nothing is loaded")
+
+
+def _set(options: argparse.Namespace) -> None:
+    set_values(options.name, _numbers(dict(_assignment(one) for one in options.values)))
+    print_results(f"{options.name}: {_settings(find(options.name))}")
+
+
+def _settings(control: LoadedControl) -> str:
+    """Return a policy with its floor, or the tunables."""
+    values = dict(zip(NAMES, control.floor().values(), strict=True)) if control.policy else control.tunables()
+    return ", ".join([*filter(None, [control.policy]), *(f"{name}={value:g}" for name, value in values.items())])
+
+
+def _watch(options: argparse.Namespace) -> None:
+    if not options.interval > 0:
+        raise ConfigError(f"--interval: is {options.interval:g}, expected more than 0")
+    from bbrgym.host.watch import watch  # imports Polars, which no other action needs
+
+    watch(options.name, interval_s=options.interval, log=options.log)
+
+
+def _unload(options: argparse.Namespace) -> None:
+    names: Sequence[str] = [options.name]
+    if options.name == "all":
+        names = [one.name for one in loaded() if one.is_ours]
+    for name in names:
+        moved = unload(name, is_forced=options.force)
+        print_results(f"unloaded: {name}{f', {moved} sockets now have {default_control()}' if moved else ''}")
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ConfigError(f"{text!r}: expected TUNABLE=VALUE")
+    return name, value
+
+
+def _numbers(values: dict[str, str]) -> dict[str, float]:
+    numbers = {}
+    for name, value in values.items():
+        try:
+            numbers[name] = float(value)
+        except ValueError:
+            raise ConfigError(f"{name}: is {value!r}, expected a number") from None
+    return numbers

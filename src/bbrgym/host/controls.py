@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Controls that are loaded into the running kernel: load, list, change and unload them."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import bbrgym._bpf as _bpf
+from bbrgym.errors import ConfigError, nearest
+from bbrgym.host.errors import HostError
+from bbrgym.host.floor import NAMES, Floor, split
+from bbrgym.host.pins import alone, folder_of, loaded_names, pinned_whole, remove
+from bbrgym.host.system import available_controls, default_control, network_namespaces, set_default_control
+from bbrgym.tunables import BASES, TUNABLES, VARIANTS, Variant
+from bbrgym.version import __version__
+
+#: What the names of all of them begin with, so that none is taken for the kernel's own.
+PREFIX = "gym_"
+
+_NAME_LENGTH = 15  # at most, in the kernel
+_ABOUT_BYTES = 1024
+_PATIENCE_S = 5.0  # until sockets are moved, or the kernel forgets a control whose pins are gone
+
+
+@dataclass(frozen=True)
+class LoadedControl:
+    """A control in the kernel.
+
+    Attributes:
+        name: for TCP_CONGESTION.
+        layout: of what it shares with user space; another build's may differ.
+        version: of the package that loaded it.
+        variant: what it is; empty if it is of another layout.
+        policy: file or run folder of the policy that sets its tunables; empty: none does.
+        default_before: default when it was loaded, which unloading it puts back.
+    """
+
+    name: str
+    layout: str
+    version: str = "unknown"
+    variant: str = ""
+    policy: str = ""
+    default_before: str = ""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this build may read and change it."""
+        return self.layout == _bpf.layout_hash()
+
+    def tunables(self) -> dict[str, float]:
+        """Return the tunables of its sockets, which a policy may have changed."""
+        values = _bpf.defaults(str(folder_of(self.name) / "defaults"))
+        return {name: values[name] for name in VARIANTS[self.variant].preset}
+
+    def floor(self) -> Floor:
+        """Return the floor under its policy."""
+        return Floor(*_bpf.floor(str(folder_of(self.name) / "defaults")))
+
+    def connections(self) -> list[dict[str, Any]]:
+        """Return a row for each connection that uses it, in all network namespaces."""
+        rows = _bpf.flow_rows(str(folder_of(self.name) / "flows"))
+        return [row for row in rows if row["control"] == self.name]
+
+
+def load(
+    target: str, values: Mapping[str, float], *, name: str | None = None, is_default: bool = False
+) -> LoadedControl:
+    """Load a control into the kernel, where it stays until it is unloaded or the machine is restarted.
+
+    Args:
+        target: a variant of BBR; or a policy: the run folder of a training, or the file of a BPF object.
+        values: tunables that differ from the preset's and, of a policy, what differs from `Floor`.
+        name: for TCP_CONGESTION. Default: made of the variant's name.
+        is_default: whether new sockets of this network namespace take it.
+
+    Raises:
+        ConfigError: the target, a value or the name is none, or the policy cannot be exported.
+        MissingExtraError: what exports a policy is not installed.
+        HostError: the kernel refuses it.
+    """
+    with _object_of(target) as program:
+        return _load(target, program, values, name, is_default=is_default)
+
+
+def _load(
+    target: str, program: str, values: Mapping[str, float], name: str | None, *, is_default: bool
+) -> LoadedControl:
+    with _kernel_errors():
+        variant = _bpf.policy_variant_of(program) if program else target
+    if program and not variant:
+        raise ConfigError(f"{target}: the BPF object has no policy")
+    policy = str(Path(target).resolve()) if program else ""
+    own, of_floor = split(values)
+    if of_floor and not policy:
+        raise ConfigError(f"floor_{next(iter(of_floor))}: {variant} has no policy that could fall back")
+    tunables, floor = checked_tunables(_bbr_variant(variant), own), Floor().changed(of_floor)
+    name = name or name_of(variant)
+    if not is_name(name):
+        raise ConfigError(f"name: is {name!r}, expected {PREFIX} and 1 to 11 of a to z, 0 to 9 and _")
+    control = LoadedControl(name, _bpf.layout_hash(), __version__, variant, policy, default_control())
+    with alone(), _kernel_errors():
+        if name in available_controls():
+            raise HostError(f"{name} is loaded already: bbrgym kernel unload {name}, or choose another with name=")
+        with pinned_whole(name) as folder:
+            _bpf.pin_value(str(folder / "about"), _about(control))
+            made = _bpf.CongestionControl(variant, program=program, name=name, tunables=tunables, floor=floor.values())
+            made.pin_to(str(folder))
+        if is_default:
+            set_default_control(name)
+    return control
+
+
+def name_of(variant: str) -> str:
+    """Return the name of a variant in the kernel, which allows no hyphens and 15 characters."""
+    return f"{PREFIX}{variant.replace('-', '_')[: _NAME_LENGTH - len(PREFIX)]}"
+
+
+def is_name(name: str) -> bool:
+    """Return whether a control may have this name."""
+    return re.fullmatch(PREFIX + r"[a-z0-9_]+", name) is not None and len(name) <= _NAME_LENGTH
+
+
+def loaded() -> list[LoadedControl]:
+    """Return the loaded controls, by name."""
+    return [_loaded(name) for name in loaded_names()]
+
+
+def find(name: str) -> LoadedControl:
+    """Return a loaded control that this build may touch.
+
+    Raises:
+        ConfigError: none has this name.
+        HostError: another build of the package loaded it.
+    """
+    names = loaded_names()
+    if name not in names:
+        raise ConfigError(f"{name} is not loaded; {nearest(name, names) if names else 'nothing is'}")
+    control = _loaded(name)
+    if not control.is_ours:
+        raise HostError(
+            f"{name} was loaded by another build of the package (bbrgym {control.version}): use that one, "
+            f"or remove {folder_of(name)}"
+        )
+    return control
+
+
+def set_values(name: str, values: Mapping[str, float]) -> None:
+    """Change tunables of a control, or the floor under its policy: all its sockets take them with their next event.
+
+    Raises:
+        ConfigError: a value is none of the control's.
+        HostError: a policy sets its tunables.
+    """
+    with alone(), _kernel_errors():
+        control = find(name)
+        own, of_floor = split(values)
+        if own and control.policy:
+            raise HostError(f"{name}: its policy sets its tunables, every interval; allowed are {', '.join(NAMES)}")
+        if of_floor and not control.policy:
+            raise ConfigError(f"floor_{next(iter(of_floor))}: {name} has no policy that could fall back")
+        tunables = {**control.tunables(), **checked_tunables(VARIANTS[control.variant], own)}
+        floor = control.floor().changed(of_floor)
+        _bpf.set_defaults(str(folder_of(name) / "defaults"), control.variant, tunables, floor.values())
+
+
+def unload(name: str, *, is_forced: bool = False) -> int:
+    """Take a control out of the kernel and put the default back; return how many sockets were moved to the default.
+
+    Args:
+        name: of the control.
+        is_forced: whether to move its sockets to the default, instead of refusing.
+
+    Raises:
+        HostError: sockets use it, or one cannot be moved.
+    """
+    with alone(), _kernel_errors():
+        control = find(name)
+        users = sum(len(_moved(name, "", namespace)) for namespace in network_namespaces())
+        users = max(users, len(control.connections()))
+        if users and not is_forced:
+            raise HostError(f"{name} is used by {users} sockets: close them, or move them to the default with --force")
+        _restore_default(control)
+        moved = _move_all(control) if users else 0
+        remove(folder_of(name))
+        _wait_until_gone(name)
+    return moved
+
+
+def write_about(control: LoadedControl) -> None:
+    """Change what is remembered of a loaded control."""
+    _bpf.write_pinned(str(folder_of(control.name) / "about"), _about(control))
+
+
+def checked_tunables(variant: Variant, tunables: Mapping[str, float]) -> dict[str, float]:
+    """Return the values, each a tunable of the variant and in its range.
+
+    Raises:
+        ConfigError: one is not.
+    """
+    for name, value in tunables.items():
+        if name not in variant.preset:
+            raise ConfigError(f"{name} is no tunable of {variant.name}; {nearest(name, variant.preset)}")
+        one = TUNABLES[name]
+        if not one.low <= value <= one.high:
+            raise ConfigError(f"{name}: is {value:g}, expected {one.low:g} to {one.high:g} {one.unit}")
+    return dict(tunables)
+
+
+@contextmanager
+def _object_of(target: str) -> Iterator[str]:
+    """Yield the file of a target's BPF object, made for the block of a run folder; empty: it has no policy."""
+    if target in VARIANTS or not Path(target).is_dir():
+        yield target if target.endswith(".o") else ""
+        return
+    from bbrgym.agents.deploy.export_agent import export  # imports PyTorch, which no other target needs
+
+    with TemporaryDirectory(prefix="bbrgym-") as folder:
+        yield str(export(target, "bpf", output=Path(folder) / "policy.bpf.o"))
+
+
+def _bbr_variant(name: str) -> Variant:
+    names = [one.name for one in VARIANTS.values() if one.algorithm in BASES]
+    if name not in names:
+        raise ConfigError(f"{name} is no variant of BBR, run folder or file that ends in .o; {nearest(name, names)}")
+    return VARIANTS[name]
+
+
+def _loaded(name: str) -> LoadedControl:
+    try:
+        about = json.loads(_bpf.read_pinned(str(folder_of(name) / "about")).rstrip(b"\0"))
+        return LoadedControl(**about)
+    except (_bpf.CongestionControlError, TypeError, ValueError):  # of a build that says other things of it
+        return LoadedControl(name, "unknown")
+
+
+def _moved(name: str, to: str, namespace: str) -> bytes:
+    """Move the sockets of a network namespace; a byte for each that the name has, 1 if it was moved."""
+    return _bpf.move_sockets(str(folder_of(name)), name, to, namespace)
+
+
+def _move_all(control: LoadedControl) -> int:
+    """Move all sockets of a control to the default; new ones may come meanwhile.
+
+    Raises:
+        HostError: some are left.
+    """
+    deadline, moved = time.monotonic() + _PATIENCE_S, 0
+    while True:
+        moved += sum(sum(_moved(control.name, default_control(), one)) for one in network_namespaces())
+        left = len(control.connections())
+        if not left:
+            return moved
+        if time.monotonic() > deadline:
+            raise HostError(f"{control.name}: {left} sockets that use it could not be moved, so it stays loaded")
+
+
+def _restore_default(control: LoadedControl) -> None:
+    """Put back the default that was there before it, also in what another control remembers."""
+    for other in loaded():
+        if other.is_ours and other.default_before == control.name:
+            write_about(replace(other, default_before=control.default_before))
+    if default_control() == control.name:
+        set_default_control(control.default_before)
+
+
+def _about(control: LoadedControl) -> bytes:
+    about = json.dumps(asdict(control)).encode()
+    if len(about) > _ABOUT_BYTES:
+        raise ConfigError(f"{control.policy}: the path is too long to be remembered")
+    return about.ljust(_ABOUT_BYTES, b"\0")
+
+
+def _wait_until_gone(name: str) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while name in available_controls():
+        if time.monotonic() > deadline:
+            raise HostError(f"{name}: the kernel still has it {_PATIENCE_S:g} s after its pins were removed")
+        time.sleep(0.01)
+
+
+@contextmanager
+def _kernel_errors() -> Iterator[None]:
+    """Turn what BPF refuses in a block into a `HostError`."""
+    try:
+        yield
+    except _bpf.CongestionControlError as error:
+        raise HostError(str(error)) from error

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The folder of the BPF file system that holds the loaded controls: a folder each, named like the control.
+
+A control appears in it whole or not at all: it is pinned in a folder of another name, which is then renamed. The next
+command removes what a killed one left.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bbrgym.host.errors import HostError
+
+_BPF_FS = Path("/sys/fs/bpf")
+FOLDER = _BPF_FS / "bbrgym"
+
+_UNFINISHED = "unfinished_"  # begins the names of folders that are being filled or emptied
+
+
+def folder_of(name: str) -> Path:
+    """Return the folder of a loaded control."""
+    return FOLDER / name
+
+
+def loaded_names() -> list[str]:
+    """Return the names of the loaded controls, sorted."""
+    require_root()
+    if not FOLDER.is_dir():
+        return []
+    return sorted(one.name for one in FOLDER.iterdir() if not one.name.startswith(_UNFINISHED))
+
+
+def require_root() -> None:
+    """Check that this process may load programs into the kernel.
+
+    Raises:
+        HostError: it is not root.
+    """
+    if os.geteuid() != 0:
+        raise HostError("the kernel takes programs from root only: run the command with sudo")
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let no other command change what is loaded during a block; remove what killed commands left.
+
+    Raises:
+        HostError: this is not root, or there is no BPF file system.
+    """
+    require_root()
+    if not os.path.ismount(_BPF_FS):
+        raise HostError(f"no BPF file system at {_BPF_FS}: mount -t bpf bpf {_BPF_FS}")
+    FOLDER.mkdir(mode=0o700, exist_ok=True)
+    lock = os.open(FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for one in FOLDER.glob(f"{_UNFINISHED}*"):
+            remove(one)
+        yield
+    finally:
+        os.close(lock)
+        if FOLDER.is_dir() and not any(FOLDER.iterdir()):
+            FOLDER.rmdir()
+
+
+@contextmanager
+def pinned_whole(name: str) -> Iterator[Path]:
+    """Yield a folder to pin a control in; it takes the control's name after the block, or goes if the block raises."""
+    unfinished = FOLDER / f"{_UNFINISHED}{name}"
+    unfinished.mkdir(mode=0o700)
+    try:
+        yield unfinished
+        unfinished.rename(folder_of(name))
+    except BaseException:
+        remove(unfinished)
+        raise
+
+
+def remove(folder: Path) -> None:
+    """Remove the folder of a control: the kernel forgets it, and its sockets keep it until they close."""
+    if not folder.name.startswith(_UNFINISHED):
+        folder = folder.rename(folder.with_name(f"{_UNFINISHED}{folder.name}"))
+    for pin in folder.iterdir():
+        pin.unlink()
+    folder.rmdir()

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Controls in the running kernel, from loading to unloading; needs root and BPF, and skips without."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kernel_world import needs_bpf
+from machine_needs import needs
+from tiny import run
+
+from bbrgym.errors import ConfigError
+from bbrgym.host import controls, pins
+from bbrgym.host.floor import Floor
+from bbrgym.tunables import VARIANTS
+
+#: Of this test process alone: the kernel has one list of names.
+NAME = f"{controls.PREFIX}t{os.getpid() % 10**9}"
+
+needs_bpf_fs = pytest.mark.skipif(
+    os.geteuid() != 0 or not os.path.ismount("/sys/fs/bpf"), reason="no root, or no BPF file system at /sys/fs/bpf"
+)
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return of_script("kernel_control.py", str(tmp_path_factory.mktemp("watch") / "flows.parquet"))
+
+
+def of_script(name: str, *arguments: str) -> Any:
+    """Return what a script of support/ tells, which loads `NAME` in a network namespace of its own."""
+    command = ["unshare", "--net", sys.executable, str(Path(__file__).parent / "support" / name), NAME, *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    finally:
+        if NAME in controls.loaded_names():
+            with pins.alone():
+                pins.remove(pins.folder_of(NAME))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])  # the live table is above it
+
+
+@needs_bpf
+@needs_bpf_fs
+def test_any_socket_may_use_it(result: Any) -> None:
+    assert len(result["flows"]) == 3
+    for flow in result["flows"]:
+        assert flow["control"] == NAME
+        assert flow["acked_bytes"] > 0
+        assert 0 < flow["min_rtt_us"] < 1_000_000
+        assert 0 < flow["age_us"] < 10_000_000
+        assert flow["tunables"]["bbq_alpha_us"] == 1500
+
+
+@needs_bpf
+@needs_bpf_fs
+def test_open_connections_take_what_is_set(result: Any) -> None:
+    assert result["alphas"] == [2500, 2500, 2500]
+    assert "plus_alpha is no tunable of bbq" in result["unknown"]
+
+
+@needs_bpf
+@needs_bpf_fs
+def test_a_log_has_a_row_per_connection_and_look(result: Any) -> None:
+    rows = [row for row in result["log"] if row["delivered_bytes"] > 0]
+    by_connection: dict[int, list[int]] = {}
+    for row in rows:
+        assert row["peer"].startswith("127.0.0.1:")
+        assert row["bbq_alpha_us"] == 2500
+        assert row["min_rtt_ms"] <= row["srtt_ms"]
+        by_connection.setdefault(row["connection"], []).append(row["delivered_bytes"])
+    assert len(by_connection) == 3
+    for delivered in by_connection.values():
+        assert delivered == sorted(delivered)
+
+
+@needs_bpf
+@needs_bpf_fs
+def test_its_name_is_taken_while_it_is_loaded(result: Any) -> None:
+    assert result["again"].startswith(f"{NAME} is loaded already")
+
+
+@needs_bpf
+@needs_bpf_fs
+def test_it_stays_while_sockets_use_it_unless_they_are_moved(result: Any) -> None:
+    assert result["unload"].startswith(f"{NAME} is used by ")
+    assert result["moved"] >= 3
+    assert result["used"] == [result["default_before"]] * 3
+    assert result["left"] == []
+
+
+@needs_bpf
+@needs_bpf_fs
+def test_unloading_puts_the_default_back(result: Any) -> None:
+    assert result["default_loaded"] == NAME
+    assert result["default_after"] == result["default_before"]
+
+
+@needs_bpf
+@needs_bpf_fs
+def test_what_another_build_loaded_is_not_touched(result: Any) -> None:
+    refusal, is_there = result["foreign"]
+    assert refusal.startswith(f"{NAME} was loaded by another build of the package")
+    assert is_there
+
+
+@needs_bpf
+@needs_bpf_fs
+@needs("iproute2", "iperf3", "curl")
+def test_other_programs_use_it_and_take_what_is_set() -> None:
+    result = of_script("kernel_programs.py")
+    assert result["iperf3"]["sender_tcp_congestion"] == NAME
+    assert result["iperf3"]["sum_received"]["bytes"] > 0
+    assert result["curl"]["bytes"] == 1_000_000
+    assert set(result["curl"]["used"]) == {NAME}
+    assert result["set"]["changed"] > 0
+    assert result["set"]["late"] == 0
+    assert NAME not in {*controls.available_controls(), *controls.loaded_names()}
+
+
+@needs_bpf
+@needs_bpf_fs
+@needs("clang", "iproute2")
+def test_a_policy_s_flow_below_the_floor_has_its_preset(tmp_path: Path) -> None:
+    folder = run(tmp_path / "run", env={"name": "multi"}, total_steps=32)
+    result = of_script("kernel_policy.py", str(folder))
+    preset = dict(VARIANTS["bbq"].preset)
+    for floor, policy in (("none", "acts"), ("goodput", "fell back: goodput"), ("rtt", "fell back: RTT")):
+        assert len(result[floor]) == 3
+        for flow in result[floor]:
+            assert flow["policy"] == policy
+            assert ({name: flow["tunables"][name] for name in preset} == preset) == (policy != "acts")
+    assert result["refused"].startswith(f"{NAME}: its policy sets its tunables, every interval")
+
+
+@needs_bpf
+@needs_bpf_fs
+def test_a_killed_command_leaves_nothing_to_the_next_one() -> None:
+    script = (
+        "import os, signal; from bbrgym.host import controls, pins\n"
+        "pins.Path.rename = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"controls.load('bbr', {{}}, name='{NAME}k')"
+    )
+    assert subprocess.run([sys.executable, "-c", script], timeout=60, check=False).returncode == -9
+    with pins.alone():
+        assert not list(pins.FOLDER.glob(f"*{NAME}k"))
+    assert f"{NAME}k" not in controls.loaded_names()
+
+
+def test_a_request_that_cannot_be_met_is_refused_before_the_kernel_is_asked() -> None:
+    with pytest.raises(ConfigError, match="cubic is no variant of BBR, run folder or file"):
+        controls.load("cubic", {})
+    with pytest.raises(ConfigError, match="name: is 'bbr', expected gym_ and 1 to 11"):
+        controls.load("bbr", {}, name="bbr")
+    with pytest.raises(ConfigError, match=r"bbq_alpha_us: is -1, expected \d+ to \d+ us"):
+        controls.load("bbq", {"bbq_alpha_us": -1})
+    with pytest.raises(ConfigError, match="floor_rtt: bbq has no policy that could fall back"):
+        controls.load("bbq", {"floor_rtt": 2})
+    with pytest.raises(ConfigError, match=r"floor_goodput: is 1\.5, expected 0 to 1"):
+        Floor().changed({"goodput": 1.5})
+
+
+def test_every_variant_has_a_name_that_the_kernel_takes() -> None:
+    for one in VARIANTS.values():
+        if one.algorithm in ("bbr", "bbr2", "bbr3"):
+            assert controls.is_name(controls.name_of(one.name)), one.name
