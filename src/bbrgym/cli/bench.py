@@ -16,12 +16,14 @@ _CHECK = "check"
 DESCRIPTION = """\
 Runs entrants on the frozen draws of bbrgym-bench-1 and writes one JSON file: their scores with 95 % intervals, the
 checks that they pass, version, commit, machine, and the hash of the draws. An entrant is a variant with its preset, or
-an agent as evaluate's option agent takes it: a run folder, a model's file, my_module:act, random.
+an agent as evaluate's option agent takes it: shipped/flow, a run folder, a model's file, my_module:act,
+random.
 
 bench check FILE runs the entrants of a file again, and refuses it if anything differs.
 
 examples:
   bbrgym bench bbr bbq cubic --output bench/presets.json
+  bbrgym bench shipped/fixed shipped/flow --output bench/shipped.json
   bbrgym bench runs/mine
   bbrgym bench check bench/presets.json
 """

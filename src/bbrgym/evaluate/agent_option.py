@@ -5,6 +5,8 @@
     oracle                    the best fixed tunables of each draw, found by searches in the fast world: on other runs
                               of the draw and, as another entrant (`oracle-in-run`), on the run itself
     random                    tunables drawn again every interval
+    shipped/NAME              a trained agent that comes with bbrgym: `fixed`, the best fixed tunables on wan_mix, or
+                              `flow`, a rule that each flow follows by itself
     RUN_DIR                   run folder of `bbrgym train`: a trained agent, or the fixed tunables that a search found
     MODULE:NAME               a function from an observation to an action, or an object with ``predict``; in Python also
                               the function or object itself. It sets the tunables of ``variant`` every 0.5 s
@@ -28,6 +30,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bbrgym import agents
 from bbrgym.agents.base import Called, Constant, LibraryAgent
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.model_files import SUFFIXES, load_model
@@ -46,6 +49,11 @@ from bbrgym.untrusted_files import add_to_digest
 
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # of an object in a module
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+#: Run folders of the agents that come with bbrgym, without what their use does not need, by name.
+SHIPPED: Mapping[str, Path] = {
+    f"shipped/{path.name}": path for path in sorted((Path(agents.__file__).parent / "shipped").iterdir())
+}
 
 
 def agent_entrants_of(agent: Any, settings: Evaluation) -> list[Entrant]:
@@ -82,6 +90,8 @@ def _entrants(entry: Any, settings: Evaluation) -> list[Entrant]:
         return [_called(getattr(entry, "__name__", type(entry).__name__), entry, settings)]
     if isinstance(entry, str) and entry in _BUILT_IN:
         return _BUILT_IN[entry](settings)
+    if isinstance(entry, str) and entry in SHIPPED:
+        return [trained(SHIPPED[entry]).named(entry.replace("/", "-"))]
     if isinstance(entry, str | Path) and Path(entry).is_dir():
         return [trained(Path(entry))]
     if isinstance(entry, str | Path) and Path(entry).suffix in SUFFIXES and Path(entry).is_file():
@@ -94,7 +104,7 @@ def _entrants(entry: Any, settings: Evaluation) -> list[Entrant]:
     if isinstance(entry, str | Path) and (Path(entry).suffix in SUFFIXES or len(Path(entry).parts) > 1):
         raise ConfigError(f"agent: is {shown(str(entry))}, but there is no such run folder or model's file")
     raise ConfigError(
-        f"agent: is {shown(entry)}; {nearest(str(entry), (FIXED, *_BUILT_IN))}, a run folder, a model's file, or a "
+        f"agent: is {shown(entry)}; {nearest(str(entry), (FIXED, *_BUILT_IN, *SHIPPED))}, a run folder, a model's file, or a "
         f"function as my_module:act"
     )
 
