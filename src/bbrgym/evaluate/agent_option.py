@@ -104,8 +104,8 @@ def _entrants(entry: Any, settings: Evaluation) -> list[Entrant]:
     if isinstance(entry, str | Path) and (Path(entry).suffix in SUFFIXES or len(Path(entry).parts) > 1):
         raise ConfigError(f"agent: is {shown(str(entry))}, but there is no such run folder or model's file")
     raise ConfigError(
-        f"agent: is {shown(entry)}; {nearest(str(entry), (FIXED, *_BUILT_IN, *SHIPPED))}, a run folder, a model's file, or a "
-        f"function as my_module:act"
+        f"agent: is {shown(entry)}; {nearest(str(entry), (FIXED, *_BUILT_IN, *SHIPPED))}, a run folder, a model's "
+        f"file, or a function as my_module:act"
     )
 
 
