@@ -57,7 +57,7 @@ class CheckOutcome(Model):
     passed: bool
 
 
-class Entry(Model):
+class BenchEntry(Model):
     """What an entrant scores.
 
     Attributes:
@@ -79,7 +79,9 @@ class Entry(Model):
     checks: dict[str, List[CheckOutcome]]
 
 
-def run_entrants(names: Sequence[str], on_progress: Callable[[EvaluationProgress], None] | None = None) -> list[Entry]:
+def run_entrants(
+    names: Sequence[str], on_progress: Callable[[EvaluationProgress], None] | None = None
+) -> list[BenchEntry]:
     """Run entrants in all tasks of the benchmark and return their entries.
 
     Args:
@@ -118,7 +120,7 @@ def _plan(benchmark: Benchmark, entrant: Entrant) -> dict[str, TaskRuns]:
 
 def _entry(
     benchmark: Benchmark, name: str, entrant: Entrant, runs: Mapping[str, TaskRuns], records: Iterator[RunRecord]
-) -> Entry:
+) -> BenchEntry:
     """Return the entry of an entrant, whose records are the next ones."""
     summaries = {task: [next(records).summary for _ in of_task.jobs] for task, of_task in runs.items()}
     scores = {
@@ -128,7 +130,7 @@ def _entry(
     checks = {
         task.scenario: _outcomes(pl.concat(summaries[task.scenario]), runs[task.scenario]) for task in benchmark.checked
     }
-    return Entry(
+    return BenchEntry(
         entrant=name,
         label=entrant.label,
         kind=entrant.kind,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bbrgym.errors import ConfigError
-from bbrgym.evaluate.bench.entries import Entry, run_entrants
+from bbrgym.evaluate.bench.entries import BenchEntry, run_entrants
 from bbrgym.evaluate.bench.tasks import Sha256, load_benchmark
 from bbrgym.evaluate.runner import EvaluationProgress
 from bbrgym.runs.atomic_files import write_text
@@ -45,7 +45,7 @@ class BenchResults(Model):
     platform: str
     cpu: str
     cores: Whole | None
-    entries: List[Entry]
+    entries: List[BenchEntry]
 
 
 def bench(names: Sequence[str], on_progress: Callable[[EvaluationProgress], None] | None = None) -> BenchResults:
@@ -112,7 +112,7 @@ def check_results(path: Path, on_progress: Callable[[EvaluationProgress], None] 
     return results
 
 
-def _differences(given: Entry, again: Entry) -> list[str]:
+def _differences(given: BenchEntry, again: BenchEntry) -> list[str]:
     """Return what differs between two entries of an entrant, a sentence each."""
     found = []
     for task, scores in again.tasks.items():
@@ -124,6 +124,6 @@ def _differences(given: Entry, again: Entry) -> list[str]:
         if apart:
             found.append(f"{given.entrant}: {len(apart)} scores differ in {task}, by at most {max(apart):.6f}")
     if not found and given != again:
-        fields = [name for name in Entry.model_fields if getattr(given, name) != getattr(again, name)]
+        fields = [name for name in BenchEntry.model_fields if getattr(given, name) != getattr(again, name)]
         found.append(f"{given.entrant}: {', '.join(fields)}, which follow from the runs")
     return found
