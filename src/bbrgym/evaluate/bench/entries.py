@@ -134,8 +134,10 @@ def _entry(
         entrant=name,
         label=entrant.label,
         kind=entrant.kind,
-        score=Mean(**_mean([score for of_task in scores.values() for score in of_task])),
-        tasks={task: TaskScores(**_mean(of_task), scores=of_task) for task, of_task in scores.items()},
+        score=Mean.model_validate(_mean([score for of_task in scores.values() for score in of_task])),
+        tasks={
+            task: TaskScores.model_validate({**_mean(of_task), "scores": of_task}) for task, of_task in scores.items()
+        },
         checks_passed=sum(outcome.passed for of_task in checks.values() for outcome in of_task),
         checks=checks,
     )
