@@ -14,7 +14,9 @@ from bbrgym.cli.composition import Loader, compose_config
 from bbrgym.cli.main import _parser
 
 TARGETS = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-COMMANDS = "adversary|bench|conformance|doctor|evaluate|export|list|path|report|reproduce|scenario|serve|trace|train"
+COMMANDS = (
+    "adversary|advise|bench|conformance|doctor|evaluate|export|list|path|report|reproduce|scenario|serve|trace|train"
+)
 SHOWN = rf"(bbrgym (?:{COMMANDS})|make|(?:\.venv/bin/)?python benchmarks/\w+\.py)(?= |$)"
 #: A file of the reader's own.
 OWN = {

@@ -89,6 +89,33 @@ def test_a_rate_that_varies_becomes_a_trace(tmp_path: Path) -> None:
     assert not fit.buffer_bytes.is_seen
 
 
+def test_a_link_that_varies_becomes_a_trace(tmp_path: Path) -> None:
+    changes = [{"at_s": at_s, "rate_mbps": RATE_MBPS * (0.5 if at_s % 2 else 1.0)} for at_s in range(1, 12)]
+    fit = captured(tmp_path, network("cubic", changes=changes))
+    assert fit.varies
+    assert fit.trace is not None
+    assert fit.trace.rates_mbps.max() == pytest.approx(RATE_MBPS, rel=0.1)
+    assert fit.trace.rates_mbps.min() == pytest.approx(RATE_MBPS / 2, rel=0.1)
+
+
+@pytest.mark.parametrize("rate", [0.002, 0.01])
+def test_bursts_of_a_flow_that_losses_hold_back_tell_the_capacity(rate: float, tmp_path: Path) -> None:
+    deep = {"size_bytes": 10 * BUFFER_BYTES}
+    scenario = network("cubic", queue=deep, loss={"kind": "bernoulli", "rate": rate}, rate_mbps=2 * RATE_MBPS)
+    fit = captured(tmp_path, scenario)
+    assert fit.varies is False
+    assert fit.rate_mbps.value == pytest.approx(2 * RATE_MBPS, rel=0.03)
+
+
+@pytest.mark.parametrize("rate", [0.001, 0.003, 0.005])
+def test_a_flow_that_losses_hold_back_is_not_a_link_that_varies(rate: float, tmp_path: Path) -> None:
+    deep = {"size_bytes": 10 * BUFFER_BYTES}
+    scenario = network("cubic", queue=deep, loss={"kind": "bernoulli", "rate": rate}) | {"duration_s": 40.0}
+    fit = fit_path(read_log(logged_by_iperf3(tmp_path / "a.json", scenario)))
+    assert not fit.varies
+    assert fit.rate_mbps.low <= RATE_MBPS * 1.01
+
+
 def test_a_smoothed_rtt_bounds_the_base_rtt_from_above(tmp_path: Path) -> None:
     rtt = fit_path(read_log(logged_by_iperf3(tmp_path / "a.json", network("bbr")))).base_rtt_s
     assert rtt.high * 1e3 >= RTT_MS

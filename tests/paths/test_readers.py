@@ -287,6 +287,88 @@ def test_hostile_captures_are_refused(content: bytes, said: str, tmp_path: Path)
         read_log(written(tmp_path, content))
 
 
+# ---- qlog --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sequence(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A qlog of the sender, by the twin."""
+    folder = tmp_path_factory.mktemp("qlog")
+    return write_trace(SCENARIO, folder, formats=["qlog"]).files["qlog"].read_bytes()
+
+
+def quic(*events: tuple[float, str, dict]) -> dict:
+    """Return a log of QUIC's, whose ACKs name all packets from the first one on."""
+    named = [{"time": time_ms, "name": name, "data": data} for time_ms, name, data in events]
+    return {"qlog_version": "0.3", "traces": [{"common_fields": {"protocol_type": ["QUIC"]}, "events": named}]}
+
+
+def quic_packet(time_ms: float, number: int) -> tuple[float, str, dict]:
+    header = {"packet_type": "1RTT", "packet_number": number}
+    return time_ms, "transport:packet_sent", {"header": header, "raw": {"length": 1200}}
+
+
+def quic_ack(time_ms: float, last: int) -> tuple[float, str, dict]:
+    frame = {"frame_type": "ack", "acked_ranges": [[0, last]]}
+    return time_ms, "transport:packet_received", {"header": {"packet_type": "1RTT"}, "frames": [frame]}
+
+
+QUIC = quic(
+    *(quic_packet(1.0, number) for number in range(4)),
+    (30.0, "recovery:metrics_updated", {"latest_rtt": 30.0, "min_rtt": 29.0, "congestion_window": 12_000}),
+    quic_ack(30.0, 0),
+    (40.0, "recovery:packet_lost", {"header": {"packet_type": "1RTT", "packet_number": 1}}),
+    (45.0, "recovery:metrics_updated", {"latest_rtt": 40.0}),
+    quic_ack(45.0, 2),
+    quic_ack(60.0, 2**62),
+)
+
+
+def test_our_qlog_tells_what_our_capture_tells(sequence: bytes, capture: bytes, tmp_path: Path) -> None:
+    counts = write_trace(SCENARIO, tmp_path, formats=["csv"]).flows[0]
+    one, other = only(read_log(written(tmp_path, sequence))), only(read_log(written(tmp_path, capture)))
+    assert (one.mss_bytes, one.at_sender) == (1448, True)
+    assert column(one, "retransmitted_pkts")[-1] == pytest.approx(counts.lost_pkts, abs=2)
+    assert counts.lost_pkts > 0
+    assert column(one, "time_s") == pytest.approx(column(other, "time_s"))
+    delivered = np.array([column(each, "delivered_bytes") for each in (one, other)])
+    assert delivered[0, -1] == pytest.approx(delivered[1, -1], abs=3 * 1448)
+    assert (delivered[0] == delivered[1]).mean() > 0.9  # the capture has no more than three SACK blocks of an ACK
+    assert np.nanmin(column(one, "min_rtt_s")) == pytest.approx(column(other, "min_rtt_s")[-1], abs=1e-4)
+
+
+def test_qlog_of_quic_counts_each_packet_once(tmp_path: Path) -> None:
+    one = only(read_log(written(tmp_path, QUIC)))
+    assert one.mss_bytes == 1200
+    assert column(one, "time_s") == pytest.approx([0.03, 0.045, 0.06])
+    assert column(one, "delivered_bytes") == [1200, 2400, 3600]
+    assert column(one, "retransmitted_pkts") == [0, 1, 1]
+    assert column(one, "rtt_s") == pytest.approx([0.03, 0.04, 0.04])
+    assert column(one, "min_rtt_s") == pytest.approx([0.029] * 3)
+    assert column(one, "app_limited") == [0, 0, 1]
+    assert column(one, "cwnd_pkts") == [10] * 3
+
+
+def test_qlog_line_by_line_with_times_since_the_event_before_is_the_same(tmp_path: Path) -> None:
+    trace = QUIC["traces"][0]
+    times = [0.0, *(event["time"] for event in trace["events"])]
+    deltas = np.diff(times).tolist()
+    header = {"qlog_version": "0.3", "trace": {"common_fields": {"time_format": "delta"}}}
+    events = [{**event, "time": delta} for event, delta in zip(trace["events"], deltas, strict=True)]
+    by_line = only(read_log(written(tmp_path, "\n".join(map(json.dumps, [header, *events])))))
+    assert np.allclose(by_line.table(), only(read_log(written(tmp_path, QUIC))).table())
+
+
+def test_qlog_that_breaks_off_is_read_to_there_and_damage_before_is_refused(sequence: bytes, tmp_path: Path) -> None:
+    whole = only(read_log(written(tmp_path, sequence)))
+    part = only(read_log(written(tmp_path, sequence[: len(sequence) // 2 + 7])))
+    assert 0.2 * whole.delivered_bytes < part.delivered_bytes < 0.8 * whole.delivered_bytes
+    with pytest.raises(ConfigError, match="line 3 is no JSON"):
+        read_log(written(tmp_path, b"\n".join([*sequence.split(b"\n")[:2], b"\x1e{", *sequence.split(b"\n")[2:]])))
+    with pytest.raises(ConfigError, match="a log of qlog without a TCP connection"):
+        read_log(written(tmp_path, {"qlog_version": "0.3", "traces": [{"events": [None, {"time": 1, "name": []}]}]}))
+
+
 # ---- damage ------------------------------------------------------------------------------------------------
 
 ODD = [None, True, -1, 0, 1e300, -1e300, 2**70, "", "a" * 1000, [], {}, [[]], {"a": 1}, float("nan")]
@@ -313,8 +395,13 @@ def damaged_text(text: bytes, draws: random.Random) -> bytes:
 
 @pytest.mark.parametrize(
     ("log", "damage"),
-    [(iperf3(*CLIENT, num_streams=1), damaged), (NDT7, damaged), (ss(*EPOCH).encode(), damaged_text)],
-    ids=["iperf3", "NDT7", "ss"],
+    [
+        (iperf3(*CLIENT, num_streams=1), damaged),
+        (NDT7, damaged),
+        (QUIC, damaged),
+        (ss(*EPOCH).encode(), damaged_text),
+    ],
+    ids=["iperf3", "NDT7", "qlog", "ss"],
 )
 def test_a_damaged_log_is_refused_in_one_sentence_or_fitted(log: Any, damage: Any, tmp_path: Path) -> None:
     draws = random.Random(2)

@@ -40,6 +40,7 @@ _COMMANDS = {
     "list": "show all names to choose from: variants, tunables, scenarios, experiments, worlds, agents",
     "scenario": "print a scenario's resolved JSON",
     "path": "make a scenario of measurements of a real path",
+    "advise": "compare congestion controls on a measured path",
     "doctor": "tell what a world misses on this machine",
 }
 _MODULES = {"list": "listing", "report": "report_multirun"}  # of another name than the command

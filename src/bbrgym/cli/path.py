@@ -6,7 +6,9 @@ from __future__ import annotations
 import argparse
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
@@ -44,22 +46,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Read the logs, fit their paths, write the scenario and print what was found."""
-    given = [one for one in options.logs if _OPTION.match(one)]
-    logs = [one for one in options.logs if one not in given]
-    config = compose_config("path", given)
+    logs, config = logs_and_config("path", options.logs)
     output = Path(str(config["output"]))
     if output.suffix not in (".yaml", ".yml"):
         raise ConfigError(f"output: is {str(output)!r}, expected the name of a file that ends in .yaml")
+    fits = {log: fit_path(read_log(Path(log))) for log in logs}
+    files = write_scenario(fits, output)
+    print_results(fit_table(fits), *(f"{'trace' if index else 'scenario'}: {file}" for index, file in enumerate(files)))
+
+
+def logs_and_config(command: str, arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+    """Return the logs among a command's arguments, and its configuration with the options among them.
+
+    Raises:
+        ConfigError: an option is wrong, or there is no log, or one twice.
+    """
+    given = [one for one in arguments if _OPTION.match(one)]
+    logs = [one for one in arguments if one not in given]
+    config = compose_config(command, given)
     if not logs:
         raise ConfigError("no log is given, expected at least one")
     if len(set(logs)) < len(logs):
         raise ConfigError("a log is given twice, expected each once")
-    fits = {log: fit_path(read_log(Path(log))) for log in logs}
-    files = write_scenario(fits, output)
-    print_results(_table(fits), *(f"{'trace' if index else 'scenario'}: {file}" for index, file in enumerate(files)))
+    return logs, config
 
 
-def _table(fits: dict[str, PathFit]) -> Table:
+def fit_table(fits: dict[str, PathFit]) -> Table:
+    """Return what was found of each log."""
     table = Table(title="Paths", title_justify="left")
     for heading in ("log", "format", "watched", "base RTT", "capacity", "buffer", "random loss", "rate"):
         table.add_column(heading, overflow="fold")

@@ -75,7 +75,7 @@ def take_run_dir(config: dict[str, Any], run_dir: Path | None = None) -> tuple[P
 
 
 class BarState(NamedTuple):
-    """What a progress bar shows."""
+    """Contents of a progress bar."""
 
     completed: float
     total: float

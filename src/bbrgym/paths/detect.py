@@ -8,11 +8,12 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from bbrgym.paths import capture, iperf3, ndt7, ss
+from bbrgym.paths import capture, iperf3, ndt7, qlog, ss
+from bbrgym.paths.json_values import line_mappings
 from bbrgym.paths.samples import LogProblem, PathLog
 from bbrgym.untrusted_files import MAX_JSON_BYTES, MAX_TABLE_BYTES, FileError, opened
 
-FORMATS = (f"{iperf3.FORMAT} --json", ss.FORMAT, ndt7.FORMAT, capture.FORMAT)
+FORMATS = (f"{iperf3.FORMAT} --json", ss.FORMAT, ndt7.FORMAT, qlog.FORMAT, capture.FORMAT)
 """Formats that are read, for people."""
 
 _BEGIN_BYTES = 2**14
@@ -39,6 +40,8 @@ def _read(file: BufferedReader) -> PathLog:
     file.seek(0)
     if capture.is_capture(begin):
         return capture.read_capture(file)
+    if qlog.is_sequence(begin):
+        return qlog.read_sequence(file)
     if begin.lstrip().startswith(b"{"):
         return _read_json(file)
     if ss.is_ss(begin.decode("ascii", "replace")):
@@ -57,6 +60,8 @@ def _read_json(file: BufferedReader) -> PathLog:
         return iperf3.read_iperf3(iperf3.whole_of_stream(text) if whole is None else whole)
     if ndt7.is_ndt7(first):
         return ndt7.read_ndt7(ndt7.measurements_of_lines(text) if whole is None else whole)
+    if qlog.is_qlog(first):
+        return qlog.read_events(line_mappings(text)) if whole is None else qlog.read_whole(whole)
     raise LogProblem(f"is no JSON of a known format, expected {', '.join(FORMATS[:-1])}")
 
 

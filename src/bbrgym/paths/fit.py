@@ -10,11 +10,19 @@ Base RTT: the smallest RTT. Unless it may be the handshake's, whose packets are 
 takes for a packet is no part of it; the interval has both. Without a minimum, the smallest smoothed RTT is an upper
 bound.
 
-Capacity, in IP bytes: the median delivery rate of the windows in which a queue stands and the application does not
-hold back, and the interval that has the median with 95 % (of the binomial distribution). Where no queue stands for long
-but one forms in the windows, as BBR's probes make it, the rate that a quarter of these windows exceed, if they differ
-by less than 20 %. Otherwise the highest rate is a lower bound. If rates with a standing queue spread by more than 20 %,
-the rate that was left to the connections is a trace: a link that varies and other traffic look alike.
+Capacity, in IP bytes: if rates spread by more than 20 % in windows with a standing queue, such windows are most, and
+the rate does not grow with the queue, the rate that was left to the connections is a trace: a link that varies and
+other traffic look alike. (A rate that grows with the queue is that of a sender whose window grows on a link that is not
+full.) Otherwise the first of these that the log has:
+
+- Where several samples in an RTT see a queue and none a loss, twenty packets or more are a busy time. The median rate
+  of two busy times or more, if three of four are within 5 % of it. Bursts of a flow that does not fill the link are
+  busy times too.
+- The median delivery rate of the windows in which a queue stands and the application does not hold back, and the
+  interval that has the median with 95 % (of the binomial distribution), if these rates spread by less than 20 %.
+- The rate that a quarter of the windows exceed in which a queue forms, as BBR's probes make it, or of those with the
+  longest standing queue if the rate grows with it; if they spread by less than 20 %.
+- The highest rate as a lower bound.
 
 Buffer: what the queue holds at the longest delay (but for a hundredth of the windows), if losses are more frequent with
 such delays than with others; else a lower bound, as it is where the capacity is not seen or varies, where the base RTT
@@ -45,6 +53,11 @@ _LEAST_WINDOWS = 5  # for a median with an interval
 _STEADY_SPREAD = 0.2
 _WINDOW_STEPS = 20.0  # in which a log counts what was delivered
 _LOSS_WINDOW_PKTS = 20.0
+_DENSE_RTTS = 0.5  # between samples, up to which they see each gap in a queue
+_BUSY_PKTS, _LEAST_BUSY = 20.0, 2
+_ALIKE, _MOST_ALIKE = 0.05, 0.75  # of busy times, so many have rates within so much of their median
+_FILLING = 0.3  # correlation of rate and queue from which on more in flight brought more: the link was not full
+_MOSTLY = 0.5  # share of the windows with a standing queue from which on a rate that varies is the link's
 _HIGH, _LOW = 0.9, 0.1  # quantiles between which rates spread
 _QUEUE_S, _QUEUE_PKTS, _QUEUE_RTTS = 0.001, 2.0, 0.05  # a queue stands from the largest of these on
 _LONG_QUEUE, _SHORT_QUEUE = 0.7, 0.5  # of the longest
@@ -117,8 +130,8 @@ class PathFit:
 
 
 @dataclass(frozen=True)
-class _Series:
-    """Samples of all connections over the path, at the times of the largest, [samples] each."""
+class PathSeries:
+    """Samples of all connections over a path, at the times of the largest, [samples] each."""
 
     time_s: NDArray[np.float64]
     delivered_bytes: NDArray[np.float64]
@@ -152,14 +165,13 @@ class _Windows:
 
 def fit_path(log: PathLog) -> PathFit:
     """Return the facts of the path that a log's largest connection took."""
-    largest = max(log.connections, key=lambda one: one.delivered_bytes)
-    group = [one for one in log.connections if (one.peer, one.at_sender) == (largest.peer, largest.at_sender)]
+    largest, group = _path_of(log)
     mss_bytes = DEFAULT_MSS_BYTES if math.isnan(largest.mss_bytes) else round(largest.mss_bytes)
     series = _series(largest, group)
     steps_pkts = _WINDOW_STEPS * sum(one.step_bytes for one in group if one.step_bytes > 0) / mss_bytes
     windows = _windows(series, mss_bytes, _WINDOW_RTTS, _WINDOW_S, max(_WINDOW_PKTS, steps_pkts))
     packet_bytes = mss_bytes + HEADER_BYTES
-    rate_Bps, varies = _capacity(windows, series.floor_s, packet_bytes)
+    rate_Bps, varies = _capacity(windows, series, packet_bytes)
     reference_Bps = rate_Bps.value if rate_Bps.is_seen else rate_Bps.low
     base_rtt_s = _base_rtt(series, packet_bytes / reference_Bps, has_handshake=largest.has_handshake)
     losses = _windows(series, mss_bytes, 1.0, 0.0, _LOSS_WINDOW_PKTS)
@@ -181,10 +193,21 @@ def fit_path(log: PathLog) -> PathFit:
     )
 
 
+def series_of(log: PathLog) -> PathSeries:
+    """Return the samples of the connections whose path `fit_path` fits."""
+    return _series(*_path_of(log))
+
+
 # ---- samples and windows -----------------------------------------------------------------------------------
 
 
-def _series(largest: Connection, group: Sequence[Connection]) -> _Series:
+def _path_of(log: PathLog) -> tuple[Connection, Sequence[Connection]]:
+    """Return the connection that delivered most, and all to its peer."""
+    largest = max(log.connections, key=lambda one: one.delivered_bytes)
+    return largest, [one for one in log.connections if (one.peer, one.at_sender) == (largest.peer, largest.at_sender)]
+
+
+def _series(largest: Connection, group: Sequence[Connection]) -> PathSeries:
     columns = dict(zip(Sample._fields, largest.table().T, strict=True))
     delivered, retransmitted = columns["delivered_bytes"].copy(), columns["retransmitted_pkts"].copy()
     min_rtts = []
@@ -194,7 +217,7 @@ def _series(largest: Connection, group: Sequence[Connection]) -> _Series:
             for total, name in ((delivered, "delivered_bytes"), (retransmitted, "retransmitted_pkts")):
                 total += np.interp(columns["time_s"], table["time_s"], table[name])
         min_rtts.append(_nan_min(np.concatenate((table["min_rtt_s"], [NAN]))))
-    return _Series(
+    return PathSeries(
         columns["time_s"],
         delivered,
         retransmitted,
@@ -204,7 +227,7 @@ def _series(largest: Connection, group: Sequence[Connection]) -> _Series:
     )
 
 
-def _windows(series: _Series, mss_bytes: int, least_rtts: float, least_s: float, least_pkts: float) -> _Windows:
+def _windows(series: PathSeries, mss_bytes: int, least_rtts: float, least_s: float, least_pkts: float) -> _Windows:
     """Cut the time at samples, into windows that are as long as the largest of three minima."""
     span_s = series.time_s[-1] - series.time_s[0]
     mean_Bps = (series.delivered_bytes[-1] - series.delivered_bytes[0]) / span_s
@@ -234,23 +257,67 @@ def _windows(series: _Series, mss_bytes: int, least_rtts: float, least_s: float,
 # ---- facts -------------------------------------------------------------------------------------------------
 
 
-def _capacity(windows: _Windows, floor_s: float, packet_bytes: int) -> tuple[FittedValue, bool | None]:
+def _capacity(windows: _Windows, series: PathSeries, packet_bytes: int) -> tuple[FittedValue, bool | None]:
     """Return the capacity, and whether it varies; None: not told."""
+    floor_s = series.floor_s
     free = ~windows.limited & (windows.rate > 0)
     if not free.any():
         return FittedValue(low=max(float(windows.rate.max()), 1.0)), None
     highest_Bps = float(np.quantile(windows.rate[free], _HIGH))
     least_s = max(_QUEUE_S, _QUEUE_PKTS * packet_bytes / highest_Bps, _QUEUE_RTTS * floor_s)
-    rates = np.sort(windows.rate[free & (windows.shortest_rtt_s - floor_s > least_s)])
-    if len(rates) >= _LEAST_WINDOWS:
-        half = _Z95 * math.sqrt(len(rates)) / 2
-        ends = (int(np.clip(len(rates) / 2 + by, 0, len(rates) - 1)) for by in (-half - 1, half))
-        low, high = (float(rates[end]) for end in ends)
-        return FittedValue(float(np.median(rates)), low, high), _spread(rates) > _STEADY_SPREAD
-    rates = np.sort(windows.rate[free & (windows.longest_rtt_s - floor_s > least_s)])
+    queue_s = windows.shortest_rtt_s - floor_s
+    stands = free & (queue_s > least_s)
+    rates = np.sort(windows.rate[stands])
+    is_told = len(rates) >= _LEAST_WINDOWS
+    is_steady = is_told and _spread(rates) <= _STEADY_SPREAD
+    is_filling = is_told and not is_steady and _correlation(queue_s[stands], windows.rate[stands]) >= _FILLING
+    if is_told and not is_steady and not is_filling and len(rates) >= _MOSTLY * free.sum():
+        return _median(rates), True
+    busy = _busy_rates(series, least_s, packet_bytes)
+    alike = busy[np.abs(busy - np.median(busy)) <= _ALIKE * np.median(busy)] if len(busy) else busy
+    if len(busy) >= _LEAST_BUSY and len(alike) >= _MOST_ALIKE * len(busy):
+        return FittedValue(float(np.median(busy)), float(alike[0]), float(alike[-1])), False
+    if is_steady:
+        return _median(rates), False
+    if is_filling:
+        stands &= queue_s > np.quantile(queue_s[stands], _HIGH) / 2
+    else:
+        stands = free & (windows.longest_rtt_s - floor_s > least_s)
+    rates = np.sort(windows.rate[stands])
     if len(rates) >= _LEAST_WINDOWS and _spread(rates) <= _STEADY_SPREAD:
         return FittedValue(float(np.quantile(rates, 0.75)), float(np.median(rates)), float(rates[-1])), False
     return FittedValue(low=highest_Bps), None
+
+
+def _median(rates: NDArray[np.float64]) -> FittedValue:
+    half = _Z95 * math.sqrt(len(rates)) / 2
+    ends = (int(np.clip(len(rates) / 2 + by, 0, len(rates) - 1)) for by in (-half - 1, half))
+    low, high = (float(rates[end]) for end in ends)
+    return FittedValue(float(np.median(rates)), low, high)
+
+
+def _busy_rates(series: PathSeries, least_s: float, packet_bytes: int) -> NDArray[np.float64]:
+    """Return the sorted rates of the times in which each of several samples in an RTT sees a queue, and none a loss.
+
+    Without a gap in the queue, each is the capacity, however short the time is.
+    """
+    has_queue = (series.rtt_s - series.floor_s > least_s) & ~series.limited
+    follows = (np.diff(series.time_s) < series.floor_s * _DENSE_RTTS) & (np.diff(series.retransmitted_pkts) == 0)
+    follows &= has_queue[:-1] & has_queue[1:]
+    sent_bytes = series.delivered_bytes * packet_bytes / (packet_bytes - HEADER_BYTES)
+    rates, begin = [], 0
+    for index, goes_on in enumerate([*follows.tolist(), False]):
+        busy_bytes = sent_bytes[index] - sent_bytes[begin]
+        if goes_on and busy_bytes < _WINDOW_PKTS * packet_bytes:
+            continue
+        if busy_bytes >= _BUSY_PKTS * packet_bytes:
+            rates.append(busy_bytes / (series.time_s[index] - series.time_s[begin]))
+        begin = index if goes_on else index + 1
+    return np.sort(np.array(rates))
+
+
+def _correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    return float(np.corrcoef(first, second)[0, 1])
 
 
 def _spread(rates: NDArray[np.float64]) -> float:
@@ -263,7 +330,7 @@ def _trace(windows: _Windows) -> RateTrace:
     return RateTrace(windows.begin_s[free] - windows.begin_s[free][0], windows.rate[free] * _MBPS)
 
 
-def _base_rtt(series: _Series, packet_s: float, *, has_handshake: bool) -> FittedValue:
+def _base_rtt(series: PathSeries, packet_s: float, *, has_handshake: bool) -> FittedValue:
     lowest_s = _nan_min(series.rtt_s)
     if not math.isnan(series.min_rtt_s):
         low_s = max(series.min_rtt_s - packet_s, series.min_rtt_s / 2)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``bbrgym advise``."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+from bbrgym.cli.path import fit_table, logs_and_config
+from bbrgym.cli.terminal import new_run_dir, print_results, print_run_folder, runs_bar, take_output_dir
+from bbrgym.evaluate.evaluation import prepare_evaluation
+from bbrgym.evaluate.records import EvaluationFolder
+from bbrgym.paths.advice import VARIANTS_ADVISED, advice, possible_paths
+from bbrgym.paths.detect import read_log
+from bbrgym.paths.fit import fit_path, series_of
+from bbrgym.paths.fit_figure import fit_figure
+from bbrgym.paths.fitted_scenario import write_scenario
+from bbrgym.report.page import Section
+from bbrgym.report.report import evaluation_page
+from bbrgym.report.report_files import write_report_files
+from bbrgym.report.tables import ranking_table, summary_table
+from bbrgym.scenario.distribution import load_distribution
+from bbrgym.scenario.files import read_scenario
+from bbrgym.worlds import FAST_WORLD
+
+DESCRIPTION = f"""\
+Fits the path of a transfer, as bbrgym path does, and compares congestion controls on it in the fast world: presets of
+BBR v1 and v3, the hand-designed variants and CUBIC ({", ".join(VARIANTS_ADVISED)}). What the log does not tell is drawn
+from a range. It prints what the log tells, scores with intervals of 95 %, and a sentence of advice; the run folder has
+a page, on which the fitted path's run is laid over the log.
+
+examples:
+  bbrgym advise upload.ss
+  bbrgym advise monday.pcap tuesday.pcap draws=50 output_dir=runs/mine
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("logs", nargs="+", metavar="LOG", help="a log's file, or draws=NUMBER or output_dir=FOLDER")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Read the logs, fit their paths, compare on them, and print and write what was found."""
+    names, config = logs_and_config("advise", options.logs)
+    logs = {name: read_log(Path(name)) for name in names}
+    fits = {name: fit_path(log) for name, log in logs.items()}
+    folder = EvaluationFolder(take_output_dir(config) or new_run_dir("advise"))
+    with folder.opened(resume=False):
+        scenarios = []
+        for index, (name, fit) in enumerate(fits.items()):
+            scenario_path = folder.path / f"path-{index + 1}.yaml"
+            write_scenario({name: fit}, scenario_path)
+            scenarios.append(read_scenario(scenario_path))
+        known = list(fits.values())
+        source = load_distribution(possible_paths(known, scenarios, "advise"))
+        settings = {"world": FAST_WORLD, "variants": VARIANTS_ADVISED, "draws": config["draws"]}
+        prepared = prepare_evaluation(source, settings)
+        prepared.begin(folder)
+        with runs_bar() as show:
+            results = prepared.run(folder, show)
+        (ranking,) = results.rankings
+        tables = [fit_table(fits), ranking_table(ranking, results.title), summary_table(results.summary, results.title)]
+        figures = [
+            fit_figure(fit, series_of(logs[name]), fields, str(index + 1))
+            for index, ((name, fit), fields) in enumerate(zip(fits.items(), scenarios, strict=True))
+        ]
+        page = evaluation_page(results, shlex.join(["bbrgym", "advise", *options.logs]))
+        sentence = advice(ranking, known)
+        advised = Section("Advice", [fit_table(fits), *figures], sentence)
+        write_report_files(folder.path, tables, replace(page, sections=[advised, *page.sections]))
+    print_results(*tables, sentence)
+    print_run_folder(folder.path)
