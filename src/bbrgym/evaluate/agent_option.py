@@ -39,18 +39,19 @@ from bbrgym.envs.scaling import TunableScaling
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.evaluate.agent_entrants import Learned, Random, Searched
-from bbrgym.evaluate.entrants import Entrant
+from bbrgym.evaluate.entrants import Entrant, preset
 from bbrgym.evaluate.evaluation_settings import Evaluation
 from bbrgym.evaluate.records import FIXED, label_of
 from bbrgym.evaluate.references import InRunOracle, LibraryOracle, Oracle, Privileged
 from bbrgym.schema import shown
 from bbrgym.targets import refuse_foreign
-from bbrgym.untrusted_files import add_to_digest
+from bbrgym.untrusted_files import add_to_digest, read_json
 
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # of an object in a module
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
-#: Run folders of the agents that come with bbrgym, without what their use does not need, by name.
+#: Folders of the agents that come with bbrgym, by name: about.json says how each was trained, and holds the setting of
+#: one with fixed tunables, which needs no PyTorch; beside it is what the use of a run folder needs.
 SHIPPED: Mapping[str, Path] = {
     f"shipped/{path.name}": path for path in sorted((Path(agents.__file__).parent / "shipped").iterdir())
 }
@@ -91,7 +92,7 @@ def _entrants(entry: Any, settings: Evaluation) -> list[Entrant]:
     if isinstance(entry, str) and entry in _BUILT_IN:
         return _BUILT_IN[entry](settings)
     if isinstance(entry, str) and entry in SHIPPED:
-        return [trained(SHIPPED[entry]).named(entry.replace("/", "-"))]
+        return [_shipped(SHIPPED[entry]).named(entry.replace("/", "-"))]
     if isinstance(entry, str | Path) and Path(entry).is_dir():
         return [trained(Path(entry))]
     if isinstance(entry, str | Path) and Path(entry).suffix in SUFFIXES and Path(entry).is_file():
@@ -119,6 +120,11 @@ def refuse_found_code(agent: Any) -> None:
         before, _, after = str(entry).partition(":")
         if _PATH.fullmatch(str(entry)) and not (before in _OF_RUNS and Path(after).is_dir()):
             refuse_foreign(f"agent: is {entry!r}, code", before)
+
+
+def _shipped(folder: Path) -> Entrant:
+    about = read_json(folder / "about.json")
+    return preset(about["variant"], about["tunables"]) if "tunables" in about else trained(folder)
 
 
 def _imported(path: str) -> Any:
