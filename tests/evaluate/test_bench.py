@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from repository import ROOT
 
+import bbrgym
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.agent_entrants import Learned
 from bbrgym.evaluate.agent_option import SHIPPED, trained
@@ -99,6 +101,16 @@ def test_a_tampered_file_is_refused(small: Benchmark, tmp_path: Path, change: An
     path.write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(ConfigError, match=problem):
         results.check_results(path)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_agent_scores_what_its_entry_says(name: str) -> None:
+    """On the first three draws of a task, as its run folder does."""
+    entered = results.read_results(ROOT / "bench" / "shipped.json")
+    entry = next(one for one in entered.entries if one.entrant == name)
+    of = {"draws": 3, "first_draw": 5200, "split": "test", "world": "twin", "variants": []}
+    found = bbrgym.evaluate("rtt_pairs", agent=name, **of).group_by("seed", maintain_order=True).first()["score"]
+    assert found.round(entries.DIGITS).to_list() == list(entry.tasks["rtt_pairs"].scores[:3])
 
 
 def test_an_entrant_is_given_once(small: Benchmark) -> None:
