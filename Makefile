@@ -36,7 +36,11 @@ QUICK := tests/scenario tests/worlds tests/envs tests/evaluate
 
 demo: $(STAMPS)/package
 	$(BIN)/bbrgym evaluate scenario=rtt_fairness scenario.stack=ns3 'world=[ns3,twin]' \
-		'variants=[bbr,bbr-plus,bbr-acd,bbq,bbr-pg,bbr-pg-inv,cubic]'
+		'variants=[bbr,bbr-plus,bbr-acd,bbq,bbr-pg,bbr-pg-inv,cubic]' agent=shipped/fixed
+	@printf '%s\n' '' 'Go on, after . $(BIN)/activate, with' \
+		'  bbrgym path LOG output=mine.yaml && bbrgym evaluate scenario=mine.yaml agent=shipped/fixed   # your own path' \
+		'  bbrgym train experiment=wan_ppo   # an agent; first: pip install --no-build-isolation -c constraints.txt ".[train]"' \
+		'  bbrgym evaluate world=linux scenario=steady variants=[bbr,bbq]   # in the kernel of this host; see bbrgym doctor'
 
 # A file of tests on one worker, and one worker more than cores: tests of the world linux wait in real time. The build
 # tree goes along for the tests that compare with ns-3's own classes in C++.

@@ -24,6 +24,7 @@ OUTSIDE = {
     "index.md": "README.md",
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",
+    "bench.md": "bench/README.md",
     "benchmarks.md": "benchmarks/README.md",
     "ns3-scratch.md": "ns3-scratch/README.md",
 }

@@ -25,6 +25,7 @@ from bbrgym.cli.composition import Loader, compose_config, search_path_of
 from bbrgym.envs.library import load_library
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate import agent_option
+from bbrgym.evaluate.bench.results import read_results
 from bbrgym.loggers.csv_files import CsvSettings
 from bbrgym.loggers.logger import LoggedRun
 from bbrgym.papers import report as papers_report
@@ -65,6 +66,7 @@ BY_ITSELF = {
     "host.system": {"available_controls (_IPV4 / 'tcp_available_congestion_control').read_text"}
     | {"default_control (_IPV4 / 'tcp_congestion_control').read_text"},
     "agents.deploy.bpf_object": {"bpf_object target.read_bytes"},
+    "evaluate.bench.tasks": {"load_benchmark yaml.safe_load", "load_benchmark _FILE.read_text"},
     "report.page": {"_template (resources.files('bbrgym') / 'report' / 'templates' / name).read_text"},
     "targets": {"shipped yaml.safe_load", "shipped file.read_text"},
     "agents.deploy.policy_header": {"_source Path(__file__).with_name(name).read_text"},
@@ -233,6 +235,7 @@ READERS = [
     Reader(SCENARIO, "s.yaml", lambda at: bbrgym.load_distribution({"mix": [str(at / "s.yaml")]})),
     Reader(TRACES, "t.down", lambda at: read_trace(str(at / "t.down"))),
     Reader("paths.detect read_log", "path.log", lambda at: read_log(at / "path.log")),
+    Reader("evaluate.bench.results read_results", "b.json", lambda at: read_results(at / "b.json")),
     Reader("papers.catalogue _fields_in", "e.yaml", lambda at: load_experiment(str(at / "e.yaml"))),
     Reader(
         "papers.published_csv cells_of",

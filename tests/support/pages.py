@@ -3,5 +3,8 @@
 
 from repository import ROOT
 
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md", "ns3-scratch/README.md")]
+PAGES = [
+    ROOT / name
+    for name in ("README.md", "CONTRIBUTING.md", "bench/README.md", "benchmarks/README.md", "ns3-scratch/README.md")
+]
 PAGES += sorted((ROOT / "docs").glob("*.md"))

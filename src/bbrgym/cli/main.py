@@ -28,6 +28,7 @@ from bbrgym.worlds import WorldError
 #: What each command is for; its module is imported when it is asked for.
 _COMMANDS = {
     "evaluate": "compare variants on a scenario",
+    "bench": "run the frozen benchmark, or check its results",
     "reproduce": "run the papers' experiments",
     "trace": "write every packet and every ACK's decision of a run",
     "conformance": "run the test cases of BBR's Internet-Draft",

@@ -5,6 +5,8 @@
     oracle                    the best fixed tunables of each draw, found by searches in the fast world: on other runs
                               of the draw and, as another entrant (`oracle-in-run`), on the run itself
     random                    tunables drawn again every interval
+    shipped/NAME              a trained agent that comes with bbrgym: `fixed`, the best fixed tunables on wan_mix, or
+                              `flow`, a rule that each flow follows by itself
     RUN_DIR                   run folder of `bbrgym train`: a trained agent, or the fixed tunables that a search found
     MODULE:NAME               a function from an observation to an action, or an object with ``predict``; in Python also
                               the function or object itself. It sets the tunables of ``variant`` every 0.5 s
@@ -28,6 +30,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bbrgym import agents
 from bbrgym.agents.base import Called, Constant, LibraryAgent
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.model_files import SUFFIXES, load_model
@@ -36,16 +39,22 @@ from bbrgym.envs.scaling import TunableScaling
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.evaluate.agent_entrants import Learned, Random, Searched
-from bbrgym.evaluate.entrants import Entrant
+from bbrgym.evaluate.entrants import Entrant, preset
 from bbrgym.evaluate.evaluation_settings import Evaluation
 from bbrgym.evaluate.records import FIXED, label_of
 from bbrgym.evaluate.references import InRunOracle, LibraryOracle, Oracle, Privileged
 from bbrgym.schema import shown
 from bbrgym.targets import refuse_foreign
-from bbrgym.untrusted_files import add_to_digest
+from bbrgym.untrusted_files import add_to_digest, read_json
 
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # of an object in a module
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+#: Folders of the agents that come with bbrgym, by name: about.json says how each was trained, and holds the setting of
+#: one with fixed tunables, which needs no PyTorch; beside it is what the use of a run folder needs.
+SHIPPED: Mapping[str, Path] = {
+    f"shipped/{path.name}": path for path in sorted((Path(agents.__file__).parent / "shipped").iterdir())
+}
 
 
 def agent_entrants_of(agent: Any, settings: Evaluation) -> list[Entrant]:
@@ -82,6 +91,8 @@ def _entrants(entry: Any, settings: Evaluation) -> list[Entrant]:
         return [_called(getattr(entry, "__name__", type(entry).__name__), entry, settings)]
     if isinstance(entry, str) and entry in _BUILT_IN:
         return _BUILT_IN[entry](settings)
+    if isinstance(entry, str) and entry in SHIPPED:
+        return [_shipped(SHIPPED[entry]).named(entry.replace("/", "-"))]
     if isinstance(entry, str | Path) and Path(entry).is_dir():
         return [trained(Path(entry))]
     if isinstance(entry, str | Path) and Path(entry).suffix in SUFFIXES and Path(entry).is_file():
@@ -94,8 +105,8 @@ def _entrants(entry: Any, settings: Evaluation) -> list[Entrant]:
     if isinstance(entry, str | Path) and (Path(entry).suffix in SUFFIXES or len(Path(entry).parts) > 1):
         raise ConfigError(f"agent: is {shown(str(entry))}, but there is no such run folder or model's file")
     raise ConfigError(
-        f"agent: is {shown(entry)}; {nearest(str(entry), (FIXED, *_BUILT_IN))}, a run folder, a model's file, or a "
-        f"function as my_module:act"
+        f"agent: is {shown(entry)}; {nearest(str(entry), (FIXED, *_BUILT_IN, *SHIPPED))}, a run folder, a model's "
+        f"file, or a function as my_module:act"
     )
 
 
@@ -109,6 +120,11 @@ def refuse_found_code(agent: Any) -> None:
         before, _, after = str(entry).partition(":")
         if _PATH.fullmatch(str(entry)) and not (before in _OF_RUNS and Path(after).is_dir()):
             refuse_foreign(f"agent: is {entry!r}, code", before)
+
+
+def _shipped(folder: Path) -> Entrant:
+    about = read_json(folder / "about.json")
+    return preset(about["variant"], about["tunables"]) if "tunables" in about else trained(folder)
 
 
 def _imported(path: str) -> Any:

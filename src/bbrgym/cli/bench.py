@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``bbrgym bench``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from bbrgym.cli.polars_threads import start_polars
+from bbrgym.cli.terminal import named_table, print_results, runs_bar
+from bbrgym.errors import ConfigError
+from bbrgym.evaluate.bench.results import BenchResults, bench, check_results, write_results
+from bbrgym.evaluate.bench.tasks import load_benchmark
+
+_CHECK, _DATASET = "check", "dataset"
+DESCRIPTION = """\
+Runs entrants on the frozen draws of bbrgym-bench-1 and writes one JSON file: their scores with 95 % intervals, the
+checks that they pass, version, commit, machine, and the hash of the draws. An entrant is a variant with its preset, or
+an agent as evaluate's option agent takes it: shipped/flow, a run folder, a model's file, my_module:act,
+random.
+
+bench check FILE runs the entrants of a file again, and refuses it if anything differs. bench dataset AGENT writes
+episodes of a trained agent on training draws as a data set of Minari, of the name --output.
+
+examples:
+  bbrgym bench bbr bbq cubic --output bench/presets.json
+  bbrgym bench shipped/fixed shipped/flow --output bench/shipped.json
+  bbrgym bench runs/mine
+  bbrgym bench check bench/presets.json
+  bbrgym bench dataset shipped/flow --episodes 200 --output bbrgym/flow-v0
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument(
+        "entrants", nargs="+", metavar="AGENT|VARIANT", help="entrants, or check and a FILE, or dataset and AGENT"
+    )
+    parser.add_argument("--output", metavar="FILE", help=f"default: {load_benchmark().name}.json")
+    parser.add_argument("--episodes", type=int, default=200, help="of a data set; default: 200")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the benchmark, or check a file of results, and print the scores."""
+    start_polars()
+    first, *others = options.entrants
+    if first == _CHECK:
+        if len(others) != 1 or options.output is not None:
+            raise ConfigError(f"bench check: {others} given, expected one file, and no --output")
+        with runs_bar() as show:
+            results = check_results(Path(others[0]), show)
+        _print(results, f"{others[0]}: running it again gives the same")
+        return
+    if first == _DATASET:
+        _write_dataset(others, options)
+        return
+    path = Path(options.output or f"{load_benchmark().name}.json")
+    with runs_bar() as show:
+        results = bench(options.entrants, show)
+    write_results(results, path)
+    _print(results, f"results: {path}")
+
+
+def _write_dataset(agents: list[str], options: argparse.Namespace) -> None:
+    from bbrgym.evaluate.agent_option import SHIPPED  # with agents, which presets do not need
+    from bbrgym.evaluate.bench.dataset import write_dataset
+
+    if len(agents) != 1 or options.output is None or options.episodes < 1:
+        raise ConfigError(f"bench dataset: {agents} given, expected one agent, --output NAME, and at least 1 episode")
+    write_dataset(SHIPPED.get(agents[0], Path(agents[0])), options.output, options.episodes)
+    print_results(f"data set: {options.output}, {options.episodes} episodes, read by minari.load_dataset")
+
+
+def _print(results: BenchResults, outcome: str) -> None:
+    table = named_table(
+        f"{results.benchmark}, mean scores", "entrant", "all", *results.entries[0].tasks, "checks passed"
+    )
+    for entry in results.entries:
+        means = [f"{one.mean:.3f} [{one.low:.3f}, {one.high:.3f}]" for one in (entry.score, *entry.tasks.values())]
+        checks = sum(map(len, entry.checks.values()))
+        table.add_row(entry.entrant, *means, f"{entry.checks_passed} of {checks}")
+    print_results(table, outcome)

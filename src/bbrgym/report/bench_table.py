@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Table of the entries in files of the benchmark, ranked by their mean scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bbrgym.errors import ConfigError
+from bbrgym.evaluate.bench.results import BenchResults
+from bbrgym.evaluate.statistics import Scores
+from bbrgym.report.markdown import markdown_table
+
+
+def bench_table(files: Mapping[str, BenchResults]) -> str:
+    """Return the table of all entries, the best first.
+
+    Two entries are within chance of each other if the 95 % interval of their difference on the same draws holds 0.
+
+    Args:
+        files: contents by name of the file; all are of the same draws, see `read_results`.
+
+    Raises:
+        ConfigError: an entrant has two entries.
+    """
+    entries = {entry.label: (entry, file) for file, results in files.items() for entry in results.entries}
+    if len(entries) < sum(len(results.entries) for results in files.values()):
+        raise ConfigError(f"bench: an entrant has two entries in {', '.join(files)}, expected one")
+    if not entries:
+        return "There are no entries yet."
+    by_task = {
+        task: Scores({label: entry.tasks[task].scores for label, (entry, _) in entries.items()})
+        for task in next(iter(entries.values()))[0].tasks
+    }
+    whole = Scores(
+        {label: [one for part in entry.tasks.values() for one in part.scores] for label, (entry, _) in entries.items()}
+    )
+    ranked = sorted(entries, key=lambda label: -float(whole[label].mean()))
+    return markdown_table(
+        ["rank", "entrant", "score", "within chance of", *by_task, "checks passed", "file, commit"],
+        (
+            [
+                str(rank),
+                f"`{label}`",
+                whole.mean(label).text(3),
+                ", ".join(
+                    str(other_rank)
+                    for other_rank, other in enumerate(ranked, 1)
+                    if other != label and not whole.difference(label, other).excludes_zero
+                )
+                or "none",
+                *(scores.mean(label).text(3) for scores in by_task.values()),
+                f"{entries[label][0].checks_passed} of {sum(map(len, entries[label][0].checks.values()))}",
+                f"[{entries[label][1]}]({entries[label][1]}), {files[entries[label][1]].commit[:10]}",
+            ]
+            for rank, label in enumerate(ranked, 1)
+        ),
+    )

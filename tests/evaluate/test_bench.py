@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The frozen benchmark: its draws, its file of results, and the check of such a file."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from repository import ROOT
+
+import bbrgym
+from bbrgym.errors import ConfigError
+from bbrgym.evaluate.agent_entrants import Learned
+from bbrgym.evaluate.agent_option import SHIPPED, trained
+from bbrgym.evaluate.bench import entries, results, tasks
+from bbrgym.evaluate.bench.tasks import Benchmark, Task, load_benchmark, task_runs
+from bbrgym.evaluate.entrants import preset
+from bbrgym.evaluate.evaluation import Draw
+from bbrgym.report.bench_table import bench_table
+from bbrgym.scenario.distribution import load_distribution
+from bbrgym.scenario.files import load_scenario
+
+ZERO = "0" * 64
+
+
+def draws_of(task: dict[str, Any]) -> list[Draw]:
+    if "seeds" in task:
+        return [Draw(load_scenario(task["scenario"]), seed) for seed in task["seeds"]]
+    seeds = range(2**32 + task["first_draw"], 2**32 + task["first_draw"] + task["draws"])
+    return [Draw(load_distribution(task["scenario"])(seed), seed) for seed in seeds]
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> Benchmark:
+    """A benchmark of few runs in place of the one that takes minutes."""
+    chosen: list[dict[str, Any]] = [
+        {"scenario": "rtt_pairs", "first_draw": 3, "draws": 10},
+        {"scenario": "rfc9743_data_center", "seeds": [1]},
+    ]
+    found = [Task(**task, sha256=tasks.hash_of(draws_of(task))) for task in chosen]
+    made = Benchmark(name="small", world="twin", score_delta=0.5, scored=found[:1], checked=found[1:])
+    for module in (entries, results):
+        monkeypatch.setattr(module, "load_benchmark", lambda: made)
+    return made
+
+
+def test_the_draws_are_those_that_were_frozen() -> None:
+    benchmark = load_benchmark()
+    for task in (*benchmark.scored, *benchmark.checked):
+        task_runs(benchmark, task, preset("bbr"))
+    assert benchmark.draws_sha256 == "d46f2565673ce5691bd763e3101be903c340247d29e430e604671e6037b8fce9"
+
+
+def test_a_changed_draw_is_an_error_by_its_hash(small: Benchmark) -> None:
+    task = small.scored[0].model_copy(update={"first_draw": 4})
+    with pytest.raises(ConfigError, match=r"the draws of rtt_pairs have the hash [0-9a-f]{64}, expected"):
+        task_runs(small, task, preset("bbr"))
+
+
+def test_a_changed_check_changes_the_hash() -> None:
+    scenario = load_scenario("rfc9743_data_center")
+    draw = Draw(scenario, 1)
+    other = dataclasses.replace(draw, scenario=scenario.model_copy(update={"checks": ()}))
+    assert tasks.hash_of([draw]) != tasks.hash_of([other])
+
+
+def test_the_file_is_the_same_each_time_and_passes_its_check(small: Benchmark, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    for path in (first, second):
+        results.write_results(results.bench(["bbr", "cubic"]), path)
+    assert first.read_bytes() == second.read_bytes()
+    assert results.check_results(first) == results.read_results(first)
+    table = bench_table({"first.json": results.read_results(first)})
+    assert [line.split("|")[1].strip() for line in table.splitlines()[2:]] == ["1", "2"]
+    with pytest.raises(ConfigError, match="an entrant has two entries"):
+        bench_table({"a.json": results.read_results(first), "b.json": results.read_results(second)})
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (
+            lambda one: one["entries"][0]["tasks"]["rtt_pairs"]["scores"].__setitem__(2, 9.0),
+            "1 scores differ in rtt_pairs",
+        ),
+        (lambda one: one["entries"][0]["tasks"]["rtt_pairs"]["scores"].pop(), "has 9 scores in rtt_pairs, expected 10"),
+        (lambda one: one["entries"][0]["score"].update(mean=1.0), "bbr: score, which follow from the runs"),
+        (lambda one: one["entries"][0].update(label="mine"), "has entries of"),
+        (lambda one: one["entries"][0].update(entrant="mine:act"), "mine:act"),
+        (lambda one: one.update(draws_sha256=ZERO), "with draws 0000"),
+        (lambda one: one.update(more=1), "more"),
+    ],
+    ids=["a score", "fewer scores", "a mean", "a label", "code", "other draws", "another field"],
+)
+def test_a_tampered_file_is_refused(small: Benchmark, tmp_path: Path, change: Any, problem: str) -> None:
+    path = tmp_path / "results.json"
+    results.write_results(results.bench(["bbr"]), path)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    change(content)
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(ConfigError, match=problem):
+        results.check_results(path)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_agent_scores_what_its_entry_says(name: str) -> None:
+    """On the first three draws of a task, as its run folder does."""
+    entered = results.read_results(ROOT / "bench" / "shipped.json")
+    entry = next(one for one in entered.entries if one.entrant == name)
+    of = {"draws": 3, "first_draw": 5200, "split": "test", "world": "twin", "variants": []}
+    found = bbrgym.evaluate("rtt_pairs", agent=name, **of).group_by("seed", maintain_order=True).first()["score"]
+    assert found.round(entries.DIGITS).to_list() == list(entry.tasks["rtt_pairs"].scores[:3])
+
+
+def test_an_entrant_is_given_once(small: Benchmark) -> None:
+    with pytest.raises(ConfigError, match="expected each once"):
+        entries.run_entrants(["bbr", "bbr"])
+
+
+def test_the_shipped_agents_are_small_and_say_how_they_were_trained() -> None:
+    files = [path for folder in SHIPPED.values() for path in folder.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 2 * 2**20
+    for folder in SHIPPED.values():
+        about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+        assert {"command", "commit", "data", "validation_score"} <= set(about)
+    flow = trained(SHIPPED["shipped/flow"])
+    assert isinstance(flow, Learned)
+    assert flow.kind == "learned"
+    assert flow.controller.is_per_flow
