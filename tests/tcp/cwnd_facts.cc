@@ -91,8 +91,8 @@ TEST(sacks_grow_the_window_once_the_path_is_known_to_reorder)
 {
     Connection c({.initial_cwnd_pkts = 20});
     c.arrival = [](const Departure& d, int64_t arrives_ns) {
-        const bool is_late = d.nth == 1 && (d.serial == 100 || d.serial == 400);
-        return arrives_ns + (d.nth == 1 && d.serial == 30 ? MS / 4 : 0) + (is_late ? 5 * MS : 0);
+        const bool is_late = d.nth == 1 && (d.seqno == 100 || d.seqno == 400);
+        return arrives_ns + (d.nth == 1 && d.seqno == 30 ? MS / 4 : 0) + (is_late ? 5 * MS : 0);
     };
     std::array<int64_t, 2> acks{};
     std::array<int64_t, 2> growth_pkts{};
@@ -156,9 +156,9 @@ TEST(a_window_not_used_for_a_timeout_falls_halfway)
         facts.slow_start_after_idle = sparse.decays;
         Connection c({.one_way_ns = 100 * MS, .facts = facts});
         c.arrival = [is_lost = false](const Departure& d, int64_t arrives_ns) mutable {
-            const bool is_dropped = d.serial == 400 && !is_lost; // congestion avoidance follows
+            const bool is_dropped = d.seqno == 400 && !is_lost; // congestion avoidance follows
             is_lost |= is_dropped;
-            return is_dropped ? NEVER_NS : arrives_ns + (d.serial == 1000 ? 300 * MS : 0);
+            return is_dropped ? NEVER_NS : arrives_ns + (d.seqno == 1000 ? 300 * MS : 0);
         };
         c.Write(1000);
         c.Drain(60 * SECOND);

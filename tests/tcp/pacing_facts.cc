@@ -100,10 +100,10 @@ TEST(a_burst_of_retransmissions_goes_on_to_its_last_segment)
 {
     BurstPacing pacing = Started({});
     pacing.BeginRetransmit(30, 3);
-    for (const uint64_t serial : {30, 31, 32})
+    for (const uint64_t seqno : {30, 31, 32})
     {
-        Equal(pacing.NextRetransmit(), serial);
-        Equal(pacing.OnSent(MSS_BYTES), serial == 32);
+        Equal(pacing.NextRetransmit(), seqno);
+        Equal(pacing.OnSent(MSS_BYTES), seqno == 32);
     }
     pacing.End(MEGABYTE_Bps, 0, 100, 0);
     Require(pacing.OnSent(MSS_BYTES), "a probe is a burst of its own");
@@ -116,7 +116,7 @@ TEST(a_burst_of_retransmissions_goes_on_to_its_last_segment)
 TEST(every_segment_after_the_first_ten_is_paced)
 {
     Connection c({.initial_cwnd_pkts = 1000, .pacing_Bps = 1'250'000});
-    c.arrival = [](const Departure& d, int64_t arrives_ns) { return d.serial % 20 == 5 && d.nth == 1 ? NEVER_NS : arrives_ns; };
+    c.arrival = [](const Departure& d, int64_t arrives_ns) { return d.seqno % 20 == 5 && d.nth == 1 ? NEVER_NS : arrives_ns; };
     c.Write(500);
     c.Run(300 * MS);
     for (std::size_t i = 1; i < c.departures.size(); ++i)
@@ -221,7 +221,7 @@ TEST(segments_that_left_and_were_lost_together_leave_together_again)
 {
     Connection c({.initial_cwnd_pkts = 1000, .pacing_Bps = 1'250'000, .facts = {.gso_max_segs = 2, .prr = prr_choice::none}});
     c.arrival = [](const Departure& d, int64_t arrives_ns) {
-        const bool is_lost = d.serial == 20 || d.serial == 21 || d.serial == 23 || d.serial == 24;
+        const bool is_lost = d.seqno == 20 || d.seqno == 21 || d.seqno == 23 || d.seqno == 24;
         return is_lost && d.nth == 1 ? NEVER_NS : arrives_ns;
     };
     c.Write(300);

@@ -23,9 +23,9 @@ Sent(bool is_retransmission)
 
 /** The first probe, of a path of 50 ms, whose first segments left at 0. */
 void
-CheckProbe(const Connection& c, uint64_t serial, int64_t at_ms)
+CheckProbe(const Connection& c, uint64_t seqno, int64_t at_ms)
 {
-    Equal(c.First(Departure::Kind::PROBE).serial, serial);
+    Equal(c.First(Departure::Kind::PROBE).seqno, seqno);
     Equal(c.First(Departure::Kind::PROBE).at_ns, at_ms * MS);
 }
 
@@ -141,7 +141,7 @@ TEST(a_duplicate_of_the_probe_undoes_no_real_recovery)
 {
     Connection c({});
     c.arrival = [stall = Stalling(0, 200 * MS)](const Departure& d, int64_t arrives_ns) {
-        return d.serial == 0 && d.nth == 1 ? NEVER_NS : stall(d, arrives_ns);
+        return d.seqno == 0 && d.nth == 1 ? NEVER_NS : stall(d, arrives_ns);
     };
     c.Write(4);
     c.Drain(2 * SECOND);
@@ -191,7 +191,7 @@ TEST(a_probe_comes_no_later_than_a_timeout)
 TEST(a_second_probes_timer_is_the_timeout_of_the_head)
 {
     Connection c({.facts = {.gso_max_segs = 1}});
-    c.arrival = [](const Departure& d, int64_t) { return d.serial == 0 ? 175 * MS : NEVER_NS; };
+    c.arrival = [](const Departure& d, int64_t) { return d.seqno == 0 ? 175 * MS : NEVER_NS; };
     c.Write(10);
     c.Run(SECOND);
     constexpr double SRTT_MS = 7.0 / 8 * 50 + 1.0 / 8 * 200;

@@ -133,7 +133,7 @@ Overload(const Queue& queue, const std::vector<TestPacket>& flows, const std::ve
         if (free_ns <= next_ns[flow])
         {
             TestPacket packet;
-            if (packets.Take(packet, now_ns, outcome.counts))
+            if (packets.Dequeue(packet, now_ns, outcome.counts))
             {
                 Require(packet.number > last_taken[packet.flow], "a flow's packets keep their order");
                 last_taken[packet.flow] = packet.number;
@@ -305,7 +305,7 @@ CheckThresholds(Random& random)
     {
         packets.Put(Capable(), 0, counts);
         TestPacket packet;
-        packets.Take(packet, wait_ns, counts);
+        packets.Dequeue(packet, wait_ns, counts);
         Require(packet.is_marked == (wait_ns > 5'000'000), "a threshold of time marks what waited longer");
     }
 }
