@@ -104,16 +104,6 @@ TEST(a_lost_tail_of_one_is_repaired_by_the_probe_and_counts_as_one_loss)
     CheckCounts(c, {.probes = 1, .retransmitted = 1, .dropped = 1, .reductions = 1});
 }
 
-TEST(the_probe_of_a_longer_tail_starts_recovery)
-{
-    Connection c({});
-    c.arrival = Losing(7, 10);
-    c.Write(10);
-    c.Drain(2 * SECOND);
-    CheckProbe(c, 9, 50 + 2 * 50 + 2);
-    CheckCounts(c, {.probes = 1, .retransmitted = 3, .dropped = 3, .reductions = 1});
-}
-
 TEST(the_probe_is_new_data_if_there_is_some)
 {
     Connection c({});
@@ -122,18 +112,6 @@ TEST(the_probe_is_new_data_if_there_is_some)
     c.Drain(2 * SECOND);
     CheckProbe(c, 10, 2 * 50 + 2);
     CheckCounts(c, {.probes = 1, .retransmitted = 10, .dropped = 10, .reductions = 1});
-}
-
-/** Five segments take three round trips, but arrive; later ten more. */
-TEST(a_probe_of_what_had_arrived_costs_nothing_but_itself)
-{
-    Connection c({});
-    c.arrival = Stalling(0, 200 * MS);
-    c.Write(5);
-    c.Run(SECOND);
-    c.Write(10);
-    c.Drain(SECOND);
-    CheckCounts(c, {.probes = 1, .retransmitted = 1, .duplicates = 1});
 }
 
 /** The first of four is lost; the probe repeats the last, which had arrived. Its D-SACK is not a word about the first. */

@@ -137,16 +137,6 @@ TEST(rack_waits_as_its_generation)
     }
 }
 
-TEST(a_lost_retransmission_needs_no_timeout)
-{
-    Connection c({.initial_cwnd_pkts = 20, .facts = {.tail_loss_probe = false, .undo = false, .gso_max_segs = 1}});
-    c.arrival = [](const Departure& d, int64_t arrives_ns) { return d.seqno == 50 && d.nth <= 3 ? NEVER_NS : arrives_ns; };
-    c.Write(300);
-    c.Drain(5 * SECOND);
-    Equal(c.sender.Board().LostTotal(), 3);
-    CheckCounts(c, {.retransmitted = 3, .dropped = 3, .reductions = 1});
-}
-
 /**
  * Segments 2 and 18 of 20 are lost, so that one follows the second. Rate samples count the losses of ACKs alone: BBR's
  * window does not fall by those that 4.11's timer finds.
@@ -167,39 +157,5 @@ TEST(a_loss_that_the_timer_finds_is_not_reported_to_the_algorithm)
         Near(double(c.Transmission(18, 2).at_ns) / MS, is_by_timer ? 53.9 : 51, 1e-4);
         Equal(reported, is_by_timer ? 1 : 2);
         CheckCounts(c, {.retransmitted = 2, .dropped = 2, .reductions = 1});
-    }
-}
-
-/**
- * Every 40th segment is late by 30 ms, more than two quarters of 50 ms: a D-SACK for each step, and then none. Two
- * overtake the 20th, so that reordering has been seen. 4.11's window does not widen.
- */
-TEST(segments_late_by_more_than_a_step_are_sent_again_until_the_window_has_widened)
-{
-    constexpr uint64_t SEGMENTS = 4000;
-    for (const bool widens : {true, false})
-    {
-        SocketFacts facts = PLAIN;
-        facts.reordering_window_widens = widens;
-        Connection c({.initial_cwnd_pkts = 20, .facts = facts});
-        c.arrival = [](const Departure& d, int64_t arrives_ns) {
-            const int64_t late_ns = d.seqno % 40 == 39 ? 30 * MS : d.seqno == 20 ? MS / 4 : 0;
-            return arrives_ns + (d.nth == 1 ? late_ns : 0);
-        };
-        c.Write(SEGMENTS);
-        c.Drain(60 * SECOND);
-        const auto late_half_retransmitted = std::ranges::count_if(c.departures, [](const Departure& d) {
-            return d.kind == Kind::RETRANSMIT && d.seqno >= SEGMENTS / 2;
-        });
-        Equal(c.sender.Board().Reordering().Steps(), widens ? 3 : 1);
-        if (!widens)
-        {
-            Require(late_half_retransmitted >= 20, "they are sent again for ever");
-            continue;
-        }
-        const uint64_t retransmitted = c.sender.Totals().retransmitted_pkts;
-        Equal(late_half_retransmitted, 0);
-        Equal(c.duplicate_pkts, retransmitted);
-        Require(2 <= retransmitted && retransmitted <= 10, "few are sent again");
     }
 }
