@@ -49,7 +49,7 @@ class EcnEcho
     };
 
     /** A segment arrives; `is_new`: it was not there before. */
-    Answer OnSegment(uint64_t serial, EcnBits bits, bool is_new)
+    Answer OnSegment(uint64_t seqno, EcnBits bits, bool is_new)
     {
         if (m_is_precise)
         {
@@ -57,7 +57,7 @@ class EcnEcho
             m_echoes = bits.ce;
             return {.at_once = at_once};
         }
-        return m_is_linux ? OnSegmentAsLinux(bits, is_new) : OnSegmentAsNs3(serial, bits);
+        return m_is_linux ? OnSegmentAsLinux(bits, is_new) : OnSegmentAsNs3(seqno, bits);
     }
 
     /** An ACK leaves; returns whether it has the echo (ECE). */
@@ -87,11 +87,11 @@ class EcnEcho
     }
 
     /** Marks in the order of the sequence only; CWR does not end an echo that was not sent yet. */
-    Answer OnSegmentAsNs3(uint64_t serial, EcnBits bits)
+    Answer OnSegmentAsNs3(uint64_t seqno, EcnBits bits)
     {
-        if (bits.ce && (m_last_marked == NONE || serial > m_last_marked))
+        if (bits.ce && (m_last_marked == NONE || seqno > m_last_marked))
         {
-            m_last_marked = serial;
+            m_last_marked = seqno;
             m_echoes = m_is_unsent = true;
         }
         m_echoes = m_echoes && (m_is_unsent || !bits.cwr);

@@ -45,29 +45,29 @@ TcpReceiver::Reset(const SocketFacts& facts, uint32_t mss_bytes)
 }
 
 TcpReceiver::Arrival
-TcpReceiver::OnSegment(uint64_t serial, int64_t now_ns, EcnBits ecn)
+TcpReceiver::OnSegment(uint64_t seqno, int64_t now_ns, EcnBits ecn)
 {
-    const bool is_duplicate = serial < m_next || (serial > m_next && Has(serial));
+    const bool is_duplicate = seqno < m_next || (seqno > m_next && Has(seqno));
     bool reports_now = false;
-    if (m_echo.IsOn() && !IsOutOfRange(serial)) [[unlikely]]
+    if (m_echo.IsOn() && !IsOutOfRange(seqno)) [[unlikely]]
     {
-        const EcnEcho::Answer answer = m_echo.OnSegment(serial, ecn, !is_duplicate);
+        const EcnEcho::Answer answer = m_echo.OnSegment(seqno, ecn, !is_duplicate);
         reports_now = answer.at_once;
         m_quick_acks = std::max(m_quick_acks, answer.quick_acks);
     }
     if (is_duplicate)
     {
-        return TakeDuplicate(serial, now_ns);
+        return OnDuplicate(seqno, now_ns);
     }
-    if (serial > m_next)
+    if (seqno > m_next)
     {
         if (m_window.Follows())
         {
             m_quick_acks |= m_window.Grow(m_beyond_pkts); // the buffer is charged afterwards (tcp_data_queue_ofo)
         }
-        Put(serial);
+        Put(seqno);
         const std::size_t blocks_before = m_block_count;
-        Report(serial);
+        Report(seqno);
         const bool forgets = blocks_before == m_blocks.size() && m_block_count == m_blocks.size() && m_blocks[0].end - m_blocks[0].begin == 1;
         return {0, AnswersGap(now_ns) || forgets || reports_now};
     }
@@ -95,17 +95,17 @@ TcpReceiver::OnSegment(uint64_t serial, int64_t now_ns, EcnBits ecn)
 }
 
 bool
-TcpReceiver::RefusesOld(uint64_t serial, int64_t sent_ms, int64_t now_ns)
+TcpReceiver::RefusesOld(uint64_t seqno, int64_t sent_ms, int64_t now_ns)
 {
     if (m_recent_ms - sent_ms > PAWS_WINDOW_MS)
     {
-        if (serial < m_next)
+        if (seqno < m_next)
         {
-            TakeDuplicate(serial, now_ns);
+            OnDuplicate(seqno, now_ns);
         }
         return true;
     }
-    if (serial <= m_acked_until && sent_ms >= m_recent_ms)
+    if (seqno <= m_acked_until && sent_ms >= m_recent_ms)
     {
         m_recent_ms = sent_ms;
     }
@@ -114,36 +114,36 @@ TcpReceiver::RefusesOld(uint64_t serial, int64_t sent_ms, int64_t now_ns)
 
 /** Old data is answered at once; of data beyond a gap a report takes in its neighbours' (tcp_dsack_extend). */
 TcpReceiver::Arrival
-TcpReceiver::TakeDuplicate(uint64_t serial, int64_t now_ns)
+TcpReceiver::OnDuplicate(uint64_t seqno, int64_t now_ns)
 {
-    const bool is_old = serial < m_next;
+    const bool is_old = seqno < m_next;
     if (m_has_quick_acks && is_old)
     {
         m_quick_acks = std::max(m_quick_acks, QuickAcks());
         m_ato_ns = m_delayed_ack_ns;
     }
-    m_hides_echo = IsOutOfRange(serial);
+    m_hides_echo = IsOutOfRange(seqno);
     if (m_has_d_sack)
     {
         const bool is_set = m_duplicate.begin < m_duplicate.end;
         if (is_old || !is_set)
         {
-            m_duplicate = {serial, serial + 1};
+            m_duplicate = {seqno, seqno + 1};
         }
-        else if (serial <= m_duplicate.end && m_duplicate.begin <= serial + 1)
+        else if (seqno <= m_duplicate.end && m_duplicate.begin <= seqno + 1)
         {
-            m_duplicate = {std::min(serial, m_duplicate.begin), std::max(serial + 1, m_duplicate.end)};
+            m_duplicate = {std::min(seqno, m_duplicate.begin), std::max(seqno + 1, m_duplicate.end)};
         }
         if (!is_old)
         {
-            Report(serial); // RFC 2883, section 4: the block it lies in follows
+            Report(seqno); // RFC 2883, section 4: the block it lies in follows
         }
     }
     return {0, is_old || AnswersGap(now_ns)};
 }
 
 std::size_t
-TcpReceiver::Acknowledge(std::span<SerialRange, MAX_SACK_BLOCKS> blocks)
+TcpReceiver::Acknowledge(std::span<SeqnoRange, MAX_SACK_BLOCKS> blocks)
 {
     const std::size_t room = m_has_timestamps ? TIMESTAMPED_BLOCKS : blocks.size();
     std::size_t count = 0;
@@ -250,32 +250,32 @@ TcpReceiver::AnswersGap(int64_t now_ns)
 }
 
 bool
-TcpReceiver::Has(uint64_t serial) const
+TcpReceiver::Has(uint64_t seqno) const
 {
     const uint64_t bits = m_beyond.size() * WORD_BITS;
-    return m_beyond_pkts > 0 && serial - m_next < bits &&
-           (m_beyond[(serial & (bits - 1)) / WORD_BITS] >> (serial % WORD_BITS) & 1) != 0;
+    return m_beyond_pkts > 0 && seqno - m_next < bits &&
+           (m_beyond[(seqno & (bits - 1)) / WORD_BITS] >> (seqno % WORD_BITS) & 1) != 0;
 }
 
 void
-TcpReceiver::Put(uint64_t serial)
+TcpReceiver::Put(uint64_t seqno)
 {
-    if (serial - m_next >= m_beyond.size() * WORD_BITS)
+    if (seqno - m_next >= m_beyond.size() * WORD_BITS)
     {
-        Grow(serial);
+        Grow(seqno);
     }
-    m_beyond[(serial & (m_beyond.size() * WORD_BITS - 1)) / WORD_BITS] |= uint64_t{1} << (serial % WORD_BITS);
+    m_beyond[(seqno & (m_beyond.size() * WORD_BITS - 1)) / WORD_BITS] |= uint64_t{1} << (seqno % WORD_BITS);
     ++m_beyond_pkts;
 }
 
-/** Extends the window of bits to `serial`. */
+/** Extends the window of bits to `seqno`. */
 void
-TcpReceiver::Grow(uint64_t serial)
+TcpReceiver::Grow(uint64_t seqno)
 {
     const std::vector<uint64_t> old = std::move(m_beyond);
     const uint64_t old_words = old.size();
-    m_beyond.assign(std::max<std::size_t>(std::bit_ceil((serial - m_next) / WORD_BITS + 2), MIN_WORDS), 0);
-    // A word of the old window holds serials of one stretch only, but for the one that m_next lies in, which may
+    m_beyond.assign(std::max<std::size_t>(std::bit_ceil((seqno - m_next) / WORD_BITS + 2), MIN_WORDS), 0);
+    // A word of the old window holds seqnos of one stretch only, but for the one that m_next lies in, which may
     // hold the window's end as well; so the bits move one by one.
     for (uint64_t s = m_next; s < m_next + old_words * WORD_BITS; ++s)
     {
@@ -286,13 +286,13 @@ TcpReceiver::Grow(uint64_t serial)
 
 /** RFC 2018, section 4: first the block with the newest segment, then those reported before. */
 void
-TcpReceiver::Report(uint64_t serial)
+TcpReceiver::Report(uint64_t seqno)
 {
-    SerialRange newest{serial, serial + 1};
+    SeqnoRange newest{seqno, seqno + 1};
     std::size_t kept = m_block_count;
     for (std::size_t i = 0; i < kept;)
     {
-        const SerialRange block = m_blocks[i];
+        const SeqnoRange block = m_blocks[i];
         if (block.end < newest.begin || newest.end < block.begin)
         {
             ++i;
@@ -322,7 +322,7 @@ TcpReceiver::Advance()
     }
     if (m_block_count > 0)
     {
-        const auto known = std::remove_if(m_blocks.begin(), m_blocks.begin() + m_block_count, [this](const SerialRange& block) {
+        const auto known = std::remove_if(m_blocks.begin(), m_blocks.begin() + m_block_count, [this](const SeqnoRange& block) {
             return block.end <= m_next;
         });
         m_block_count = static_cast<std::size_t>(known - m_blocks.begin());

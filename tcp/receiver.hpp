@@ -43,12 +43,12 @@ class TcpReceiver
 
     /** Whether an ACK has to leave before a segment is taken: it tells of the marks until then (ecn_precise). */
     bool AnswersBefore(EcnBits ecn) const { return m_echo.IsOn() && m_unanswered_pkts > 0 && m_echo.Changes(ecn); }
-    Arrival OnSegment(uint64_t serial, int64_t now_ns, EcnBits ecn = {});
+    Arrival OnSegment(uint64_t seqno, int64_t now_ns, EcnBits ecn = {});
     /**
      * Call before OnSegment if the stack has timestamps; `sent_ms`: of the segment. True: it is refused for its age (PAWS), and
      * answered at once; it is not to be taken.
      */
-    bool RefusesOld(uint64_t serial, int64_t sent_ms, int64_t now_ns);
+    bool RefusesOld(uint64_t seqno, int64_t sent_ms, int64_t now_ns);
 
     /** The time at which an ACK is due though nothing arrives; NEVER_NS: none is. */
     int64_t DelayedAckDeadlineNs() const { return std::min(m_deadline_ns, m_compressed_until_ns); }
@@ -71,7 +71,7 @@ class TcpReceiver
     }
 
     /** An ACK leaves, of everything below Next() and with the blocks written to `blocks`; returns how many. */
-    std::size_t Acknowledge(std::span<SerialRange, MAX_SACK_BLOCKS> blocks);
+    std::size_t Acknowledge(std::span<SeqnoRange, MAX_SACK_BLOCKS> blocks);
 
     /** An ACK leaves: returns the first segment beyond the window it announces. Only for a window that is not ample. */
     uint64_t Announce() { return m_window.Announce(m_next, m_beyond_pkts); }
@@ -91,13 +91,13 @@ class TcpReceiver
     }
 
     /** ns-3, without D-SACK, answers all old data but the newest before it looks at marks (TcpSocketBase::IsValidTcpSegment). */
-    bool IsOutOfRange(uint64_t serial) const { return !m_has_d_sack && serial + 1 < m_next; }
+    bool IsOutOfRange(uint64_t seqno) const { return !m_has_d_sack && seqno + 1 < m_next; }
 
-    Arrival TakeDuplicate(uint64_t serial, int64_t now_ns);
-    bool Has(uint64_t serial) const;
-    void Put(uint64_t serial);
-    void Grow(uint64_t serial);
-    void Report(uint64_t serial);
+    Arrival OnDuplicate(uint64_t seqno, int64_t now_ns);
+    bool Has(uint64_t seqno) const;
+    void Put(uint64_t seqno);
+    void Grow(uint64_t seqno);
+    void Report(uint64_t seqno);
     uint32_t Advance();
     void Adapt(int64_t now_ns);
     bool AnswersGap(int64_t now_ns);
@@ -122,12 +122,12 @@ class TcpReceiver
     uint32_t m_max_compressed = 0;
     int64_t m_compression_percent = 0;
     uint64_t m_next = 0;            ///< first segment not yet received
-    std::vector<uint64_t> m_beyond; ///< a bit for each segment after m_next, by serial modulo the size
+    std::vector<uint64_t> m_beyond; ///< a bit for each segment after m_next, by seqno modulo the size
     uint32_t m_beyond_pkts = 0;
 
-    std::array<SerialRange, MAX_SACK_BLOCKS> m_blocks{}; ///< newest first
+    std::array<SeqnoRange, MAX_SACK_BLOCKS> m_blocks{}; ///< newest first
     std::size_t m_block_count = 0;
-    SerialRange m_duplicate; ///< to report; empty: none
+    SeqnoRange m_duplicate; ///< to report; empty: none
 
     uint32_t m_unanswered_pkts = 0;
     uint32_t m_quick_acks = 0;

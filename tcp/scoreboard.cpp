@@ -22,22 +22,22 @@ SentAfter(int64_t a_ns, uint64_t a, int64_t b_ns, uint64_t b)
 } // namespace
 
 void
-Scoreboard::Retransmitted(uint64_t serial, int64_t now_ns)
+Scoreboard::Retransmitted(uint64_t seqno, int64_t now_ns)
 {
     PutOriginals();
-    Segment& segment = Of(serial);
+    Segment& segment = Of(seqno);
     Snapshot(segment, now_ns);
     if (m_keeps_tx_states)
     {
-        m_tx_states[serial - m_una] = TxStateNow();
+        m_tx_states[seqno - m_una] = TxStateNow();
     }
-    NoteTouched(serial);
+    NoteTouched(seqno);
     --m_lost_waiting;
     ++m_retrans_out;
     segment.retransmitting = true;
     segment.ever_retransmitted = true;
     segment.found_late = false;
-    PutTransmission(serial, now_ns);
+    PutTransmission(seqno, now_ns);
 }
 
 void
@@ -62,22 +62,22 @@ Scoreboard::NextLost()
     {
         return std::nullopt;
     }
-    uint64_t serial = std::max(m_retransmit_hint, m_una);
-    while (!Of(serial).lost || Of(serial).retransmitting)
+    uint64_t seqno = std::max(m_retransmit_hint, m_una);
+    while (!Of(seqno).lost || Of(seqno).retransmitting)
     {
-        ++serial;
+        ++seqno;
     }
-    m_retransmit_hint = serial;
-    return serial;
+    m_retransmit_hint = seqno;
+    return seqno;
 }
 
 uint32_t
-Scoreboard::LostTogether(uint64_t serial, uint32_t limit) const
+Scoreboard::LostTogether(uint64_t seqno, uint32_t limit) const
 {
     uint32_t count = 1;
-    while (count < limit && serial + count < Next())
+    while (count < limit && seqno + count < Next())
     {
-        const Segment& segment = At(serial + count);
+        const Segment& segment = At(seqno + count);
         if (!segment.is_joined || !segment.lost || segment.retransmitting)
         {
             break;
@@ -88,18 +88,18 @@ Scoreboard::LostTogether(uint64_t serial, uint32_t limit) const
 }
 
 AckOutcome
-Scoreboard::Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, SerialRange duplicate)
+Scoreboard::Acknowledge(uint64_t una, std::span<const SeqnoRange> blocks, int64_t now_ns, SeqnoRange duplicate)
 {
     AckOutcome outcome;
     const uint64_t delivered_before = m_delivered_pkts;
     m_has_newest = false;
-    m_rack_rtt_serial = 0;
+    m_rack_rtt_seqno = 0;
     m_sacked_until_before = m_sacked_until;
 
     const bool has_duplicate = duplicate.begin < duplicate.end;
     if (has_duplicate) [[unlikely]]
     {
-        TakeDuplicate(duplicate, outcome);
+        OnDuplicate(duplicate, outcome);
     }
     if (!blocks.empty() || m_known_count > 0)
     {
@@ -155,7 +155,7 @@ Scoreboard::DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns)
         const Transmission oldest = OldestTransmission();
         if (IsOut(oldest))
         {
-            if (!SentAfter(m_rack.sent_ns, m_rack.serial, oldest.sent_ns, oldest.serial))
+            if (!SentAfter(m_rack.sent_ns, m_rack.seqno, oldest.sent_ns, oldest.seqno))
             {
                 break;
             }
@@ -164,8 +164,8 @@ Scoreboard::DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns)
                 m_reordering_deadline_ns = (m_waits_a_millisecond ? LatestOvertakenNs() : oldest.sent_ns) + wait_ns + TIMER_SLACK_NS;
                 break;
             }
-            MarkLost(oldest.serial);
-            Of(oldest.serial).found_late = true;
+            MarkLost(oldest.seqno);
+            Of(oldest.seqno).found_late = true;
         }
     }
     return static_cast<uint32_t>(m_lost_total - lost_before);
@@ -175,11 +175,11 @@ Scoreboard::DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns)
 bool
 Scoreboard::IsOut(const Transmission& transmission) const
 {
-    if (transmission.serial < m_una)
+    if (transmission.seqno < m_una)
     {
         return false;
     }
-    const Segment& segment = At(transmission.serial);
+    const Segment& segment = At(transmission.seqno);
     const bool waits = segment.lost && !segment.retransmitting;
     return !segment.sacked && !waits && segment.sent_ns == transmission.sent_ns;
 }
@@ -198,7 +198,7 @@ Scoreboard::MayHaveOvertaken() const
     {
         return !m_transmissions.empty();
     }
-    return SentAfter(m_rack.sent_ns, m_rack.serial, At(m_originals_from).sent_ns, m_originals_from);
+    return SentAfter(m_rack.sent_ns, m_rack.seqno, At(m_originals_from).sent_ns, m_originals_from);
 }
 
 void
@@ -216,9 +216,9 @@ Scoreboard::ForgetTransmissions()
 
 /** One after all others. */
 void
-Scoreboard::PutTransmission(uint64_t serial, int64_t sent_ns)
+Scoreboard::PutTransmission(uint64_t seqno, int64_t sent_ns)
 {
-    m_transmissions.push_back({serial, sent_ns});
+    m_transmissions.push_back({seqno, sent_ns});
 }
 
 /** A segment is about to be retransmitted: the times at which all of them left first are stored. */
@@ -237,7 +237,7 @@ Scoreboard::LatestOvertakenNs() const
 {
     int64_t latest_ns = OldestTransmission().sent_ns;
     const auto is_overtaken = [&](const Transmission& transmission) {
-        const bool is = SentAfter(m_rack.sent_ns, m_rack.serial, transmission.sent_ns, transmission.serial);
+        const bool is = SentAfter(m_rack.sent_ns, m_rack.seqno, transmission.sent_ns, transmission.seqno);
         latest_ns = is && IsOut(transmission) ? transmission.sent_ns : latest_ns;
         return is;
     };
@@ -248,7 +248,7 @@ Scoreboard::LatestOvertakenNs() const
             return latest_ns;
         }
     }
-    for (uint64_t serial = m_originals_from; serial < Next() && is_overtaken({serial, At(serial).sent_ns}); ++serial)
+    for (uint64_t seqno = m_originals_from; seqno < Next() && is_overtaken({seqno, At(seqno).sent_ns}); ++seqno)
     {
     }
     return latest_ns;
@@ -261,22 +261,22 @@ Scoreboard::DetectLossesByCount()
     const uint64_t lost_before = m_lost_total;
     const uint64_t from = std::max(m_counted_until, m_una);
     uint32_t sacked = 0;
-    uint64_t serial = m_sacked_until;
-    while (serial > from && sacked < DUPLICATE_THRESHOLD_PKTS)
+    uint64_t seqno = m_sacked_until;
+    while (seqno > from && sacked < DUPLICATE_THRESHOLD_PKTS)
     {
-        --serial;
-        sacked += At(serial).sacked;
+        --seqno;
+        sacked += At(seqno).sacked;
     }
     if (sacked < DUPLICATE_THRESHOLD_PKTS)
     {
         return 0;
     }
-    m_counted_until = serial;
-    for (serial = from; serial < m_counted_until; ++serial)
+    m_counted_until = seqno;
+    for (seqno = from; seqno < m_counted_until; ++seqno)
     {
-        if (!At(serial).sacked && !At(serial).lost)
+        if (!At(seqno).sacked && !At(seqno).lost)
         {
-            MarkLost(serial);
+            MarkLost(seqno);
         }
     }
     return static_cast<uint32_t>(m_lost_total - lost_before);
@@ -295,22 +295,22 @@ void
 Scoreboard::MarkTimedOut(int64_t now_ns)
 {
     const int64_t sent_by_ns = m_spares_recent ? now_ns - m_rack_rtt_ns : NEVER_NS;
-    for (uint64_t serial = m_una; serial < Next(); ++serial)
+    for (uint64_t seqno = m_una; seqno < Next(); ++seqno)
     {
-        const Segment& segment = At(serial);
-        if (!segment.sacked && (serial == m_una || segment.sent_ns <= sent_by_ns))
+        const Segment& segment = At(seqno);
+        if (!segment.sacked && (seqno == m_una || segment.sent_ns <= sent_by_ns))
         {
-            MarkLost(serial);
+            MarkLost(seqno);
             if (segment.retransmitting) // of what an undo held to be there
             {
-                Of(serial).retransmitting = false;
+                Of(seqno).retransmitting = false;
                 --m_retrans_out;
                 ++m_lost_waiting;
             }
         }
         else if (segment.sacked && segment.retransmitting && m_keeps_sacked_retransmissions)
         {
-            Of(serial).retransmitting = false;
+            Of(seqno).retransmitting = false;
             --m_retrans_out;
         }
     }
@@ -330,25 +330,25 @@ void
 Scoreboard::UnmarkLost()
 {
     ForgetTransmissions();
-    for (uint64_t serial = m_una; serial < Next(); ++serial)
+    for (uint64_t seqno = m_una; seqno < Next(); ++seqno)
     {
-        Segment& segment = Of(serial);
+        Segment& segment = Of(seqno);
         segment.lost = false;
         if (!segment.sacked && (!segment.found_late || m_waits_a_millisecond))
         {
-            PutTransmission(serial, segment.sent_ns);
+            PutTransmission(seqno, segment.sent_ns);
         }
     }
     m_lost_out = 0;
     m_lost_waiting = 0;
     std::ranges::sort(m_transmissions.in_one_piece(), [](const Transmission& a, const Transmission& b) {
-        return SentAfter(b.sent_ns, b.serial, a.sent_ns, a.serial);
+        return SentAfter(b.sent_ns, b.seqno, a.sent_ns, a.seqno);
     });
     m_counted_until = 0;
 }
 
 RateSample
-Scoreboard::TakeRateSample(int64_t now_ns)
+Scoreboard::SampleRate(int64_t now_ns)
 {
     if (m_app_limited_until != 0 && m_delivered_pkts > m_app_limited_until)
     {
@@ -466,26 +466,26 @@ Scoreboard::SetFacts(const SocketFacts& facts)
 
 /** What arrived twice was delivered; a segment that was SACKed and retransmitted arrived out of order (tcp_sacktag_one). */
 void
-Scoreboard::TakeDuplicate(SerialRange duplicate, AckOutcome& outcome)
+Scoreboard::OnDuplicate(SeqnoRange duplicate, AckOutcome& outcome)
 {
     m_delivered_pkts += duplicate.end - duplicate.begin;
     m_duplicate_pkts += duplicate.end - duplicate.begin;
-    for (uint64_t serial = std::max(duplicate.begin, m_una); serial < std::min(duplicate.end, Next()); ++serial)
+    for (uint64_t seqno = std::max(duplicate.begin, m_una); seqno < std::min(duplicate.end, Next()); ++seqno)
     {
-        if (At(serial).ever_retransmitted && At(serial).sacked)
+        if (At(seqno).ever_retransmitted && At(seqno).sacked)
         {
-            outcome.first_original = std::min(outcome.first_original, serial);
+            outcome.first_original = std::min(outcome.first_original, seqno);
         }
     }
 }
 
 /** Its retransmission is not in the network any more either. */
 void
-Scoreboard::ClearDuplicate(SerialRange duplicate)
+Scoreboard::ClearDuplicate(SeqnoRange duplicate)
 {
-    for (uint64_t serial = std::max(duplicate.begin, m_una); serial < std::min(duplicate.end, Next()); ++serial)
+    for (uint64_t seqno = std::max(duplicate.begin, m_una); seqno < std::min(duplicate.end, Next()); ++seqno)
     {
-        Segment& segment = Of(serial);
+        Segment& segment = Of(seqno);
         m_retrans_out -= segment.retransmitting;
         m_lost_waiting += segment.lost && segment.retransmitting;
         segment.retransmitting = false;
@@ -493,26 +493,26 @@ Scoreboard::ClearDuplicate(SerialRange duplicate)
 }
 
 void
-Scoreboard::MarkSacked(std::span<const SerialRange> blocks, int64_t now_ns, AckOutcome& outcome)
+Scoreboard::MarkSacked(std::span<const SeqnoRange> blocks, int64_t now_ns, AckOutcome& outcome)
 {
     for (std::size_t i = 0; i < blocks.size(); ++i)
     {
         const uint64_t end = std::min(blocks[i].end, Next());
-        uint64_t serial = std::max(blocks[i].begin, m_una);
+        uint64_t seqno = std::max(blocks[i].begin, m_una);
         // Nearly always a block is unchanged or has grown: then only its new part is processed.
-        if (i < m_known_count && m_known_blocks[i].begin <= serial && serial < m_known_blocks[i].end)
+        if (i < m_known_count && m_known_blocks[i].begin <= seqno && seqno < m_known_blocks[i].end)
         {
-            serial = m_known_blocks[i].end;
+            seqno = m_known_blocks[i].end;
         }
-        while (serial < end)
+        while (seqno < end)
         {
-            if (At(serial).sacked)
+            if (At(seqno).sacked)
             {
-                serial = SkipKnown(serial);
+                seqno = SkipKnown(seqno);
                 continue;
             }
-            NoteSacked(serial, now_ns, outcome);
-            ++serial;
+            NoteSacked(seqno, now_ns, outcome);
+            ++seqno;
         }
     }
     m_known_count = blocks.size();
@@ -520,12 +520,12 @@ Scoreboard::MarkSacked(std::span<const SerialRange> blocks, int64_t now_ns, AckO
 }
 
 void
-Scoreboard::NoteSacked(uint64_t serial, int64_t now_ns, AckOutcome& outcome)
+Scoreboard::NoteSacked(uint64_t seqno, int64_t now_ns, AckOutcome& outcome)
 {
-    Segment& segment = Of(serial);
+    Segment& segment = Of(seqno);
     if (!segment.ever_retransmitted)
     {
-        outcome.first_original = std::min(outcome.first_original, serial);
+        outcome.first_original = std::min(outcome.first_original, seqno);
     }
     if (!segment.ever_retransmitted && !m_measures_head)
     {
@@ -533,11 +533,11 @@ Scoreboard::NoteSacked(uint64_t serial, int64_t now_ns, AckOutcome& outcome)
         outcome.oldest_rtt_ns = std::max(outcome.oldest_rtt_ns, rtt_ns);
         outcome.rtt_ns = outcome.rtt_ns < 0 ? rtt_ns : std::min(outcome.rtt_ns, rtt_ns);
     }
-    Delivered(serial, false, now_ns);
+    Delivered(seqno, false, now_ns);
     segment.sacked = true;
-    NoteTouched(serial);
+    NoteTouched(seqno);
     ++m_sacked_out;
-    m_sacked_until = std::max(m_sacked_until, serial + 1);
+    m_sacked_until = std::max(m_sacked_until, seqno + 1);
     outcome.data_sacked = true;
 }
 
@@ -559,10 +559,10 @@ Scoreboard::RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome
 void
 Scoreboard::RemoveUntouched(std::size_t count, int64_t now_ns, AckOutcome& outcome)
 {
-    const uint64_t serial = m_una + count - 1;
+    const uint64_t seqno = m_una + count - 1;
     m_newest = m_segments[count - 1];
     m_has_newest = true;
-    m_newest_serial = serial;
+    m_newest_seqno = seqno;
     outcome.first_original = m_una;
     outcome.oldest_rtt_ns = RttNs(m_segments.front().sent_ns, now_ns);
     outcome.rtt_ns = RttNs(m_newest.sent_ns, now_ns);
@@ -571,8 +571,8 @@ Scoreboard::RemoveUntouched(std::size_t count, int64_t now_ns, AckOutcome& outco
     m_delivered_pkts += count;
     m_first_tx_ns = m_newest.sent_ns;
     m_rack_rtt_ns = now_ns - m_newest.sent_ns;
-    m_rack_rtt_serial = serial;
-    NoteNewest({m_newest.sent_ns, serial, m_rack_rtt_ns});
+    m_rack_rtt_seqno = seqno;
+    NoteNewest({m_newest.sent_ns, seqno, m_rack_rtt_ns});
     if (m_keeps_tx_states) [[unlikely]]
     {
         m_newest_tx_state = m_tx_states[count - 1];
@@ -666,9 +666,9 @@ Scoreboard::NoteReordering(uint64_t first_original)
 }
 
 void
-Scoreboard::Delivered(uint64_t serial, bool is_cumulative, int64_t now_ns)
+Scoreboard::Delivered(uint64_t seqno, bool is_cumulative, int64_t now_ns)
 {
-    Segment& segment = Of(serial);
+    Segment& segment = Of(seqno);
     // A retransmission of what is not held to be lost any more stays in the network beside the SACKed original.
     if (is_cumulative || (segment.lost && !m_keeps_sacked_retransmissions))
     {
@@ -688,19 +688,19 @@ Scoreboard::Delivered(uint64_t serial, bool is_cumulative, int64_t now_ns)
     {
         KeepSample(segment, now_ns);
     }
-    else if (!m_has_newest || SentAfter(segment.sent_ns, serial, m_newest.sent_ns, m_newest_serial))
+    else if (!m_has_newest || SentAfter(segment.sent_ns, seqno, m_newest.sent_ns, m_newest_seqno))
     {
         m_has_newest = true;
         m_newest = segment;
-        m_newest_serial = serial;
+        m_newest_seqno = seqno;
         if (m_keeps_tx_states) [[unlikely]]
         {
-            m_newest_tx_state = m_tx_states[serial - m_una];
+            m_newest_tx_state = m_tx_states[seqno - m_una];
         }
         m_first_tx_ns = segment.sent_ns;
     }
 
-    const NewestDelivered delivered{segment.sent_ns, serial, now_ns - segment.sent_ns};
+    const NewestDelivered delivered{segment.sent_ns, seqno, now_ns - segment.sent_ns};
     // RFC 8985, 6.2 step 2: faster than any round trip, so the original arrived, not the retransmission; or its timestamp
     // says so (tcp_skb_spurious_retrans).
     const bool is_echo_older = is_cumulative && m_echo_ms != NO_TIMESTAMP && m_echo_ms < TimestampMs(segment.sent_ns);
@@ -710,10 +710,10 @@ Scoreboard::Delivered(uint64_t serial, bool is_cumulative, int64_t now_ns)
     }
     NoteNewest(delivered);
     // Linux's tcp_rack_advance: not that of the newest, but of the last one that an ACK delivers, SACKed ones first.
-    if (is_cumulative || serial >= m_rack_rtt_serial)
+    if (is_cumulative || seqno >= m_rack_rtt_seqno)
     {
         m_rack_rtt_ns = delivered.rtt_ns;
-        m_rack_rtt_serial = serial;
+        m_rack_rtt_seqno = seqno;
     }
 }
 
@@ -721,7 +721,7 @@ Scoreboard::Delivered(uint64_t serial, bool is_cumulative, int64_t now_ns)
 void
 Scoreboard::NoteNewest(const NewestDelivered& delivered)
 {
-    const bool is_newest = SentAfter(delivered.sent_ns, delivered.serial, m_rack.sent_ns, m_rack.serial);
+    const bool is_newest = SentAfter(delivered.sent_ns, delivered.seqno, m_rack.sent_ns, m_rack.seqno);
     if (is_newest)
     {
         m_rack = delivered;
@@ -730,9 +730,9 @@ Scoreboard::NoteNewest(const NewestDelivered& delivered)
 }
 
 void
-Scoreboard::MarkLost(uint64_t serial)
+Scoreboard::MarkLost(uint64_t seqno)
 {
-    Segment& segment = Of(serial);
+    Segment& segment = Of(seqno);
     if (segment.lost && !segment.retransmitting)
     {
         return;
@@ -745,31 +745,31 @@ Scoreboard::MarkLost(uint64_t serial)
     segment.retransmitting &= !is_lost_retransmit;
     segment.lost = true;
     m_lost_waiting += !segment.retransmitting;
-    NoteTouched(serial);
+    NoteTouched(seqno);
     ++m_lost_total;
     if (m_keeps_tx_states)
     {
-        m_newly_lost.push_back({m_tx_states[serial - m_una], m_lost_total, segment.app_limited != 0});
+        m_newly_lost.push_back({m_tx_states[seqno - m_una], m_lost_total, segment.app_limited != 0});
     }
     if (m_logs_losses)
     {
-        m_loss_log.push_back(serial);
+        m_loss_log.push_back(seqno);
     }
-    m_retransmit_hint = std::min(m_retransmit_hint, serial);
+    m_retransmit_hint = std::min(m_retransmit_hint, seqno);
 }
 
 /** The next segment after a SACKed one, past the whole block in which the previous ACK reported it. */
 uint64_t
-Scoreboard::SkipKnown(uint64_t serial) const
+Scoreboard::SkipKnown(uint64_t seqno) const
 {
     for (std::size_t i = 0; i < m_known_count; ++i)
     {
-        if (m_known_blocks[i].begin <= serial && serial < m_known_blocks[i].end)
+        if (m_known_blocks[i].begin <= seqno && seqno < m_known_blocks[i].end)
         {
             return m_known_blocks[i].end;
         }
     }
-    return serial + 1;
+    return seqno + 1;
 }
 
 /** RFC 8985, 6.2 step 4, as in Linux (tcp_rack_reo_wnd). */

@@ -15,7 +15,7 @@
 // A fact of the stack decides it by counting instead, as RFC 6675: a segment is lost once three beyond it are SACKed.
 // Other facts of ns-3.28 change what counts as in flight, what measures an RTT, and the sample of the delivery rate.
 //
-// Segments have serial numbers: 0 for the connection's first one, then one more each. Time is nanoseconds.
+// Segments have sequence numbers, `seqno`: 0 for the connection's first one, then one more each. Time is nanoseconds.
 #ifndef BBRGYM_TCP_SCOREBOARD_HPP
 #define BBRGYM_TCP_SCOREBOARD_HPP
 
@@ -46,12 +46,12 @@ inline constexpr int64_t TIMER_SLACK_NS = 2'000'000;    ///< Linux: TCP_TIMEOUT_
 inline constexpr uint64_t MAX_REORDERING_PKTS = 300;    ///< Linux: tcp_max_reordering
 
 /** The segments [begin, end). */
-struct SerialRange
+struct SeqnoRange
 {
     uint64_t begin = 0;
     uint64_t end = 0;
 
-    bool operator==(const SerialRange&) const = default;
+    bool operator==(const SeqnoRange&) const = default;
 };
 
 /** One segment that was sent and is not yet cumulatively acknowledged: 24 bytes, because there are most of them. */
@@ -130,22 +130,22 @@ struct RateSample
 class Scoreboard
 {
   public:
-    /** A new segment left, `is_joined` in one burst with the one before; returns its serial number. */
+    /** A new segment left, `is_joined` in one burst with the one before; returns its sequence number. */
     [[gnu::always_inline]] uint64_t Sent(bool is_runt, bool is_joined, int64_t now_ns);
     /** A segment from NextLost was retransmitted. */
-    void Retransmitted(uint64_t serial, int64_t now_ns);
+    void Retransmitted(uint64_t seqno, int64_t now_ns);
     /** The last segment was retransmitted, as a probe; in flight it counts once (Linux: __tcp_retransmit_skb). */
     void Probed(int64_t now_ns);
     /** First segment that is lost and waits for its retransmission; nothing if none does. */
     std::optional<uint64_t> NextLost();
-    /** Segments from `serial` on, at most `limit`, that left in one burst and all wait for their retransmission. */
-    uint32_t LostTogether(uint64_t serial, uint32_t limit) const;
+    /** Segments from `seqno` on, at most `limit`, that left in one burst and all wait for their retransmission. */
+    uint32_t LostTogether(uint64_t seqno, uint32_t limit) const;
 
     /**
      * Processes an acknowledgement of everything below `una` and of the blocks. `duplicate` was reported to have come
      * twice: what was sent without need counts as delivered too (Linux tcp_check_dsack).
      */
-    AckOutcome Acknowledge(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, SerialRange duplicate = {});
+    AckOutcome Acknowledge(uint64_t una, std::span<const SeqnoRange> blocks, int64_t now_ns, SeqnoRange duplicate = {});
     /** Call before Acknowledge if the stack has timestamps: the one that the ACK echoes. */
     void OnTimestampEcho(int64_t echo_ms) { m_echo_ms = echo_ms; }
     int64_t EchoMs() const { return m_echo_ms; } ///< of the ACK being processed
@@ -164,12 +164,12 @@ class Scoreboard
     /** How long DetectLosses waits for what may only be late. */
     ReorderingWindow& Reordering() { return m_reordering_window; }
     const ReorderingWindow& Reordering() const { return m_reordering_window; }
-    /** The original of `serial`, which was unacknowledged, has arrived: it was late by what was SACKed beyond it. */
-    void NoteLateOriginal(uint64_t serial)
+    /** The original of `seqno`, which was unacknowledged, has arrived: it was late by what was SACKed beyond it. */
+    void NoteLateOriginal(uint64_t seqno)
     {
-        if (serial < HighestSacked())
+        if (seqno < HighestSacked())
         {
-            NoteReordering(serial);
+            NoteReordering(seqno);
         }
     }
     /** Marks the segments that three SACKed ones are beyond, but no retransmission; returns the number of packets. */
@@ -182,7 +182,7 @@ class Scoreboard
     void UnmarkLost();
 
     /** The delivery-rate sample of the last ACK; call after loss detection. */
-    RateSample TakeRateSample(int64_t now_ns);
+    RateSample SampleRate(int64_t now_ns);
     /** The application has no more data than what is in the network or delivered. */
     void MarkAppLimited();
     bool IsAppLimited() const { return m_app_limited_until != 0; }
@@ -191,8 +191,8 @@ class Scoreboard
 
     bool Empty() const { return m_segments.empty(); }
     uint64_t Una() const { return m_una; }                       ///< first segment not acknowledged
-    uint64_t Next() const { return m_una + m_segments.size(); } ///< the next new segment's serial number
-    const Segment& At(uint64_t serial) const { return m_segments[serial - m_una]; }
+    uint64_t Next() const { return m_una + m_segments.size(); } ///< the next new segment's sequence number
+    const Segment& At(uint64_t seqno) const { return m_segments[seqno - m_una]; }
     uint32_t PacketsOut() const { return static_cast<uint32_t>(m_segments.size()); }
     uint32_t SackedOut() const { return m_sacked_out; }
     uint32_t LostOut() const { return m_lost_out; }
@@ -238,10 +238,10 @@ class Scoreboard
     /** The segments marked lost since ClearNewlyLost, in order; only if flights are kept. */
     std::span<const LostSegment> NewlyLost() const { return m_newly_lost; }
     void ClearNewlyLost() { m_newly_lost.clear(); }
-    /** Remembers the serial number of each segment marked lost; call before anything is sent. */
+    /** Remembers the sequence number of each segment marked lost; call before anything is sent. */
     void LogLosses() { m_logs_losses = true; }
     /** The segments marked lost since the last call, in order; only if losses are logged. */
-    std::vector<uint64_t> TakeLosses() { return std::exchange(m_loss_log, {}); }
+    std::vector<uint64_t> DrainLosses() { return std::exchange(m_loss_log, {}); }
     /** The ACK being processed echoes a mark: what it delivers was marked. */
     void NoteEcho(uint32_t acked_pkts) { m_ce_pkts += acked_pkts; }
     uint64_t MarkedTotal() const { return m_ce_pkts; } ///< packets delivered with a mark, ever
@@ -252,7 +252,7 @@ class Scoreboard
     /** One transmission, oldest first; stale once its segment was retransmitted, delivered or lost. */
     struct Transmission
     {
-        uint64_t serial;
+        uint64_t seqno;
         int64_t sent_ns;
     };
 
@@ -260,27 +260,27 @@ class Scoreboard
     struct NewestDelivered
     {
         int64_t sent_ns = -1; ///< -1: none
-        uint64_t serial = 0;
+        uint64_t seqno = 0;
         int64_t rtt_ns = 0;
     };
 
-    Segment& Of(uint64_t serial) { return m_segments[serial - m_una]; }
+    Segment& Of(uint64_t seqno) { return m_segments[seqno - m_una]; }
     [[gnu::always_inline]] void Snapshot(Segment& segment, int64_t now_ns);
     TxState TxStateNow() const { return {m_lost_total, m_ce_pkts, InFlight() + 1}; }
-    void MarkSacked(std::span<const SerialRange> blocks, int64_t now_ns, AckOutcome& outcome);
-    void NoteSacked(uint64_t serial, int64_t now_ns, AckOutcome& outcome);
+    void MarkSacked(std::span<const SeqnoRange> blocks, int64_t now_ns, AckOutcome& outcome);
+    void NoteSacked(uint64_t seqno, int64_t now_ns, AckOutcome& outcome);
     void RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome);
     void RemoveUntouched(std::size_t count, int64_t now_ns, AckOutcome& outcome);
     void RemoveOneByOne(uint64_t una, int64_t now_ns, AckOutcome& outcome);
-    void TakeDuplicate(SerialRange duplicate, AckOutcome& outcome);
-    void ClearDuplicate(SerialRange duplicate);
+    void OnDuplicate(SeqnoRange duplicate, AckOutcome& outcome);
+    void ClearDuplicate(SeqnoRange duplicate);
     uint64_t HighestSacked() const { return m_sacked_out > 0 ? m_sacked_until : m_una; }
     void NoteReordering(uint64_t first_original);
-    void Delivered(uint64_t serial, bool is_cumulative, int64_t now_ns);
+    void Delivered(uint64_t seqno, bool is_cumulative, int64_t now_ns);
     void KeepSample(const Segment& segment, int64_t now_ns);
     RateSample KeptRateSample();
     void NoteNewest(const NewestDelivered& delivered);
-    void NoteTouched(uint64_t serial) { m_untouched_from = std::max(m_untouched_from, serial + 1); }
+    void NoteTouched(uint64_t seqno) { m_untouched_from = std::max(m_untouched_from, seqno + 1); }
 
     // Transmissions.
     bool HasTransmissions() const { return !m_transmissions.empty() || m_originals_from < Next(); }
@@ -288,18 +288,18 @@ class Scoreboard
     bool MayHaveOvertaken() const;
     void ForgetOldestTransmission();
     void ForgetTransmissions();
-    void PutTransmission(uint64_t serial, int64_t sent_ns);
+    void PutTransmission(uint64_t seqno, int64_t sent_ns);
     void PutOriginals();
     bool IsOut(const Transmission& transmission) const;
     int64_t LatestOvertakenNs() const;
     void NoteHeadRtt(const Segment& head, int64_t now_ns, AckOutcome& outcome) const;
     int64_t RttNs(int64_t sent_ns, int64_t now_ns) const;
-    void MarkLost(uint64_t serial);
-    uint64_t SkipKnown(uint64_t serial) const;
+    void MarkLost(uint64_t seqno);
+    uint64_t SkipKnown(uint64_t seqno) const;
     int64_t ReorderingWindowNs(bool patient, int64_t srtt_ns) const;
 
     Ring<Segment> m_segments;
-    uint64_t m_una = 0; ///< serial number of m_segments[0]
+    uint64_t m_una = 0; ///< sequence number of m_segments[0]
     /** No segment from it on was ever SACKed, marked lost or retransmitted. */
     uint64_t m_untouched_from = 0;
     /**
@@ -308,9 +308,9 @@ class Scoreboard
      */
     Ring<Transmission> m_transmissions;
     uint64_t m_originals_from = 0;
-    std::array<SerialRange, MAX_SACK_BLOCKS> m_known_blocks{}; ///< SACK blocks of the previous ACK
+    std::array<SeqnoRange, MAX_SACK_BLOCKS> m_known_blocks{}; ///< SACK blocks of the previous ACK
     std::size_t m_known_count = 0;
-    uint64_t m_retransmit_hint = 0; ///< no serial below it waits for a retransmission
+    uint64_t m_retransmit_hint = 0; ///< no seqno below it waits for a retransmission
     uint32_t m_sacked_out = 0;
     uint32_t m_lost_out = 0;
     uint32_t m_retrans_out = 0;
@@ -328,7 +328,7 @@ class Scoreboard
 
     // The newest segment delivered by the current ACK (sampler, step 2).
     bool m_has_newest = false;
-    uint64_t m_newest_serial = 0;
+    uint64_t m_newest_seqno = 0;
     Segment m_newest;
     TxState m_newest_tx_state;
     bool m_acked_any = false;
@@ -337,7 +337,7 @@ class Scoreboard
     int64_t m_echo_ms = NO_TIMESTAMP; ///< of the ACK being processed
     bool m_has_rack_advanced = false; ///< since DetectLosses was called last
     int64_t m_rack_rtt_ns = 0;       ///< after which, and the reordering window, a segment is lost
-    uint64_t m_rack_rtt_serial = 0;  ///< whose RTT it is, within an ACK
+    uint64_t m_rack_rtt_seqno = 0;  ///< whose RTT it is, within an ACK
     ReorderingWindow m_reordering_window;
     uint32_t m_reordering_count = 0;
     uint32_t m_reordering_pkts = DUPLICATE_THRESHOLD_PKTS;
@@ -401,7 +401,7 @@ Scoreboard::Snapshot(Segment& segment, int64_t now_ns)
 inline uint64_t
 Scoreboard::Sent(bool is_runt, bool is_joined, int64_t now_ns)
 {
-    const uint64_t serial = Next();
+    const uint64_t seqno = Next();
     Segment segment;
     Snapshot(segment, now_ns);
     segment.is_runt = is_runt;
@@ -411,7 +411,7 @@ Scoreboard::Sent(bool is_runt, bool is_joined, int64_t now_ns)
         m_tx_states.push_back(TxStateNow());
     }
     m_segments.push_back(segment);
-    return serial;
+    return seqno;
 }
 
 } // namespace bbrgym

@@ -68,7 +68,7 @@ struct ToSend
     };
 
     Kind kind = Kind::NOTHING;
-    uint64_t serial = 0; ///< of the segment to RETRANSMIT
+    uint64_t seqno = 0; ///< of the segment to RETRANSMIT
 };
 
 template <class Controller>
@@ -85,7 +85,7 @@ class TcpSender
                int64_t now_ns);
 
     /** Processes an ACK of everything below `una` and of the blocks, the first of which may be a D-SACK. Returns its sample. */
-    const cc_sample& OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, bool ece = false);
+    const cc_sample& OnAck(uint64_t una, std::span<const SeqnoRange> blocks, int64_t now_ns, bool ece = false);
     /** Call before OnAck if the stack has timestamps: the one that the ACK echoes. */
     void OnTimestampEcho(int64_t echo_ms) { m_board.OnTimestampEcho(echo_ms); }
     /** Call at TimerDeadlineNs. True: a probe is due, to be reported with OnProbeSent. */
@@ -98,7 +98,7 @@ class TcpSender
     /** The ECN bits of the next new segment; call once for each. */
     EcnBits EcnBitsToSend() { return {.ect = m_facts.ecn, .cwr = m_facts.ecn && std::exchange(m_reports_reduction, false)}; }
     [[gnu::always_inline]] void OnNewSent(uint32_t payload_bytes, bool is_runt, int64_t now_ns);
-    void OnRetransmitted(uint64_t serial, uint32_t payload_bytes, int64_t now_ns);
+    void OnRetransmitted(uint64_t seqno, uint32_t payload_bytes, int64_t now_ns);
     /** A tail loss probe was sent: new data, already reported, or the last segment retransmitted. */
     void OnProbeSent(bool is_retransmission, uint32_t payload_bytes, int64_t now_ns);
     /**
@@ -137,10 +137,10 @@ class TcpSender
     Controller& GetController() { return m_controller; }
     const Controller& GetController() const { return m_controller; }
 
-    /** Has TakeLosses tell of the segments marked lost; from the connection's start on. */
+    /** Has DrainLosses tell of the segments marked lost; from the connection's start on. */
     void LogLosses() { m_board.LogLosses(); }
-    /** The serial numbers of the segments marked lost since the last call. */
-    std::vector<uint64_t> TakeLosses() { return m_board.TakeLosses(); }
+    /** The sequence numbers of the segments marked lost since the last call. */
+    std::vector<uint64_t> DrainLosses() { return m_board.DrainLosses(); }
 
     /** Clears the connection but keeps the memory, and reserves room for `segments` in flight. */
     void Reset(std::size_t segments);
@@ -149,9 +149,9 @@ class TcpSender
     static uint64_t Us(int64_t ns) { return static_cast<uint64_t>(ns / 1000); }
 
     // One ACK, in the kernel's order (tcp_ack).
-    SerialRange TakeDuplicateReport(std::span<const SerialRange>& blocks, uint64_t una);
+    SeqnoRange ReadDuplicateReport(std::span<const SeqnoRange>& blocks, uint64_t una);
     void UpdateRtt(const AckOutcome& outcome, int64_t now_ns);
-    void TakeEchoedRtt(AckOutcome& outcome, int64_t now_ns);
+    void ReadEchoedRtt(AckOutcome& outcome, int64_t now_ns);
     void SendForPartialAck(cc_ca_state prior_state, bool has_advanced);
     bool RestartsRto(cc_ca_state prior_state);
     void ProcessTlpAck(const AckOutcome& outcome, uint64_t una, int64_t now_ns);
@@ -183,7 +183,7 @@ class TcpSender
     void CheckIdle(int64_t now_ns);
     ToSend NextAtOnce(uint64_t new_pkts);
     ToSend BeginNew(uint64_t new_pkts, uint32_t window_pkts, int64_t now_ns);
-    ToSend BeginRetransmit(uint64_t serial, uint32_t room_pkts);
+    ToSend BeginRetransmit(uint64_t seqno, uint32_t room_pkts);
     bool WaitsForAck(uint64_t new_pkts, uint32_t burst_pkts, uint32_t window_pkts, int64_t now_ns) const;
     uint64_t PacingBps() const;
     [[gnu::always_inline]] void NoteTransmission(uint32_t payload_bytes, int64_t now_ns);
@@ -277,7 +277,7 @@ TcpSender<Controller>::Reset(std::size_t segments)
 
 template <class Controller>
 const cc_sample&
-TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, int64_t now_ns, bool ece)
+TcpSender<Controller>::OnAck(uint64_t una, std::span<const SeqnoRange> blocks, int64_t now_ns, bool ece)
 {
     const uint32_t prior_in_flight = m_board.InFlight();
     const uint64_t prior_una = m_board.Una();
@@ -285,12 +285,12 @@ TcpSender<Controller>::OnAck(uint64_t una, std::span<const SerialRange> blocks, 
     const uint32_t prior_lost = m_board.LostOut();
     const uint64_t lost_retransmits_before = m_board.LostRetransmitTotal();
     const cc_ca_state prior_state = m_ca_state;
-    const SerialRange duplicate = TakeDuplicateReport(blocks, una);
+    const SeqnoRange duplicate = ReadDuplicateReport(blocks, una);
     const bool reports_duplicate = duplicate.begin < duplicate.end;
     AckOutcome outcome = m_board.Acknowledge(una, blocks, now_ns, duplicate);
     if (m_facts.timestamps && outcome.UnaAdvanced() && outcome.oldest_rtt_ns < 0) [[unlikely]]
     {
-        TakeEchoedRtt(outcome, now_ns);
+        ReadEchoedRtt(outcome, now_ns);
     }
     UpdateRtt(outcome, now_ns);
     m_ece = ece && m_facts.ecn;
@@ -366,14 +366,14 @@ TcpSender<Controller>::RestartsRto(cc_ca_state prior_state)
 
 /** A first block that lies below `una` or inside the second reports duplicates (RFC 2883); it is taken off and returned. */
 template <class Controller>
-SerialRange
-TcpSender<Controller>::TakeDuplicateReport(std::span<const SerialRange>& blocks, uint64_t una)
+SeqnoRange
+TcpSender<Controller>::ReadDuplicateReport(std::span<const SeqnoRange>& blocks, uint64_t una)
 {
     if (blocks.empty())
     {
         return {};
     }
-    const SerialRange first = blocks[0];
+    const SeqnoRange first = blocks[0];
     const bool inside_second = blocks.size() > 1 && blocks[1].begin <= first.begin && first.end <= blocks[1].end;
     if (first.end > una && !inside_second)
     {
@@ -414,7 +414,7 @@ TcpSender<Controller>::UpdateRtt(const AckOutcome& outcome, int64_t now_ns)
 /** An ACK of what was retransmitted echoes the time of the transmission that arrived: an RTT too (tcp_rtt_tsopt_us). */
 template <class Controller>
 void
-TcpSender<Controller>::TakeEchoedRtt(AckOutcome& outcome, int64_t now_ns)
+TcpSender<Controller>::ReadEchoedRtt(AckOutcome& outcome, int64_t now_ns)
 {
     constexpr int64_t MS_NS = 1'000'000;
     outcome.rtt_ns = std::max<int64_t>(TimestampMs(now_ns) - m_board.EchoMs(), 1) * MS_NS;
@@ -634,7 +634,7 @@ TcpSender<Controller>::RunController(const AckOutcome& outcome,
                                      bool has_sack,
                                      int64_t now_ns)
 {
-    const RateSample rate = m_board.TakeRateSample(now_ns);
+    const RateSample rate = m_board.SampleRate(now_ns);
     cc_sample& sample = m_sample;
     sample.now_us = Us(now_ns);
     sample.delivered_time_us = Us(m_board.DeliveredTimeNs());
@@ -977,10 +977,10 @@ TcpSender<Controller>::BeginNew(uint64_t new_pkts, uint32_t window_pkts, int64_t
 /** Lost segments that had left together leave together again (tcp_xmit_retransmit_queue). */
 template <class Controller>
 ToSend
-TcpSender<Controller>::BeginRetransmit(uint64_t serial, uint32_t room_pkts)
+TcpSender<Controller>::BeginRetransmit(uint64_t seqno, uint32_t room_pkts)
 {
-    m_pacing.BeginRetransmit(serial, m_pacing.IsOfSingles() ? 1 : m_board.LostTogether(serial, std::min(room_pkts, BurstPkts())));
-    return {ToSend::Kind::RETRANSMIT, serial};
+    m_pacing.BeginRetransmit(seqno, m_pacing.IsOfSingles() ? 1 : m_board.LostTogether(seqno, std::min(room_pkts, BurstPkts())));
+    return {ToSend::Kind::RETRANSMIT, seqno};
 }
 
 /** Linux's tcp_tso_should_defer. */
@@ -1046,18 +1046,18 @@ TcpSender<Controller>::OnNewSent(uint32_t payload_bytes, bool is_runt, int64_t n
 
 template <class Controller>
 void
-TcpSender<Controller>::OnRetransmitted(uint64_t serial, uint32_t payload_bytes, int64_t now_ns)
+TcpSender<Controller>::OnRetransmitted(uint64_t seqno, uint32_t payload_bytes, int64_t now_ns)
 {
     if (m_board.InFlight() == 0)
     {
         m_controller.OnRestart(Us(now_ns), m_board.IsAppLimited());
     }
-    m_board.Retransmitted(serial, now_ns);
+    m_board.Retransmitted(seqno, now_ns);
     ++m_totals.retransmitted_pkts;
     m_undo.OnRetransmitted(now_ns);
     NoteTransmission(payload_bytes, now_ns);
     const bool is_by_timeout = std::exchange(m_timeout_sends, false); // which has armed the timer
-    if (serial == m_board.Una() && m_facts.rto_restarts && !is_by_timeout)
+    if (seqno == m_board.Una() && m_facts.rto_restarts && !is_by_timeout)
     {
         ArmRto(now_ns); // the timer is the head's (tcp_xmit_retransmit_queue)
     }

@@ -421,9 +421,9 @@ Engine::HandleSender(uint32_t source)
 
 /** A packet leaves the sender. */
 inline void
-Engine::Emit(FlowState& flow, uint64_t serial, EcnBits ecn)
+Engine::Emit(FlowState& flow, uint64_t seqno, EcnBits ecn)
 {
-    const PacketName name(serial, flow.index, ecn);
+    const PacketName name(seqno, flow.index, ecn);
     if (Log().IsOn()) [[unlikely]]
     {
         LogAt(PacketEvent::sent, name);
@@ -511,12 +511,12 @@ Engine::ReachReceiver(const QueuedPacket& queued)
         }
         if (!packet.IsData())
         {
-            flow.is_accepted |= packet.Serial() == HANDSHAKE_ACK;
+            flow.is_accepted |= packet.Seqno() == HANDSHAKE_ACK;
             return;
         }
     }
     ++flow.arrived_pkts;
-    if (flow.has_timestamps && flow.receiver.RefusesOld(packet.Serial(), TimestampMs(queued.queued_ns - flow.access_ns), m_now_ns)) [[unlikely]]
+    if (flow.has_timestamps && flow.receiver.RefusesOld(packet.Seqno(), TimestampMs(queued.queued_ns - flow.access_ns), m_now_ns)) [[unlikely]]
     {
         SendAck(flow);
         return;
@@ -525,7 +525,7 @@ Engine::ReachReceiver(const QueuedPacket& queued)
     {
         SendAck(flow);
     }
-    const TcpReceiver::Arrival arrival = flow.receiver.OnSegment(packet.Serial(), m_now_ns, packet.Ecn());
+    const TcpReceiver::Arrival arrival = flow.receiver.OnSegment(packet.Seqno(), m_now_ns, packet.Ecn());
     if (arrival.readable_pkts > 0)
     {
         const uint64_t readable_bytes = uint64_t{arrival.readable_pkts} * m_scenario->mss_bytes;
@@ -553,7 +553,7 @@ Engine::ReachReceiver(const QueuedPacket& queued)
 void
 Engine::OpenConnection(FlowState& flow, PacketName packet)
 {
-    if (packet.Serial() != SYN)
+    if (packet.Seqno() != SYN)
     {
         flow.receiver.NoteEstablished(m_now_ns);
     }
@@ -615,7 +615,7 @@ void
 Engine::SendAck(FlowState& flow)
 {
     flow.delayed_ack_until_ns = NEVER_NS;
-    std::array<SerialRange, MAX_SACK_BLOCKS> blocks;
+    std::array<SeqnoRange, MAX_SACK_BLOCKS> blocks;
     const std::size_t count = flow.receiver.Acknowledge(blocks);
     for (std::size_t i = 0; i < count; ++i)
     {
@@ -699,7 +699,7 @@ Engine::ReachSender(FlowState& flow)
         Establish(flow);
         return;
     }
-    std::array<SerialRange, MAX_SACK_BLOCKS> blocks;
+    std::array<SeqnoRange, MAX_SACK_BLOCKS> blocks;
     for (std::size_t i = 0; i < block_count; ++i)
     {
         blocks[i] = flow.return_path_blocks.front();
@@ -763,7 +763,7 @@ Engine::FirstWindowPkts(const FlowState& flow) const
 }
 
 void
-Engine::OnAckArrived(FlowState& flow, AckName ack, std::span<const SerialRange> blocks, uint64_t window_pkts)
+Engine::OnAckArrived(FlowState& flow, AckName ack, std::span<const SeqnoRange> blocks, uint64_t window_pkts)
 {
     flow.window_pkts = window_pkts;
     if (flow.has_timestamps) [[unlikely]]
@@ -807,9 +807,9 @@ Engine::TrySend(FlowState& flow)
         }
         else
         {
-            Emit(flow, next.serial);
+            Emit(flow, next.seqno);
             m_measurement.Sent(flow.index, true);
-            flow.sender.OnRetransmitted(next.serial, m_scenario->mss_bytes, m_now_ns);
+            flow.sender.OnRetransmitted(next.seqno, m_scenario->mss_bytes, m_now_ns);
         }
     }
     const bool has_sent = flow.sender.Totals().sent_pkts > sent_before;
@@ -1032,7 +1032,7 @@ Engine::LogAt(PacketEvent event, const PacketName& packet)
     PacketRecord record{.time_ns = m_now_ns, .flow = static_cast<uint32_t>(packet.Flow()), .flags = FlagsOf(packet), .event = event};
     if (packet.IsData())
     {
-        record.offset_bytes = packet.Serial() * m_scenario->mss_bytes;
+        record.offset_bytes = packet.Seqno() * m_scenario->mss_bytes;
         record.payload_bytes = m_scenario->mss_bytes;
     }
     event == PacketEvent::sent ? Log().Sent(record) : Log().Add(record);
@@ -1043,7 +1043,7 @@ void
 Engine::LogAck(PacketEvent event,
                std::size_t flow,
                uint64_t una,
-               std::span<const SerialRange> blocks,
+               std::span<const SeqnoRange> blocks,
                uint64_t window_pkts,
                uint16_t flags)
 {
@@ -1068,12 +1068,12 @@ Engine::LogLosses(FlowState& flow)
     if (Log().IsOn())
     {
         auto& sender = flow.sender;
-        Log().MarkedLost(m_now_ns, flow.index, sender.TakeLosses(), m_scenario->mss_bytes, sender.Totals().rto_count);
+        Log().MarkedLost(m_now_ns, flow.index, sender.DrainLosses(), m_scenario->mss_bytes, sender.Totals().rto_count);
     }
 }
 
 void
-Engine::LogDecision(FlowState& flow, AckName ack, std::span<const SerialRange> blocks, const cc_sample& sample)
+Engine::LogDecision(FlowState& flow, AckName ack, std::span<const SeqnoRange> blocks, const cc_sample& sample)
 {
     if (Log().IsOn())
     {

@@ -219,7 +219,7 @@ class Engine : public MeasuredWorld
     void PutNextOfScript();
 
     // The network.
-    [[gnu::always_inline]] void Emit(FlowState& flow, uint64_t serial, EcnBits ecn = {});
+    [[gnu::always_inline]] void Emit(FlowState& flow, uint64_t seqno, EcnBits ecn = {});
     void ReachQueue(FlowState& flow, Event arrival, const Event& bound);
     void Serve();
     void NumberService() { m_server_order = Order(BOTTLENECK, SERVER); }
@@ -243,20 +243,20 @@ class Engine : public MeasuredWorld
     [[gnu::noinline, gnu::cold]] void LogAck(PacketEvent event,
                                             std::size_t flow,
                                             uint64_t una,
-                                            std::span<const SerialRange> blocks,
+                                            std::span<const SeqnoRange> blocks,
                                             uint64_t window_pkts,
                                             uint16_t flags);
     [[gnu::noinline, gnu::cold]] void LogLosses(FlowState& flow);
     [[gnu::noinline, gnu::cold]] void LogDecision(FlowState& flow,
                                                  AckName ack,
-                                                 std::span<const SerialRange> blocks,
+                                                 std::span<const SeqnoRange> blocks,
                                                  const cc_sample& sample);
 
     // The sender.
     void SendSyn(FlowState& flow);
     void Establish(FlowState& flow);
     uint64_t FirstWindowPkts(const FlowState& flow) const;
-    void OnAckArrived(FlowState& flow, AckName ack, std::span<const SerialRange> blocks, uint64_t window_pkts);
+    void OnAckArrived(FlowState& flow, AckName ack, std::span<const SeqnoRange> blocks, uint64_t window_pkts);
     void TrySend(FlowState& flow);
     [[gnu::always_inline]] void SendNew(FlowState& flow);
     void OnTimer(FlowState& flow);

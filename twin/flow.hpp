@@ -47,7 +47,7 @@ struct FlowState
     // The way there, up to the queue, and back.
     Ring<PacketInPipe> access;
     Ring<AckInPipe> return_path;
-    Ring<SerialRange> return_path_blocks;
+    Ring<SeqnoRange> return_path_blocks;
     Ring<uint64_t> return_path_windows; ///< ends of the windows announced, where the receive buffer is not ample
     Ring<int64_t> return_path_echoes;   ///< of timestamps in ms, where the stack has them
 

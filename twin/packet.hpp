@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// Packets in the network. All data segments are full and identified by their serial number.
+// Packets in the network. All data segments are full and identified by their sequence number.
 #ifndef BBRGYM_TWIN_PACKET_HPP
 #define BBRGYM_TWIN_PACKET_HPP
 
@@ -14,18 +14,18 @@
 namespace bbrgym
 {
 
-/** A packet's serial number, flow and ECN bits in 64 bits: small, because it is copied most. */
+/** A packet's sequence number, flow and ECN bits in 64 bits: small, because it is copied most. */
 class PacketName
 {
   public:
-    static constexpr int SERIAL_BITS = 44;
+    static constexpr int SEQNO_BITS = 44;
     static constexpr int FLOW_BITS = 16;
 
     PacketName() = default;
-    PacketName(uint64_t serial, uint64_t flow, EcnBits ecn);
+    PacketName(uint64_t seqno, uint64_t flow, EcnBits ecn);
 
-    uint64_t Serial() const { return m_bits & ((uint64_t{1} << SERIAL_BITS) - 1); }
-    std::size_t Flow() const { return m_bits >> SERIAL_BITS & ((uint64_t{1} << FLOW_BITS) - 1); }
+    uint64_t Seqno() const { return m_bits & ((uint64_t{1} << SEQNO_BITS) - 1); }
+    std::size_t Flow() const { return m_bits >> SEQNO_BITS & ((uint64_t{1} << FLOW_BITS) - 1); }
     bool IsData() const { return (m_bits & DATA) != 0; }
     EcnBits Ecn() const
     {
@@ -34,7 +34,7 @@ class PacketName
     void Mark() { m_bits |= CE; }
 
   private:
-    static constexpr uint64_t ECT = uint64_t{1} << (SERIAL_BITS + FLOW_BITS);
+    static constexpr uint64_t ECT = uint64_t{1} << (SEQNO_BITS + FLOW_BITS);
     static constexpr uint64_t CE = ECT << 1;
     static constexpr uint64_t CWR = ECT << 2;
     static constexpr uint64_t DATA = ECT << 3;
@@ -42,12 +42,12 @@ class PacketName
     uint64_t m_bits = 0;
 };
 
-/** Reserved serial numbers for the packets that carry no data. */
-inline constexpr uint64_t SYN = (uint64_t{1} << PacketName::SERIAL_BITS) - 1;
+/** Reserved sequence numbers for the packets that carry no data. */
+inline constexpr uint64_t SYN = (uint64_t{1} << PacketName::SEQNO_BITS) - 1;
 inline constexpr uint64_t HANDSHAKE_ACK = SYN - 1;
 
-inline PacketName::PacketName(uint64_t serial, uint64_t flow, EcnBits ecn)
-    : m_bits(serial | flow << SERIAL_BITS | (serial < HANDSHAKE_ACK ? DATA : 0) | (ecn.ect ? ECT : 0) |
+inline PacketName::PacketName(uint64_t seqno, uint64_t flow, EcnBits ecn)
+    : m_bits(seqno | flow << SEQNO_BITS | (seqno < HANDSHAKE_ACK ? DATA : 0) | (ecn.ect ? ECT : 0) |
              (ecn.ce ? CE : 0) | (ecn.cwr ? CWR : 0))
 {
 }
@@ -79,7 +79,7 @@ struct QueuedPacket
     uint32_t Bytes(uint32_t full) const
     {
         constexpr uint32_t SYN_OPTION_BYTES = 8; // window scale and SACK-permitted
-        return name.IsData() ? full : name.Serial() == SYN ? HEADER_BYTES + SYN_OPTION_BYTES : HEADER_BYTES;
+        return name.IsData() ? full : name.Seqno() == SYN ? HEADER_BYTES + SYN_OPTION_BYTES : HEADER_BYTES;
     }
 };
 
@@ -88,14 +88,14 @@ inline uint16_t
 FlagsOf(const PacketName& name)
 {
     const EcnBits ecn = name.Ecn();
-    return static_cast<uint16_t>((name.Serial() == SYN ? packet_flag::syn : 0) | (ecn.ect ? packet_flag::ect : 0) |
+    return static_cast<uint16_t>((name.Seqno() == SYN ? packet_flag::syn : 0) | (ecn.ect ? packet_flag::ect : 0) |
                                  (ecn.ce ? packet_flag::ce : 0) | (ecn.cwr ? packet_flag::cwr : 0));
 }
 
 inline void
 QueuedPacket::Describe(PacketRecord& record, uint32_t full) const
 {
-    record.offset_bytes = name.IsData() ? name.Serial() * (full - HEADER_BYTES) : 0;
+    record.offset_bytes = name.IsData() ? name.Seqno() * (full - HEADER_BYTES) : 0;
     record.flags = FlagsOf(name);
 }
 

@@ -72,7 +72,7 @@ ThreadPool::ForEach(std::size_t count,
         ++m_round;
     }
     m_begin.notify_all();
-    TakePart();
+    RunShare();
     std::unique_lock lock(m_mutex);
     while (m_at_work != 0 && !m_end.wait_for(lock, WAIT_PERIOD, [this] { return m_at_work == 0; }))
     {
@@ -124,7 +124,7 @@ ThreadPool::Serve()
                 return;
             }
         }
-        TakePart();
+        RunShare();
         const std::lock_guard lock(m_mutex);
         if (--m_at_work == 0)
         {
@@ -134,7 +134,7 @@ ThreadPool::Serve()
 }
 
 void
-ThreadPool::TakePart()
+ThreadPool::RunShare()
 {
     for (std::size_t index = m_next++; index < m_count; index = m_next++)
     {

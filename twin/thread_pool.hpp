@@ -37,7 +37,7 @@ class ThreadPool
   private:
     void End();
     void Serve();
-    void TakePart();
+    void RunShare();
     void LeaveCoreToCaller();
 
     std::mutex m_mutex;

@@ -110,11 +110,11 @@ class Bottleneck
     // With the log of packets.
     [[gnu::noinline, gnu::cold]] void Log(PacketEvent event, const Packet& packet, int64_t now_ns, Measurement& measurement) const;
     [[gnu::noinline, gnu::cold]] void PutLogged(const Packet& packet, int64_t now_ns, Measurement& measurement);
-    [[gnu::noinline, gnu::cold]] bool TakeLogged(int64_t now_ns, Measurement& measurement);
+    [[gnu::noinline, gnu::cold]] bool DequeueLogged(int64_t now_ns, Measurement& measurement);
 
     // Every packet passes through these, so they stand in line where it does.
     [[gnu::always_inline]] void NoteQueueLength(int64_t now_ns);
-    [[gnu::always_inline]] bool TakeNext(int64_t now_ns, Measurement& measurement);
+    [[gnu::always_inline]] bool DequeueNext(int64_t now_ns, Measurement& measurement);
     [[gnu::always_inline]] void StartAtRate(int64_t now_ns, Measurement& measurement);
     [[gnu::noinline]] void StartIdle(int64_t now_ns, Measurement& measurement);
     [[gnu::always_inline]] void DepartAfter(int64_t units, int64_t now_ns);
@@ -213,7 +213,7 @@ Bottleneck<Packet>::Serve(int64_t now_ns, Measurement& measurement, Deliver&& de
         return;
     }
     uint64_t bytes = m_opportunity_bytes;
-    while (bytes > 0 && (m_is_serving || TakeNext(now_ns, measurement)))
+    while (bytes > 0 && (m_is_serving || DequeueNext(now_ns, measurement)))
     {
         const auto sent = static_cast<uint32_t>(std::min<uint64_t>(bytes, m_bytes_left));
         bytes -= sent;
@@ -372,9 +372,9 @@ Bottleneck<Packet>::PutLogged(const Packet& packet, int64_t now_ns, Measurement&
 
 template <class Packet>
 bool
-Bottleneck<Packet>::TakeLogged(int64_t now_ns, Measurement& measurement)
+Bottleneck<Packet>::DequeueLogged(int64_t now_ns, Measurement& measurement)
 {
-    const bool is_there = m_queue.Take(m_in_service, now_ns, LoggedReport{{measurement}, *this, now_ns});
+    const bool is_there = m_queue.Dequeue(m_in_service, now_ns, LoggedReport{{measurement}, *this, now_ns});
     if (is_there)
     {
         Log(PacketEvent::dequeued, m_in_service, now_ns, measurement);
@@ -385,10 +385,10 @@ Bottleneck<Packet>::TakeLogged(int64_t now_ns, Measurement& measurement)
 /** Moves the queue's next packet into service; false if there is none. */
 template <class Packet>
 inline bool
-Bottleneck<Packet>::TakeNext(int64_t now_ns, Measurement& measurement)
+Bottleneck<Packet>::DequeueNext(int64_t now_ns, Measurement& measurement)
 {
     NoteQueueLength(now_ns);
-    m_is_serving = measurement.Log().IsOn() ? TakeLogged(now_ns, measurement) : m_queue.Take(m_in_service, now_ns, Report{measurement});
+    m_is_serving = measurement.Log().IsOn() ? DequeueLogged(now_ns, measurement) : m_queue.Dequeue(m_in_service, now_ns, Report{measurement});
     if (m_is_serving)
     {
         m_bytes_left = m_in_service.Bytes(m_packet_bytes);
@@ -401,7 +401,7 @@ template <class Packet>
 inline void
 Bottleneck<Packet>::StartAtRate(int64_t now_ns, Measurement& measurement)
 {
-    if (m_full_units > 0 && TakeNext(now_ns, measurement))
+    if (m_full_units > 0 && DequeueNext(now_ns, measurement))
     {
         const uint32_t bytes = m_in_service.Bytes(m_packet_bytes);
         DepartAfter((bytes == m_packet_bytes ? m_full_units : UnitsOf(bytes * 8.0, m_rate_bps)) - m_ahead_units, now_ns);

@@ -52,11 +52,11 @@ class CoDelState
 
 /**
  * Moves the next packet that CoDel lets through from `source` to `packet`, false if there is none. A source has
- * TakeFront(packet) and Bytes(). `marks`: an ECN-capable packet is marked where another is dropped.
+ * PopFront(packet) and Bytes(). `marks`: an ECN-capable packet is marked where another is dropped.
  */
 template <class Packet, class Source, class Report>
 bool
-TakeByCoDel(CoDelState& codel, Source& source, bool marks, Packet& packet, int64_t now_ns, Report& report)
+DequeueByCoDel(CoDelState& codel, Source& source, bool marks, Packet& packet, int64_t now_ns, Report& report)
 {
     const auto may_drop = [&](bool is_there) {
         if (!is_there)
@@ -66,7 +66,7 @@ TakeByCoDel(CoDelState& codel, Source& source, bool marks, Packet& packet, int64
         }
         return codel.MayDrop(now_ns - packet.queued_ns, source.Bytes(), now_ns);
     };
-    bool is_there = source.TakeFront(packet);
+    bool is_there = source.PopFront(packet);
     if (!is_there)
     {
         codel.FoundEmpty();
@@ -88,7 +88,7 @@ TakeByCoDel(CoDelState& codel, Source& source, bool marks, Packet& packet, int64
                 break;
             }
             report.Dropped(packet);
-            is_there = source.TakeFront(packet);
+            is_there = source.PopFront(packet);
             if (may_drop(is_there))
             {
                 codel.ScheduleNextDrop();
@@ -104,7 +104,7 @@ TakeByCoDel(CoDelState& codel, Source& source, bool marks, Packet& packet, int64
         if (!marks || !MarkPacket(packet, report))
         {
             report.Dropped(packet);
-            is_there = source.TakeFront(packet);
+            is_there = source.PopFront(packet);
             may_drop(is_there);
         }
         codel.StartDropping(now_ns);

@@ -73,14 +73,14 @@ class FairQueue
         Packet packet;
         do
         {
-            Front{*this, *fattest}.TakeFront(packet);
+            Front{*this, *fattest}.PopFront(packet);
             report.Dropped(packet);
         } while (++drops < MAX_DROPS && before_bytes - fattest->bytes < goal_bytes);
         fattest->codel.CountForcedDrops(drops);
     }
 
     template <class Report>
-    [[gnu::noinline]] bool Take(Packet& packet, bool marks, int64_t now_ns, Report& report)
+    [[gnu::noinline]] bool Dequeue(Packet& packet, bool marks, int64_t now_ns, Report& report)
     {
         for (;;)
         {
@@ -97,7 +97,7 @@ class FairQueue
                 continue;
             }
             Front front{*this, flow};
-            if (TakeByCoDel(flow.codel, front, marks, packet, now_ns, report))
+            if (DequeueByCoDel(flow.codel, front, marks, packet, now_ns, report))
             {
                 flow.deficit_bytes -= packet.Bytes(m_packet_bytes);
                 return true;
@@ -131,7 +131,7 @@ class FairQueue
         FlowQueue& flow;
 
         uint64_t Bytes() const { return all.m_bytes; }
-        bool TakeFront(Packet& packet)
+        bool PopFront(Packet& packet)
         {
             if (flow.packets.empty())
             {

@@ -118,7 +118,7 @@ class PacketLog
     }
 
     /** The sender marked segments lost, and its timer has fired so often. */
-    void MarkedLost(int64_t time_ns, std::size_t flow, std::span<const uint64_t> serials, uint32_t mss_bytes, uint64_t timeouts)
+    void MarkedLost(int64_t time_ns, std::size_t flow, std::span<const uint64_t> seqnos, uint32_t mss_bytes, uint64_t timeouts)
     {
         PacketRecord record{.time_ns = time_ns, .flow = static_cast<uint32_t>(flow)};
         if (timeouts > std::exchange(m_flows[flow].timeouts, timeouts))
@@ -128,9 +128,9 @@ class PacketLog
         }
         record.event = PacketEvent::marked_lost;
         record.payload_bytes = mss_bytes;
-        for (const uint64_t serial : serials)
+        for (const uint64_t seqno : seqnos)
         {
-            record.offset_bytes = serial * mss_bytes;
+            record.offset_bytes = seqno * mss_bytes;
             Add(record);
         }
     }
@@ -147,11 +147,11 @@ class PacketLog
         return static_cast<uint64_t>(std::max<int64_t>(sent + static_cast<int32_t>(low - static_cast<uint32_t>(sent)), 0));
     }
 
-    /** The rows since the last Take. */
+    /** The rows since the last Drain. */
     std::span<const PacketRecord> Packets() const { return m_packets; }
 
     /** What was written since the last call. */
-    std::pair<std::vector<PacketRecord>, std::vector<DecisionRecord>> Take()
+    std::pair<std::vector<PacketRecord>, std::vector<DecisionRecord>> Drain()
     {
         return {std::exchange(m_packets, {}), std::exchange(m_decisions, {})};
     }

@@ -33,7 +33,7 @@ class PacketQueue
 
     /** Moves the next packet to `packet`, false if there is none. */
     template <class Report>
-    [[gnu::always_inline]] bool Take(Packet& packet, int64_t now_ns, Report&& report);
+    [[gnu::always_inline]] bool Dequeue(Packet& packet, int64_t now_ns, Report&& report);
 
     uint64_t Bytes() const { return m_bytes; }
     std::size_t Size() const { return m_is_fair ? m_fair.Size() : m_packets.size(); }
@@ -41,11 +41,11 @@ class PacketQueue
     const Ring<Packet>& PacketsWith(std::size_t flow) const { return m_is_fair ? m_fair.PacketsOf(flow) : m_packets; }
 
     // A source of CoDel's.
-    [[gnu::always_inline]] bool TakeFront(Packet& packet);
+    [[gnu::always_inline]] bool PopFront(Packet& packet);
 
   private:
     template <class Report>
-    [[gnu::noinline]] bool TakeByDiscipline(Packet& packet, int64_t now_ns, Report& report);
+    [[gnu::noinline]] bool DequeueByDiscipline(Packet& packet, int64_t now_ns, Report& report);
     template <class Report>
     [[gnu::noinline]] void PutFairly(Packet& packet, Report& report);
     template <class Report>
@@ -166,7 +166,7 @@ PacketQueue<Packet>::RedPasses(RedState& red, Packet& packet, uint32_t ip_bytes,
 
 template <class Packet>
 inline bool
-PacketQueue<Packet>::TakeFront(Packet& packet)
+PacketQueue<Packet>::PopFront(Packet& packet)
 {
     if (m_packets.empty())
     {
@@ -181,9 +181,9 @@ PacketQueue<Packet>::TakeFront(Packet& packet)
 template <class Packet>
 template <class Report>
 inline bool
-PacketQueue<Packet>::Take(Packet& packet, int64_t now_ns, Report&& report)
+PacketQueue<Packet>::Dequeue(Packet& packet, int64_t now_ns, Report&& report)
 {
-    const bool is_there = m_is_plain ? TakeFront(packet) : TakeByDiscipline(packet, now_ns, report);
+    const bool is_there = m_is_plain ? PopFront(packet) : DequeueByDiscipline(packet, now_ns, report);
     if (is_there && now_ns - packet.queued_ns > m_mark_after_ns)
     {
         MarkPacket(packet, report);
@@ -194,19 +194,19 @@ PacketQueue<Packet>::Take(Packet& packet, int64_t now_ns, Report&& report)
 template <class Packet>
 template <class Report>
 bool
-PacketQueue<Packet>::TakeByDiscipline(Packet& packet, int64_t now_ns, Report& report)
+PacketQueue<Packet>::DequeueByDiscipline(Packet& packet, int64_t now_ns, Report& report)
 {
     if (m_is_fair) [[unlikely]]
     {
-        const bool is_there = m_fair.Take(packet, m_marks, now_ns, report);
+        const bool is_there = m_fair.Dequeue(packet, m_marks, now_ns, report);
         m_bytes = m_fair.Bytes();
         return is_there;
     }
     if (auto* codel = std::get_if<CoDelState>(&m_discipline))
     {
-        return TakeByCoDel(*codel, *this, m_marks, packet, now_ns, report);
+        return DequeueByCoDel(*codel, *this, m_marks, packet, now_ns, report);
     }
-    const bool is_there = TakeFront(packet);
+    const bool is_there = PopFront(packet);
     if (auto* red = std::get_if<RedState>(&m_discipline); red != nullptr && !is_there)
     {
         red->FoundEmpty(now_ns);

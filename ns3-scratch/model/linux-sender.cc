@@ -41,8 +41,8 @@ LinuxSender::Watch(Ptr<TcpSocket> socket, RttCallback on_rtt)
     m_socket->SetAckObserver([this](const cc_sample& sample) { NoteAck(sample); });
     if (m_log)
     {
-        m_socket->SetLossObserver([this](const std::vector<uint64_t>& serials, uint64_t timeouts) {
-            m_log->MarkedLost(Simulator::Now().GetNanoSeconds(), m_flow, serials, m_mss_bytes, timeouts);
+        m_socket->SetLossObserver([this](const std::vector<uint64_t>& seqnos, uint64_t timeouts) {
+            m_log->MarkedLost(Simulator::Now().GetNanoSeconds(), m_flow, seqnos, m_mss_bytes, timeouts);
         });
     }
 }

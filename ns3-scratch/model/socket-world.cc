@@ -173,12 +173,12 @@ SocketWorld::CreateSender(std::size_t flow, Ptr<Node> node, std::vector<Bottlene
     const bool ecn = m_scenario->flows[flow].stack.socket.ecn;
     const uint32_t buffer_bytes = BufferBytes(*m_scenario);
     SocketSettings{m_scenario->mss_bytes, buffer_bytes, buffer_bytes, UsefulWindowBytes(*m_scenario), ecn}.ApplyTo(socket);
-    TakeSender(flow, socket, std::move(path));
+    AdoptSender(flow, socket, std::move(path));
     return socket;
 }
 
 void
-SocketWorld::TakeSender(std::size_t flow, Ptr<TcpSocket> socket, std::vector<Bottleneck> path)
+SocketWorld::AdoptSender(std::size_t flow, Ptr<TcpSocket> socket, std::vector<Bottleneck> path)
 {
     const std::string name = "flow '" + m_scenario->flows.at(flow).name + "': ";
     if (m_flows[flow].socket)
@@ -304,7 +304,7 @@ SocketWorld::RefuseUnlessComplete() const
     {
         if (!m_flows[flow].socket)
         {
-            throw std::logic_error("flow '" + m_scenario->flows[flow].name + "' has no sender: CreateSender() or TakeSender()");
+            throw std::logic_error("flow '" + m_scenario->flows[flow].name + "' has no sender: CreateSender() or AdoptSender()");
         }
     }
 }

@@ -5,7 +5,7 @@
 //
 //   SocketWorld world(scenario, seed);                          // first, since it sets ns-3's random streams
 //   const auto queue = world.AddBottleneck(queue_disc, rate);   // for each link that may be one
-//   auto socket = world.CreateSender(flow, node, {queue});      // or TakeSender(): then bind, connect and write
+//   auto socket = world.CreateSender(flow, node, {queue});      // or AdoptSender(): then bind, connect and write
 //   world.Received(flow, bytes);                                // whenever its receiver reads
 //
 // Of the scenario the world itself uses name, duration, warm-up, MSS and, for each flow, start, stop, congestion control
@@ -61,7 +61,7 @@ class SocketWorld : private OwnTables, public World
      * Takes a socket that was created elsewhere for the flow's sender, before it connects: a TcpLinuxSocket for one of our
      * algorithms, else one that runs the flow's congestion control. Throws std::invalid_argument for another.
      */
-    void TakeSender(std::size_t flow, ns3::Ptr<ns3::TcpSocket> socket, std::vector<Bottleneck> path);
+    void AdoptSender(std::size_t flow, ns3::Ptr<ns3::TcpSocket> socket, std::vector<Bottleneck> path);
 
     /** Counts bytes of a flow that its receiver has read. */
     void Received(std::size_t flow, uint32_t bytes);

@@ -115,7 +115,7 @@ TcpLinuxSocket::SetAlgorithm(const cc_params& params, uint64_t rng_seed)
 }
 
 void
-TcpLinuxSocket::SetLossObserver(std::function<void(const std::vector<uint64_t>& serials, uint64_t timeouts)> observer)
+TcpLinuxSocket::SetLossObserver(std::function<void(const std::vector<uint64_t>& seqnos, uint64_t timeouts)> observer)
 {
     m_loss_observer = std::move(observer);
     m_sender.LogLosses();
@@ -126,7 +126,7 @@ TcpLinuxSocket::LogLosses()
 {
     if (m_loss_observer)
     {
-        m_loss_observer(m_sender.TakeLosses(), m_sender.Totals().rto_count);
+        m_loss_observer(m_sender.DrainLosses(), m_sender.Totals().rto_count);
     }
 }
 
@@ -198,9 +198,9 @@ void
 TcpLinuxSocket::OnAckArrived(const TcpHeader& header, int64_t echo_ms)
 {
     const SequenceNumber32 ack = std::max(m_una, header.GetAckNumber());
-    const uint64_t una = SerialOfAck(ack);
+    const uint64_t una = SeqnoOfAck(ack);
     const uint64_t removed = una - m_sender.Board().Una();
-    std::array<bbrgym::SerialRange, bbrgym::MAX_SACK_BLOCKS> blocks;
+    std::array<bbrgym::SeqnoRange, bbrgym::MAX_SACK_BLOCKS> blocks;
     const std::size_t count = ReadSack(header, blocks);
     const bool ece = (header.GetFlags() & TcpHeader::ECE) != 0;
     if (m_facts.timestamps)
@@ -227,7 +227,7 @@ TcpLinuxSocket::OnAckArrived(const TcpHeader& header, int64_t echo_ms)
 
 /** The first segment that is not acknowledged whole. */
 uint64_t
-TcpLinuxSocket::SerialOfAck(SequenceNumber32 ack) const
+TcpLinuxSocket::SeqnoOfAck(SequenceNumber32 ack) const
 {
     const auto acked = std::ranges::find_if(m_payloads, [ack](const Payload& payload) { return payload.end > ack; });
     return m_sender.Board().Una() + static_cast<uint64_t>(acked - m_payloads.begin());
@@ -241,7 +241,7 @@ TcpLinuxSocket::ReadSack(const TcpHeader& header, SackBlocks blocks) const
     {
         return 0;
     }
-    const auto serial = [this](SequenceNumber32 seq, SequenceNumber32 Payload::* edge) {
+    const auto seqno = [this](SequenceNumber32 seq, SequenceNumber32 Payload::* edge) {
         const auto at = std::ranges::lower_bound(m_payloads, seq, {}, edge);
         return m_sender.Board().Una() + static_cast<uint64_t>(at - m_payloads.begin());
     };
@@ -254,7 +254,7 @@ TcpLinuxSocket::ReadSack(const TcpHeader& header, SackBlocks blocks) const
         }
         if (left >= m_una)
         {
-            blocks[count++] = {serial(left, &Payload::begin), serial(right + 1, &Payload::end)};
+            blocks[count++] = {seqno(left, &Payload::begin), seqno(right + 1, &Payload::end)};
         }
         else if (right <= m_una) // a duplicate of a whole segment that is not on the scoreboard any more
         {
@@ -332,7 +332,7 @@ TcpLinuxSocket::TrySend()
         }
         else
         {
-            SendAgain(next.serial);
+            SendAgain(next.seqno);
         }
         m_tcb->m_bytesInFlight = BytesInFlight();
     }
@@ -383,11 +383,11 @@ TcpLinuxSocket::SendNewSegment(uint32_t bytes)
 }
 
 void
-TcpLinuxSocket::SendAgain(uint64_t serial)
+TcpLinuxSocket::SendAgain(uint64_t seqno)
 {
-    const Payload& payload = m_payloads[serial - m_sender.Board().Una()];
+    const Payload& payload = m_payloads[seqno - m_sender.Board().Una()];
     Emit(payload.packet->Copy(), payload.begin, true);
-    m_sender.OnRetransmitted(serial, payload.packet->GetSize(), bbrgym::NowNs());
+    m_sender.OnRetransmitted(seqno, payload.packet->GetSize(), bbrgym::NowNs());
 }
 
 /** The tail loss probe: new data, or the last segment retransmitted. */
@@ -521,14 +521,14 @@ TcpLinuxSocket::DoForwardUp(Ptr<Packet> packet, const Address& from, const Addre
     TcpSocketBase::DoForwardUp(packet, from, to);
 }
 
-/** The connection of a listener: from now on its packets come to TakePacket first. */
+/** The connection of a listener: from now on its packets come to OnPacketReceived first. */
 void
 TcpLinuxSocket::CompleteFork(Ptr<Packet> packet, const TcpHeader& header, const Address& from, const Address& to)
 {
     TcpSocketBase::CompleteFork(packet, header, from, to);
     if (m_end.mss_bytes > 0 && m_endPoint)
     {
-        m_endPoint->SetRxCallback(MakeCallback(&TcpLinuxSocket::TakePacket, Ptr<TcpLinuxSocket>(this)));
+        m_endPoint->SetRxCallback(MakeCallback(&TcpLinuxSocket::OnPacketReceived, Ptr<TcpLinuxSocket>(this)));
     }
 }
 
@@ -546,7 +546,7 @@ TcpLinuxSocket::SendEmptyPacket(uint8_t flags)
 
 /** Old data ns-3 would acknowledge as out of its range; Linux reports it as a duplicate. */
 void
-TcpLinuxSocket::TakePacket(Ptr<Packet> packet, Ipv4Header ip, uint16_t port, Ptr<Ipv4Interface> interface)
+TcpLinuxSocket::OnPacketReceived(Ptr<Packet> packet, Ipv4Header ip, uint16_t port, Ptr<Ipv4Interface> interface)
 {
     TcpHeader header;
     const uint32_t payload_bytes = packet->GetSize() - packet->PeekHeader(header);
@@ -563,7 +563,7 @@ TcpLinuxSocket::TakePacket(Ptr<Packet> packet, Ipv4Header ip, uint16_t port, Ptr
                  .cwr = (header.GetFlags() & TcpHeader::CWR) != 0};
     const int64_t sent_ms = TimestampTag::Of(packet);
     if (sent_ms != bbrgym::NO_TIMESTAMP && payload_bytes > 0 &&
-        m_end.receiver.RefusesOld(ReceiverSerial(header.GetSequenceNumber()), sent_ms, bbrgym::NowNs()))
+        m_end.receiver.RefusesOld(ReceiverSeqno(header.GetSequenceNumber()), sent_ms, bbrgym::NowNs()))
     {
         SendAck();
         return;
@@ -571,7 +571,7 @@ TcpLinuxSocket::TakePacket(Ptr<Packet> packet, Ipv4Header ip, uint16_t port, Ptr
     if (m_connected && m_state == ESTABLISHED && payload_bytes > 0 &&
         header.GetSequenceNumber() + payload_bytes <= m_tcb->m_rxBuffer->NextRxSequence())
     {
-        TakeData(header.GetSequenceNumber());
+        OnDataReceived(header.GetSequenceNumber());
         SendAck();
         return;
     }
@@ -586,7 +586,7 @@ TcpLinuxSocket::ReceivedData(Ptr<Packet> packet, const TcpHeader& header)
         TcpSocketBase::ReceivedData(packet, header);
         return;
     }
-    const auto arrival = TakeData(header.GetSequenceNumber());
+    const auto arrival = OnDataReceived(header.GetSequenceNumber());
     m_tcb->m_rxBuffer->Add(packet, header);
     if (arrival.readable_pkts > 0)
     {
@@ -609,18 +609,18 @@ TcpLinuxSocket::ReceivedData(Ptr<Packet> packet, const TcpHeader& header)
 
 /** A segment arrives; call before the buffer takes it. */
 bbrgym::TcpReceiver::Arrival
-TcpLinuxSocket::TakeData(SequenceNumber32 seq)
+TcpLinuxSocket::OnDataReceived(SequenceNumber32 seq)
 {
     if (m_end.receiver.AnswersBefore(m_end.ecn))
     {
         SendAck();
     }
-    return m_end.receiver.OnSegment(ReceiverSerial(seq), bbrgym::NowNs(), m_end.ecn);
+    return m_end.receiver.OnSegment(ReceiverSeqno(seq), bbrgym::NowNs(), m_end.ecn);
 }
 
-/** The serial number of a segment that arrives. */
+/** The sequence number of a segment that arrives. */
 uint64_t
-TcpLinuxSocket::ReceiverSerial(SequenceNumber32 seq) const
+TcpLinuxSocket::ReceiverSeqno(SequenceNumber32 seq) const
 {
     const int32_t ahead_bytes = seq - m_tcb->m_rxBuffer->NextRxSequence();
     const int64_t ahead = ahead_bytes / static_cast<int32_t>(m_end.mss_bytes);
@@ -645,12 +645,12 @@ TcpLinuxSocket::SendAck()
     TcpHeader header;
     header.SetFlags(TcpHeader::ACK | (m_end.receiver.Echo() ? TcpHeader::ECE : 0));
     header.SetSequenceNumber(m_tcb->m_nextTxSequence);
-    std::array<bbrgym::SerialRange, bbrgym::MAX_SACK_BLOCKS> blocks;
+    std::array<bbrgym::SeqnoRange, bbrgym::MAX_SACK_BLOCKS> blocks;
     const std::size_t count = m_end.receiver.Acknowledge(blocks);
     if (count > 0)
     {
-        const auto seq = [this](uint64_t serial) {
-            const auto ahead = static_cast<int64_t>(serial) - static_cast<int64_t>(m_end.receiver.Next());
+        const auto seq = [this](uint64_t seqno) {
+            const auto ahead = static_cast<int64_t>(seqno) - static_cast<int64_t>(m_end.receiver.Next());
             return m_tcb->m_rxBuffer->NextRxSequence() + static_cast<int32_t>(ahead * m_end.mss_bytes);
         };
         auto sack = CreateObject<TcpOptionSack>();

@@ -51,8 +51,8 @@ class TcpLinuxSocket : public TcpSocketBase
     const Sender& GetSender() const { return m_sender; }
     /** `observer` is called with each ACK, once the algorithm has taken it. */
     void SetAckObserver(std::function<void(const cc_sample&)> observer) { m_ack_observer = std::move(observer); }
-    /** Shows the serial numbers of segments marked lost, and the timeouts so far, before what follows from them. */
-    void SetLossObserver(std::function<void(const std::vector<uint64_t>& serials, uint64_t timeouts)> observer);
+    /** Shows the sequence numbers of segments marked lost, and the timeouts so far, before what follows from them. */
+    void SetLossObserver(std::function<void(const std::vector<uint64_t>& seqnos, uint64_t timeouts)> observer);
     /** Sets the facts of the stack before the connection stands. */
     void SetFacts(const bbrgym::SocketFacts& facts) { m_facts = facts; }
     /** Makes it a receiver as the facts say, before it listens; `mss_bytes`: of every segment that its peer sends. */
@@ -87,14 +87,14 @@ class TcpLinuxSocket : public TcpSocketBase
         Ptr<Packet> packet;
     };
 
-    using SackBlocks = std::span<bbrgym::SerialRange, bbrgym::MAX_SACK_BLOCKS>;
+    using SackBlocks = std::span<bbrgym::SeqnoRange, bbrgym::MAX_SACK_BLOCKS>;
 
     bool IsLinuxSender() const;
     void StartSender();
 
     void OnAckArrived(const TcpHeader& header, int64_t echo_ms);
     void LogLosses();
-    uint64_t SerialOfAck(SequenceNumber32 ack) const;
+    uint64_t SeqnoOfAck(SequenceNumber32 ack) const;
     std::size_t ReadSack(const TcpHeader& header, SackBlocks blocks) const;
     void Publish();
     void ReleaseBuffer(const TcpHeader& header);
@@ -103,7 +103,7 @@ class TcpLinuxSocket : public TcpSocketBase
     uint32_t NewDataBytes() const;
     uint64_t NewSegments(uint32_t next_bytes) const;
     void SendNewSegment(uint32_t bytes);
-    void SendAgain(uint64_t serial);
+    void SendAgain(uint64_t seqno);
     void SendProbe();
     void Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransmission, bbrgym::EcnBits ecn = {});
     void Dispatch(Ptr<Packet> payload, TcpHeader& header, bool is_retransmission, bool is_ecn_capable = false);
@@ -112,9 +112,9 @@ class TcpLinuxSocket : public TcpSocketBase
     template <typename Self, typename... Segment>
     static void TraceRetransmission(Self* self, const Segment&... segment);
 
-    void TakePacket(Ptr<Packet> packet, Ipv4Header ip, uint16_t port, Ptr<Ipv4Interface> interface);
-    bbrgym::TcpReceiver::Arrival TakeData(SequenceNumber32 seq);
-    uint64_t ReceiverSerial(SequenceNumber32 seq) const;
+    void OnPacketReceived(Ptr<Packet> packet, Ipv4Header ip, uint16_t port, Ptr<Ipv4Interface> interface);
+    bbrgym::TcpReceiver::Arrival OnDataReceived(SequenceNumber32 seq);
+    uint64_t ReceiverSeqno(SequenceNumber32 seq) const;
     void SendAck();
     void SendDelayedAck();
 
@@ -139,7 +139,7 @@ class TcpLinuxSocket : public TcpSocketBase
     int64_t m_reordering_event_ns = 0;
     int64_t m_retx_event_ns = 0; ///< of TcpSocketBase::m_retxEvent, which also repeats a FIN
     std::function<void(const cc_sample&)> m_ack_observer;
-    std::function<void(const std::vector<uint64_t>& serials, uint64_t timeouts)> m_loss_observer;
+    std::function<void(const std::vector<uint64_t>& seqnos, uint64_t timeouts)> m_loss_observer;
     std::function<void()> m_space_observer;
     bool m_writer_waits = false;
 

@@ -221,6 +221,27 @@ FieldTables()
     return tables;
 }
 
+// clang-format off
+/** Fields that Python reads, and of a sample writes, under their own names. */
+#define SAMPLE_FIELDS(X)                                                                                  \
+    X(now_us) X(delivered_time_us) X(delivered_pkts) X(prior_delivered_pkts) X(total_lost_pkts)           \
+    X(sample_pkts) X(interval_us) X(rtt_us) X(srtt_us) X(min_rtt_us) X(una_pkts) X(next_pkts)             \
+    X(acked_pkts) X(lost_pkts) X(prior_in_flight_pkts) X(in_flight_pkts) X(departure_wait_us) X(ca_state) \
+    X(is_app_limited) X(is_ack_delayed) X(has_sack) X(is_reordering) X(is_cwnd_limited)                   \
+    X(tx_in_flight_pkts) X(lost_since_pkts) X(delivered_ce_pkts) X(total_ce_pkts) X(is_ece)               \
+    X(is_acking_tlp)
+#define BBR_FIELDS(X)                                                                                   \
+    X(round_start) X(next_round_delivered_pkts) X(pacing_gain_q16) X(cwnd_gain_q16) X(cycle_time_us)    \
+    X(full_bw_reached) X(full_bw_count) X(full_bw_Bps) X(prior_cwnd_pkts) X(prev_ca_state)              \
+    X(packet_conservation) X(idle_restart) X(has_seen_rtt) X(probe_rtt_done_us) X(probe_rtt_round_done) \
+    X(probe_rtt_interval_us)
+#define BBR3_FIELDS(X)                                                                               \
+    X(inflight_hi_pkts) X(inflight_lo_pkts) X(inflight_latest_pkts) X(ack_phase) X(bw_probe_samples) \
+    X(prev_probe_too_high) X(stopped_risky_probe) X(loss_in_round) X(loss_round_start)               \
+    X(loss_round_delivered_pkts) X(full_bw_now) X(up_cnt) X(rounds_since_probe) X(probe_wait_us)     \
+    X(probe_rtt_min_us) X(ecn_eligible) X(ecn_alpha_256th)
+// clang-format on
+
 /** A controller without a network: events in, window and pacing rate out. */
 class Controller : public CcController
 {
@@ -271,22 +292,9 @@ class Controller : public CcController
         s["min_rtt_us"] = cc_min_rtt_us(&m_state, &m_params);
         s["min_rtt_stamp_us"] = b.min_rtt_stamp_us;
         s["round_count"] = cc_round_count(&m_state, &m_params);
-        s["round_start"] = b.round_start;
-        s["next_round_delivered_pkts"] = b.next_round_delivered_pkts;
-        s["pacing_gain_q16"] = b.pacing_gain_q16;
-        s["cwnd_gain_q16"] = b.cwnd_gain_q16;
-        s["cycle_time_us"] = b.cycle_time_us;
-        s["full_bw_reached"] = b.full_bw_reached;
-        s["full_bw_count"] = b.full_bw_count;
-        s["full_bw_Bps"] = b.full_bw_Bps;
-        s["prior_cwnd_pkts"] = b.prior_cwnd_pkts;
-        s["prev_ca_state"] = b.prev_ca_state;
-        s["packet_conservation"] = b.packet_conservation;
-        s["idle_restart"] = b.idle_restart;
-        s["has_seen_rtt"] = b.has_seen_rtt;
-        s["probe_rtt_done_us"] = b.probe_rtt_done_us;
-        s["probe_rtt_round_done"] = b.probe_rtt_round_done;
-        s["probe_rtt_interval_us"] = b.probe_rtt_interval_us;
+#define SHOW(name) s[#name] = b.name;
+        BBR_FIELDS(SHOW)
+#undef SHOW
         s["policer_sampling"] = b.policer.is_sampling;
         s["policer_in_use"] = b.policer.in_use;
         s["policer_bw_Bps"] = b.policer.bw_Bps;
@@ -304,23 +312,9 @@ class Controller : public CcController
         s["max_bw_Bps"] = bbr3_bound_Bps(&b, bbr3_max_bw_q24(&b3));
         s["bw_lo_Bps"] = bbr3_bound_Bps(&b, b3.bw_lo_q24);
         s["bw_latest_Bps"] = bbr3_bound_Bps(&b, b3.bw_latest_q24);
-        s["inflight_hi_pkts"] = b3.inflight_hi_pkts;
-        s["inflight_lo_pkts"] = b3.inflight_lo_pkts;
-        s["inflight_latest_pkts"] = b3.inflight_latest_pkts;
-        s["ack_phase"] = b3.ack_phase;
-        s["bw_probe_samples"] = b3.bw_probe_samples;
-        s["prev_probe_too_high"] = b3.prev_probe_too_high;
-        s["stopped_risky_probe"] = b3.stopped_risky_probe;
-        s["loss_in_round"] = b3.loss_in_round;
-        s["loss_round_start"] = b3.loss_round_start;
-        s["loss_round_delivered_pkts"] = b3.loss_round_delivered_pkts;
-        s["full_bw_now"] = b3.full_bw_now;
-        s["up_cnt"] = b3.up_cnt;
-        s["rounds_since_probe"] = b3.rounds_since_probe;
-        s["probe_wait_us"] = b3.probe_wait_us;
-        s["probe_rtt_min_us"] = b3.probe_rtt_min_us;
-        s["ecn_eligible"] = b3.ecn_eligible;
-        s["ecn_alpha_256th"] = b3.ecn_alpha_256th;
+#define SHOW(name) s[#name] = b3.name;
+        BBR3_FIELDS(SHOW)
+#undef SHOW
         s["cubic_w_max_pkts"] = m_state.cubic.w_max_pkts;
         s["cubic_min_delay_us"] = m_state.cubic.min_delay_us;
         s["cubic_acks_per_pkt"] = m_state.cubic.acks_per_pkt;
@@ -354,35 +348,9 @@ DeclareSample(py::module_& m)
             }
             return sample.cast<cc_sample>();
         }))
-        .def_readwrite("now_us", &cc_sample::now_us)
-        .def_readwrite("delivered_time_us", &cc_sample::delivered_time_us)
-        .def_readwrite("delivered_pkts", &cc_sample::delivered_pkts)
-        .def_readwrite("prior_delivered_pkts", &cc_sample::prior_delivered_pkts)
-        .def_readwrite("total_lost_pkts", &cc_sample::total_lost_pkts)
-        .def_readwrite("sample_pkts", &cc_sample::sample_pkts)
-        .def_readwrite("interval_us", &cc_sample::interval_us)
-        .def_readwrite("rtt_us", &cc_sample::rtt_us)
-        .def_readwrite("srtt_us", &cc_sample::srtt_us)
-        .def_readwrite("min_rtt_us", &cc_sample::min_rtt_us)
-        .def_readwrite("una_pkts", &cc_sample::una_pkts)
-        .def_readwrite("next_pkts", &cc_sample::next_pkts)
-        .def_readwrite("acked_pkts", &cc_sample::acked_pkts)
-        .def_readwrite("lost_pkts", &cc_sample::lost_pkts)
-        .def_readwrite("prior_in_flight_pkts", &cc_sample::prior_in_flight_pkts)
-        .def_readwrite("in_flight_pkts", &cc_sample::in_flight_pkts)
-        .def_readwrite("departure_wait_us", &cc_sample::departure_wait_us)
-        .def_readwrite("ca_state", &cc_sample::ca_state)
-        .def_readwrite("is_app_limited", &cc_sample::is_app_limited)
-        .def_readwrite("is_ack_delayed", &cc_sample::is_ack_delayed)
-        .def_readwrite("has_sack", &cc_sample::has_sack)
-        .def_readwrite("is_reordering", &cc_sample::is_reordering)
-        .def_readwrite("is_cwnd_limited", &cc_sample::is_cwnd_limited)
-        .def_readwrite("tx_in_flight_pkts", &cc_sample::tx_in_flight_pkts)
-        .def_readwrite("lost_since_pkts", &cc_sample::lost_since_pkts)
-        .def_readwrite("delivered_ce_pkts", &cc_sample::delivered_ce_pkts)
-        .def_readwrite("total_ce_pkts", &cc_sample::total_ce_pkts)
-        .def_readwrite("is_ece", &cc_sample::is_ece)
-        .def_readwrite("is_acking_tlp", &cc_sample::is_acking_tlp);
+#define FIELD(name) .def_readwrite(#name, &cc_sample::name)
+            SAMPLE_FIELDS(FIELD);
+#undef FIELD
 }
 
 void

@@ -61,7 +61,7 @@ class Ns3Vector : public VectorOfOne<Ns3Simulation>
         }
     }
 
-    void TakeTables(Ns3Simulation& run, const WorldTables& rows) override { run.SetTables(rows); }
+    void OnNewTables(Ns3Simulation& run, const WorldTables& rows) override { run.SetTables(rows); }
 
     std::shared_ptr<const Policy> m_policy; ///< null: the caller sets the tunables
     std::optional<PolicyRun> m_policy_run;

@@ -262,7 +262,7 @@ class PyVector
 
     py::tuple TakePackets(std::size_t world)
     {
-        const auto [packets, decisions] = LaidOut(world).World(world).Log().Take();
+        const auto [packets, decisions] = LaidOut(world).World(world).Log().Drain();
         return py::make_tuple(py::array(PacketRecordDtype(), std::ssize(packets), packets.data()),
                               py::array(DecisionRecordDtype(), std::ssize(decisions), decisions.data()));
     }

@@ -31,7 +31,7 @@ class VectorOfOne
         m_tables = tables;
         if (m_run)
         {
-            TakeTables(*m_run, m_tables.Of(0, m_scenario->flows.size()));
+            OnNewTables(*m_run, m_tables.Of(0, m_scenario->flows.size()));
         }
     }
 
@@ -97,7 +97,7 @@ class VectorOfOne
     virtual std::unique_ptr<Run> Begin(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& rows) = 0;
     virtual void AdvanceRun(Run& run, const WorldTables& rows, double duration_s, StopCheck& stop) = 0;
     /** The caller has other arrays from now on. */
-    virtual void TakeTables(Run&, const WorldTables&) {}
+    virtual void OnNewTables(Run&, const WorldTables&) {}
 
     void WriteTime() { m_tables.WriteTime(0, m_run->NowS(), m_run->Done()); }
 

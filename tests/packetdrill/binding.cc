@@ -89,7 +89,7 @@ class Connection
 void
 OnAck(Connection& c, int64_t now_ns, uint64_t una, bool ece, const Blocks& blocks)
 {
-    std::vector<SerialRange> ranges;
+    std::vector<SeqnoRange> ranges;
     for (const auto& [begin, end] : blocks)
     {
         ranges.push_back({begin, end});
@@ -102,7 +102,7 @@ Next(Connection& c, int64_t now_ns, uint64_t unsent_pkts)
 {
     const ToSend next = c.sender.Next(unsent_pkts, now_ns);
     const bool is_new = next.kind == ToSend::Kind::NEW;
-    return {next.kind == ToSend::Kind::RETRANSMIT ? "retransmit" : is_new ? "new" : "nothing", next.serial};
+    return {next.kind == ToSend::Kind::RETRANSMIT ? "retransmit" : is_new ? "new" : "nothing", next.seqno};
 }
 
 std::tuple<bool, bool, bool>
@@ -114,16 +114,16 @@ SendNew(Connection& c, int64_t now_ns, uint32_t bytes, bool is_runt)
 }
 
 std::pair<bool, uint64_t>
-OnSegment(Connection& c, int64_t now_ns, uint64_t serial, bool ect, bool ce, bool cwr)
+OnSegment(Connection& c, int64_t now_ns, uint64_t seqno, bool ect, bool ce, bool cwr)
 {
-    const bool answers = c.receiver.OnSegment(serial, now_ns, {.ect = ect, .ce = ce, .cwr = cwr}).answer_at_once;
+    const bool answers = c.receiver.OnSegment(seqno, now_ns, {.ect = ect, .ce = ce, .cwr = cwr}).answer_at_once;
     return {answers, c.receiver.Next()};
 }
 
 std::tuple<bool, uint64_t, Blocks>
 Acknowledge(Connection& c)
 {
-    std::array<SerialRange, MAX_SACK_BLOCKS> ranges;
+    std::array<SeqnoRange, MAX_SACK_BLOCKS> ranges;
     const bool echoes = c.receiver.Echo();
     const std::size_t count = c.receiver.Acknowledge(ranges);
     c.receiver.Announce();
@@ -192,8 +192,8 @@ PYBIND11_MODULE(packetdrill_tcp, m)
         .def("next", &Next, "What may leave: nothing, new, or retransmit and which.")
         .def("send_new", &SendNew, "ECT, CWR, and whether the burst goes on.")
         .def("retransmit",
-             [](C& c, int64_t now_ns, uint64_t serial, uint32_t bytes) {
-                 c.sender.OnRetransmitted(serial, bytes, now_ns);
+             [](C& c, int64_t now_ns, uint64_t seqno, uint32_t bytes) {
+                 c.sender.OnRetransmitted(seqno, bytes, now_ns);
                  return c.sender.IsInBurst();
              })
         .def("on_probe_sent",

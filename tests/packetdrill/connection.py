@@ -116,7 +116,7 @@ class Connection:
         self.has_scale = False
         self.una = self.next = 1
         self.window = self.max_window = 0
-        self.begins: list[int] = []  # of the segments that left, by serial
+        self.begins: list[int] = []  # of the segments that left, by seqno
         self.ends: list[int] = []
         self.queue: list[_Skb] = []
         self.write_end = 1
@@ -373,15 +373,15 @@ class Connection:
         self.last_data_received_ns = self.now_ns
         first = bisect.bisect_left(self.cuts, tcp.begin)
         last = bisect.bisect_left(self.cuts, tcp.begin + tcp.size)
-        has = [serial in self.arrived for serial in range(first, last)]
+        has = [seqno in self.arrived for seqno in range(first, last)]
         if any(has) and not all(has):
             raise OutOfScopeError("a segment of the peer that repeats a part of others: tcp/ counts whole ones")
         if all(has) and len(has) > 1 and self.has_sack:
             raise OutOfScopeError("a segment of the peer that repeats several others: tcp/ counts whole ones")
         self.arrived |= set(range(first, last))
-        for serial in range(first, last):
+        for seqno in range(first, last):
             marks = (ecn in ("ect0", "ect1", "ce"), ecn == "ce", "W" in tcp.flags)
-            answers, following = self.tcp.on_segment(self.now_ns, serial, *marks)
+            answers, following = self.tcp.on_segment(self.now_ns, seqno, *marks)
             self._answers_now |= answers
             self.received_end = self.cuts[following]
 
@@ -539,13 +539,13 @@ class Connection:
         has_sent = False
         flight: _Flight | None = None
         while not self.settings.drops:
-            kind, serial = self.tcp.next(self.now_ns, self._new_segments())
+            kind, seqno = self.tcp.next(self.now_ns, self._new_segments())
             if kind == "nothing":
                 break
             if kind == "new":
                 flight, goes_on = self._send_new(flight)
             else:
-                flight, goes_on = self._retransmit(serial, flight)
+                flight, goes_on = self._retransmit(seqno, flight)
             has_sent = True
             if not goes_on:
                 self._launch(flight)
@@ -580,9 +580,9 @@ class Connection:
         flight.add(end)
         return flight, joined and self.next < self.write_end
 
-    def _retransmit(self, serial: int, flight: _Flight | None) -> tuple[_Flight, bool]:
-        begin, end = self.begins[serial], self.ends[serial]
-        joined = self.tcp.retransmit(self.now_ns, serial, end - begin)
+    def _retransmit(self, seqno: int, flight: _Flight | None) -> tuple[_Flight, bool]:
+        begin, end = self.begins[seqno], self.ends[seqno]
+        joined = self.tcp.retransmit(self.now_ns, seqno, end - begin)
         self.bytes_sent += end - begin
         self.bytes_retransmitted += end - begin
         self.last_data_sent_ns = self.now_ns

@@ -114,8 +114,8 @@ Connection::TrySend()
         }
         else
         {
-            Depart(next.serial, Departure::Kind::RETRANSMIT);
-            sender.OnRetransmitted(next.serial, m_settings.mss_bytes, now_ns);
+            Depart(next.seqno, Departure::Kind::RETRANSMIT);
+            sender.OnRetransmitted(next.seqno, m_settings.mss_bytes, now_ns);
         }
     }
 }
@@ -133,9 +133,9 @@ Connection::Probe()
 }
 
 void
-Connection::Depart(uint64_t serial, Departure::Kind kind)
+Connection::Depart(uint64_t seqno, Departure::Kind kind)
 {
-    const Departure departure{now_ns, serial, kind, ++m_transmissions[serial]};
+    const Departure departure{now_ns, seqno, kind, ++m_transmissions[seqno]};
     departures.push_back(departure);
     const int64_t arrives_ns = arrival(departure, now_ns + m_settings.one_way_ns);
     if (arrives_ns == bbrgym::NEVER_NS)
@@ -151,14 +151,14 @@ Connection::Depart(uint64_t serial, Departure::Kind kind)
 void
 Connection::Arrive(const Departure& packet)
 {
-    duplicate_pkts += ++m_arrivals[packet.serial] > 1;
+    duplicate_pkts += ++m_arrivals[packet.seqno] > 1;
     const int64_t sent_ms = bbrgym::TimestampMs(packet.at_ns);
-    if (m_settings.facts.timestamps && receiver.RefusesOld(packet.serial, sent_ms, now_ns))
+    if (m_settings.facts.timestamps && receiver.RefusesOld(packet.seqno, sent_ms, now_ns))
     {
         ++refused_pkts;
         Answer();
     }
-    else if (receiver.OnSegment(packet.serial, now_ns).answer_at_once)
+    else if (receiver.OnSegment(packet.seqno, now_ns).answer_at_once)
     {
         Answer();
     }
@@ -183,9 +183,9 @@ Connection::First(Departure::Kind kind) const
 }
 
 const Departure&
-Connection::Transmission(uint64_t serial, uint32_t nth) const
+Connection::Transmission(uint64_t seqno, uint32_t nth) const
 {
-    const auto found = std::ranges::find_if(departures, [=](const Departure& d) { return d.serial == serial && d.nth == nth; });
+    const auto found = std::ranges::find_if(departures, [=](const Departure& d) { return d.seqno == seqno && d.nth == nth; });
     Require(found != departures.end(), "a segment leaves as often");
     return *found;
 }
@@ -210,7 +210,7 @@ Connection::Arrival
 Losing(uint64_t begin, uint64_t end)
 {
     return [=](const Departure& d, int64_t arrives_ns) {
-        return d.nth == 1 && begin <= d.serial && d.serial < end ? bbrgym::NEVER_NS : arrives_ns;
+        return d.nth == 1 && begin <= d.seqno && d.seqno < end ? bbrgym::NEVER_NS : arrives_ns;
     };
 }
 

@@ -84,7 +84,7 @@ struct Departure
     };
 
     int64_t at_ns;
-    uint64_t serial;
+    uint64_t seqno;
     Kind kind;
     uint32_t nth; ///< transmission of this segment, from 1 on
 };
@@ -132,21 +132,21 @@ class Connection
     /** Returns the first segment that left for this reason. */
     const Departure& First(Departure::Kind kind) const;
     /** Returns the n-th transmission of a segment. */
-    const Departure& Transmission(uint64_t serial, uint32_t nth) const;
+    const Departure& Transmission(uint64_t seqno, uint32_t nth) const;
 
   private:
     bool HasUnsent() const { return m_written > sender.Board().Next(); }
     bool Step(int64_t until_ns);
     void TrySend();
     void Probe();
-    void Depart(uint64_t serial, Departure::Kind kind);
+    void Depart(uint64_t seqno, Departure::Kind kind);
     void Arrive(const Departure& packet);
     void Answer();
 
     struct Ack
     {
         uint64_t una = 0;
-        std::array<bbrgym::SerialRange, bbrgym::MAX_SACK_BLOCKS> blocks{};
+        std::array<bbrgym::SeqnoRange, bbrgym::MAX_SACK_BLOCKS> blocks{};
         std::size_t count = 0;
         int64_t echo_ms = bbrgym::NO_TIMESTAMP;
     };

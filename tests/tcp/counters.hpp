@@ -13,9 +13,9 @@ CheckCounters(const bbrgym::Scoreboard& board)
     uint32_t lost = 0;
     uint32_t retransmitting = 0;
     bool waits = false;
-    for (uint64_t serial = board.Una(); serial < board.Next(); ++serial)
+    for (uint64_t seqno = board.Una(); seqno < board.Next(); ++seqno)
     {
-        const bbrgym::Segment& s = board.At(serial);
+        const bbrgym::Segment& s = board.At(seqno);
         Require(!(s.sacked && (s.lost || s.retransmitting)), "a SACKed segment is neither lost nor out");
         Require(!s.retransmitting || s.ever_retransmitted, "what is out again was sent again");
         sacked += s.sacked;

@@ -91,8 +91,8 @@ TEST(sacks_grow_the_window_once_the_path_is_known_to_reorder)
 {
     Connection c({.initial_cwnd_pkts = 20});
     c.arrival = [](const Departure& d, int64_t arrives_ns) {
-        const bool is_late = d.nth == 1 && (d.serial == 100 || d.serial == 400);
-        return arrives_ns + (d.nth == 1 && d.serial == 30 ? MS / 4 : 0) + (is_late ? 5 * MS : 0);
+        const bool is_late = d.nth == 1 && (d.seqno == 100 || d.seqno == 400);
+        return arrives_ns + (d.nth == 1 && d.seqno == 30 ? MS / 4 : 0) + (is_late ? 5 * MS : 0);
     };
     std::array<int64_t, 2> acks{};
     std::array<int64_t, 2> growth_pkts{};
@@ -111,87 +111,4 @@ TEST(sacks_grow_the_window_once_the_path_is_known_to_reorder)
     c.Drain(10 * SECOND);
     Require(acks[0] >= 2 && growth_pkts[0] == 0, "not before");
     Require(acks[1] > 40 && growth_pkts[1] == acks[1], "a packet each, in slow start");
-}
-
-/** Linux's tcp_slow_start_after_idle: once for each timeout, down to the first window of 20. */
-TEST(a_pause_longer_than_a_timeout_halves_the_window)
-{
-    struct Case
-    {
-        double timeouts;
-        bool decays;
-        double kept; ///< 0: the first window
-    };
-    for (const Case& pause : {Case{0.9, true, 1}, Case{2.5, true, 1.0 / 4}, Case{100, true, 0}, Case{2.5, false, 1}})
-    {
-        SocketFacts facts = PLAIN;
-        facts.slow_start_after_idle = pause.decays;
-        Connection c({.initial_cwnd_pkts = 20, .facts = facts});
-        c.Write(1000);
-        c.Drain(10 * SECOND);
-        const double window = c.Cwnd();
-        c.Run(c.departures.back().at_ns + static_cast<int64_t>(pause.timeouts * double(c.sender.RtoNs())));
-        c.Write(1000);
-        Near(c.Cwnd() / window, pause.kept == 0 ? 20 / window : pause.kept, pause.kept == 0 ? 0 : 0.01);
-        c.Drain(10 * SECOND);
-        Equal(c.Undelivered(), 0);
-    }
-}
-
-/**
- * Linux's tcp_cwnd_validate: ACKs and full windows count as use, and pauses longer than a timeout are idle time. A segment
- * leaves 0.1 s after the last ACK and is late, and a second one after such a part of a timeout without an ACK.
- */
-TEST(a_window_not_used_for_a_timeout_falls_halfway)
-{
-    struct Case
-    {
-        double part;
-        bool decays;
-        bool falls;
-    };
-    for (const Case& sparse : {Case{1.01, true, true}, Case{0.99, true, false}, Case{1.01, false, false}})
-    {
-        SocketFacts facts = PLAIN;
-        facts.slow_start_after_idle = sparse.decays;
-        Connection c({.one_way_ns = 100 * MS, .facts = facts});
-        c.arrival = [is_lost = false](const Departure& d, int64_t arrives_ns) mutable {
-            const bool is_dropped = d.serial == 400 && !is_lost; // congestion avoidance follows
-            is_lost |= is_dropped;
-            return is_dropped ? NEVER_NS : arrives_ns + (d.serial == 1000 ? 300 * MS : 0);
-        };
-        c.Write(1000);
-        c.Drain(60 * SECOND);
-        const uint32_t window = c.Cwnd();
-        const int64_t acked_ns = c.now_ns;
-        c.Run(acked_ns + 100 * MS);
-        c.Write(1);
-        c.Run(acked_ns + static_cast<int64_t>(sparse.part * double(c.sender.RtoNs())));
-        c.Write(1);
-        Equal(c.Cwnd(), sparse.falls ? (window + 10) / 2 : window);
-        Equal(c.sender.Board().PacketsOut(), 2);
-        c.Drain(10 * SECOND);
-        Equal(c.Undelivered(), 0);
-    }
-}
-
-/**
- * Linux's tcp_is_cwnd_limited: until 5.10 a window of twice the largest flight grows no more, though it was full. In slow
- * start the first window is used up, then half as much is written while that is out, and nothing more.
- */
-TEST(slow_start_asks_what_the_window_held_or_the_largest_flight)
-{
-    for (const auto use : {window_use_choice::held, window_use_choice::largest})
-    {
-        SocketFacts facts = PLAIN;
-        facts.window_use = use;
-        facts.unpaced_segments = 0;
-        Connection c({.facts = facts});
-        c.Write(10);
-        c.Run(50 * MS + MS / 2);
-        Require(0 < c.sender.Board().Una() && c.sender.Board().Una() < 10, "a part is acknowledged");
-        c.Write(5);
-        c.Drain(SECOND);
-        Equal(c.Cwnd(), use == window_use_choice::held ? 25 : 20);
-    }
 }

@@ -42,7 +42,7 @@ Send(Scoreboard& board, int pkts, int64_t now_ns)
 }
 
 AckOutcome
-Take(Scoreboard& board, uint64_t una, std::vector<SerialRange> blocks, int64_t now_ns)
+Acknowledge(Scoreboard& board, uint64_t una, std::vector<SeqnoRange> blocks, int64_t now_ns)
 {
     return board.Acknowledge(una, blocks, now_ns);
 }
@@ -62,7 +62,7 @@ TEST(segments_are_lost_once_three_beyond_them_are_sacked_and_a_sacked_retransmis
         Send(board, 10, 0);
         for (uint64_t sacked = 1; sacked <= 4; ++sacked)
         {
-            Take(board, 0, {{5, 5 + sacked}}, 100 * MS);
+            Acknowledge(board, 0, {{5, 5 + sacked}}, 100 * MS);
             Equal(board.DetectLosses(true, 100 * MS, 100 * MS), sacked == 3 ? 5 : 0);
         }
         Equal(board.ReorderingDeadlineNs(), NEVER_NS);
@@ -70,10 +70,10 @@ TEST(segments_are_lost_once_three_beyond_them_are_sacked_and_a_sacked_retransmis
         {
             board.Retransmitted(*board.NextLost(), 100 * MS);
         }
-        Take(board, 0, {{1, 3}, {5, 9}}, 200 * MS);
+        Acknowledge(board, 0, {{1, 3}, {5, 9}}, 200 * MS);
         Equal(board.InFlight(), 2 + (counts_sacked ? 2 : 0), "the first retransmission and the last segment");
         Equal(board.DetectLosses(false, 100 * MS, 300 * MS), 0, "no retransmission is found lost");
-        Take(board, 3, {{5, 9}}, 200 * MS);
+        Acknowledge(board, 3, {{5, 9}}, 200 * MS);
         Equal(board.InFlight(), 1);
         board.MarkTimedOut(300 * MS);
         Equal(board.InFlight(), 0);
@@ -92,9 +92,9 @@ struct Holes
         facts.sacks_restart_rto = false;
         change(facts);
         Connection c({.initial_cwnd_pkts = 40, .facts = facts});
-        const auto is_hole = [](uint64_t serial) { return serial == 4 || serial == 8 || serial == 12 || serial == 16; };
+        const auto is_hole = [](uint64_t seqno) { return seqno == 4 || seqno == 8 || seqno == 12 || seqno == 16; };
         c.arrival = [is_hole](const Departure& d, int64_t arrives_ns) {
-            return d.nth == 1 && is_hole(d.serial) ? NEVER_NS : arrives_ns;
+            return d.nth == 1 && is_hole(d.seqno) ? NEVER_NS : arrives_ns;
         };
         std::set<int64_t> deadlines_ns;
         c.on_ack = [&](const cc_sample& sample) {
@@ -107,7 +107,7 @@ struct Holes
         c.Write(200);
         c.Drain(5 * SECOND);
         Equal(c.Undelivered(), 0);
-        transmissions = std::ranges::count_if(c.departures, is_hole, &Departure::serial);
+        transmissions = std::ranges::count_if(c.departures, is_hole, &Departure::seqno);
         duplicates = c.duplicate_pkts;
         deadlines = deadlines_ns.size();
     }
@@ -165,8 +165,8 @@ TEST(an_rtt_is_of_each_segment_or_of_the_head_in_steps_of_the_clock_and_the_smal
         Scoreboard board = Board(facts);
         Send(board, 1, MS * 4 / 10);
         Send(board, 2, MS * 104 / 10);
-        const int64_t by_sack_ns = Take(board, 0, {{2, 3}}, MS * 1003 / 10).rtt_ns;
-        const AckOutcome outcome = Take(board, 2, {{2, 3}}, MS * 1103 / 10);
+        const int64_t by_sack_ns = Acknowledge(board, 0, {{2, 3}}, MS * 1003 / 10).rtt_ns;
+        const AckOutcome outcome = Acknowledge(board, 2, {{2, 3}}, MS * 1103 / 10);
         board.NoteSmoothedRtt(95 * MS, 111 * MS);
         const std::array rtts_ns{by_sack_ns, outcome.rtt_ns, outcome.oldest_rtt_ns, board.MinRttNs()};
         Equal(rtts_ns, expected.rtts_ns);
@@ -212,22 +212,22 @@ TEST(a_rate_is_sampled_afresh_by_each_ack_or_kept)
         facts.smallest_rtt = smallest_rtt_choice::smoothed; // so that the last ACK's RTT is not the smallest
         Scoreboard board = Board(facts);
         const auto check = [&board](int64_t now_ns, int64_t pkts, int64_t interval_ms) {
-            const RateSample sample = board.TakeRateSample(now_ns);
+            const RateSample sample = board.SampleRate(now_ns);
             Equal(sample.sample_pkts, pkts);
             Near(double(sample.interval_ns) / MS, double(interval_ms), 1e-5);
         };
         Send(board, 2, 0);
-        Take(board, 2, {}, 100 * MS);
+        Acknowledge(board, 2, {}, 100 * MS);
         kept ? check(100 * MS, -1, 0) : check(100 * MS, 2, 100); // nothing was delivered before
         Send(board, 2, 100 * MS);
-        Take(board, 3, {}, 200 * MS);
+        Acknowledge(board, 3, {}, 200 * MS);
         check(200 * MS, 1, 100);
-        Take(board, 4, {}, 210 * MS);
+        Acknowledge(board, 4, {}, 210 * MS);
         check(210 * MS, 2, kept ? 100 : 110);
         Send(board, 1, 210 * MS);
         board.NoteRtt(50 * MS, 210 * MS);
-        Take(board, 5, {}, 220 * MS);
-        const RateSample last = board.TakeRateSample(220 * MS);
+        Acknowledge(board, 5, {}, 220 * MS);
+        const RateSample last = board.SampleRate(220 * MS);
         Near(double(last.interval_ns) / MS, kept ? 100 : 0, 1e-5);
         Require(!kept || last.sample_pkts == 2, "the last one's");
     }

@@ -100,71 +100,16 @@ TEST(a_burst_of_retransmissions_goes_on_to_its_last_segment)
 {
     BurstPacing pacing = Started({});
     pacing.BeginRetransmit(30, 3);
-    for (const uint64_t serial : {30, 31, 32})
+    for (const uint64_t seqno : {30, 31, 32})
     {
-        Equal(pacing.NextRetransmit(), serial);
-        Equal(pacing.OnSent(MSS_BYTES), serial == 32);
+        Equal(pacing.NextRetransmit(), seqno);
+        Equal(pacing.OnSent(MSS_BYTES), seqno == 32);
     }
     pacing.End(MEGABYTE_Bps, 0, 100, 0);
     Require(pacing.OnSent(MSS_BYTES), "a probe is a burst of its own");
     pacing.End(MEGABYTE_Bps, 0, 100, 0);
     pacing.BeginNew(2);
     Equal(pacing.NextRetransmit(), BurstPacing::NONE);
-}
-
-/** A millisecond a segment, a window that never limits, and some losses. */
-TEST(every_segment_after_the_first_ten_is_paced)
-{
-    Connection c({.initial_cwnd_pkts = 1000, .pacing_Bps = 1'250'000});
-    c.arrival = [](const Departure& d, int64_t arrives_ns) { return d.serial % 20 == 5 && d.nth == 1 ? NEVER_NS : arrives_ns; };
-    c.Write(500);
-    c.Run(300 * MS);
-    for (std::size_t i = 1; i < c.departures.size(); ++i)
-    {
-        Equal(c.departures[i].at_ns - c.departures[i - 1].at_ns, i < 10 ? 0 : MS, "the tenth makes the next one wait");
-    }
-    Require(c.sender.Totals().retransmitted_pkts > 10, "retransmissions too");
-}
-
-TEST(a_burst_leaves_at_once_and_the_next_one_when_its_bytes_are_paced)
-{
-    struct Case
-    {
-        int64_t gso_max_segs;
-        uint64_t pacing_Bps;
-        int64_t one_way_ns;
-        uint64_t segments;
-    };
-    for (const Case& expected : {
-             Case{65'535, 1'250'000, 25 * MS, 2}, // 1/1024 s is less than two segments: tcp_min_tso_segs
-             Case{65'535, 12'500'000, 25 * MS, 12'500'000 / 1024 / 1250},
-             Case{65'535, 125'000'000, 25 * MS, CC_GSO_MAX_BYTES / 1250},
-             Case{3, 12'500'000, 25 * MS, 3},
-             Case{65'535, 1'250'000, MS, (1'250'000 / 1024 + (CC_GSO_MAX_BYTES >> (2000 >> 9))) / 1250},
-         })
-    {
-        Connection c({.one_way_ns = expected.one_way_ns,
-                      .initial_cwnd_pkts = 10'000,
-                      .pacing_Bps = expected.pacing_Bps,
-                      .facts = {.gso_max_segs = expected.gso_max_segs}});
-        c.Write(5000);
-        c.Run(20 * MS);
-        std::vector<std::pair<int64_t, uint64_t>> bursts;
-        for (const Departure& d : c.departures)
-        {
-            if (bursts.empty() || bursts.back().first != d.at_ns)
-            {
-                bursts.emplace_back(d.at_ns, 0);
-            }
-            ++bursts.back().second;
-        }
-        const double gap_ns = double(expected.segments) * 1250 / double(expected.pacing_Bps) * 1e9;
-        for (std::size_t i = 1; i + 1 < bursts.size(); ++i) // the first are not paced, the last may be cut off
-        {
-            Equal(bursts[i].second, expected.segments);
-            Near(double(bursts[i + 1].first - bursts[i].first), gap_ns, 1);
-        }
-    }
 }
 
 /** Bursts of 9 segments from sk_buffs of 52, each 1250 bytes of 64 KB. */
@@ -199,29 +144,12 @@ TEST(a_burst_ends_with_its_sk_buff)
     }
 }
 
-/** Ten segments at once, later more: the pacer has waited for data. */
-TEST(a_pacer_that_waited_for_data_gives_half_a_gap_of_credit)
-{
-    for (const bool has_credit : {true, false})
-    {
-        Connection c({.initial_cwnd_pkts = 100, .pacing_Bps = 1'250'000, .facts = {.pacing_credit = has_credit}});
-        c.Write(10);
-        c.Run(SECOND);
-        const std::size_t before = c.departures.size();
-        c.Write(10);
-        c.Run(SECOND + 20 * MS);
-        const int64_t second_ns = c.departures[before + 2].at_ns;
-        Equal(second_ns - SECOND, has_credit ? MS : 2 * MS);
-        Equal(c.departures[before + 4].at_ns - second_ns, 2 * MS);
-    }
-}
-
 /** Segments 20 and 21 left together, 23 and 24 in two bursts, and all of them are lost. */
 TEST(segments_that_left_and_were_lost_together_leave_together_again)
 {
     Connection c({.initial_cwnd_pkts = 1000, .pacing_Bps = 1'250'000, .facts = {.gso_max_segs = 2, .prr = prr_choice::none}});
     c.arrival = [](const Departure& d, int64_t arrives_ns) {
-        const bool is_lost = d.serial == 20 || d.serial == 21 || d.serial == 23 || d.serial == 24;
+        const bool is_lost = d.seqno == 20 || d.seqno == 21 || d.seqno == 23 || d.seqno == 24;
         return is_lost && d.nth == 1 ? NEVER_NS : arrives_ns;
     };
     c.Write(300);

@@ -19,7 +19,7 @@
 namespace
 {
 
-using bbrgym::SerialRange;
+using bbrgym::SeqnoRange;
 
 /** Everything that arrived beyond the first gap, and the stretches of it by the time they were last touched. */
 class Reference
@@ -27,35 +27,35 @@ class Reference
   public:
     uint64_t next = 0;
     std::set<uint64_t> beyond;
-    std::vector<SerialRange> stretches; ///< latest first
+    std::vector<SeqnoRange> stretches; ///< latest first
     bool more_than_fit = false;         ///< since nothing was missing: the receiver has forgotten some
 
-    bool Has(uint64_t serial) const { return serial < next || beyond.contains(serial); }
+    bool Has(uint64_t seqno) const { return seqno < next || beyond.contains(seqno); }
 
     /** Returns how many segments became readable. */
-    uint64_t Take(uint64_t serial)
+    uint64_t OnSegment(uint64_t seqno)
     {
         const uint64_t before = next;
-        if (serial >= next)
+        if (seqno >= next)
         {
-            beyond.insert(serial);
+            beyond.insert(seqno);
             while (beyond.erase(next) > 0)
             {
                 ++next;
             }
-            Touch(serial);
+            Touch(seqno);
         }
         return next - before;
     }
 
   private:
-    void Touch(uint64_t serial)
+    void Touch(uint64_t seqno)
     {
-        std::erase_if(stretches, [this](const SerialRange& s) { return s.begin < next; });
-        if (serial >= next)
+        std::erase_if(stretches, [this](const SeqnoRange& s) { return s.begin < next; });
+        if (seqno >= next)
         {
-            uint64_t begin = serial;
-            uint64_t end = serial + 1;
+            uint64_t begin = seqno;
+            uint64_t end = seqno + 1;
             while (beyond.contains(begin - 1))
             {
                 --begin;
@@ -64,7 +64,7 @@ class Reference
             {
                 ++end;
             }
-            std::erase_if(stretches, [=](const SerialRange& s) { return begin <= s.begin && s.end <= end; });
+            std::erase_if(stretches, [=](const SeqnoRange& s) { return begin <= s.begin && s.end <= end; });
             stretches.insert(stretches.begin(), {begin, end});
         }
         more_than_fit = stretches.size() > bbrgym::MAX_SACK_BLOCKS || (more_than_fit && !stretches.empty());
@@ -72,14 +72,14 @@ class Reference
 };
 
 void
-CheckBlocks(std::span<const SerialRange> blocks, const Reference& truth, uint64_t newest)
+CheckBlocks(std::span<const SeqnoRange> blocks, const Reference& truth, uint64_t newest)
 {
     for (std::size_t i = 0; i < blocks.size(); ++i)
     {
         Require(truth.next < blocks[i].begin && blocks[i].begin < blocks[i].end, "a block lies beyond the gap");
-        for (uint64_t serial = blocks[i].begin; serial < blocks[i].end; ++serial)
+        for (uint64_t seqno = blocks[i].begin; seqno < blocks[i].end; ++seqno)
         {
-            Require(truth.beyond.contains(serial), "a block names what has arrived");
+            Require(truth.beyond.contains(seqno), "a block names what has arrived");
         }
         for (std::size_t j = 0; j < i; ++j)
         {
@@ -108,17 +108,17 @@ Live(bbrgym::TcpReceiver& receiver, std::mt19937_64& random)
     constexpr uint64_t ARRIVALS = 1000;
     for (uint64_t i = 0; i < ARRIVALS; ++i)
     {
-        uint64_t serial = truth.next;
+        uint64_t seqno = truth.next;
         if (random() % one_in == 0)
         {
             const uint64_t reach = uint64_t{1} << (1 + i * reach_bits / ARRIVALS);
             const uint64_t back = std::min<uint64_t>(truth.next, 3);
-            serial = truth.next - back + random() % (back + 1 + reach);
+            seqno = truth.next - back + random() % (back + 1 + reach);
         }
-        const bool is_duplicate = truth.Has(serial);
+        const bool is_duplicate = truth.Has(seqno);
         const bool gap_before = !truth.beyond.empty();
-        const auto arrival = receiver.OnSegment(serial, static_cast<int64_t>(i));
-        Require(arrival.readable_pkts == truth.Take(serial), "what is readable is what is in order");
+        const auto arrival = receiver.OnSegment(seqno, static_cast<int64_t>(i));
+        Require(arrival.readable_pkts == truth.OnSegment(seqno), "what is readable is what is in order");
         Require(receiver.Next() == truth.next, "the first gap is known");
         const bool is_gap = is_duplicate || gap_before || !truth.beyond.empty();
         Require(arrival.answer_at_once || !is_gap || receiver.DelayedAckDeadlineNs() <= static_cast<int64_t>(i) + 1'100'000,
@@ -126,14 +126,14 @@ Live(bbrgym::TcpReceiver& receiver, std::mt19937_64& random)
         Require(arrival.answer_at_once || receiver.DelayedAckDeadlineNs() != bbrgym::NEVER_NS,
                 "what is not answered at once is answered later");
 
-        std::array<SerialRange, bbrgym::MAX_SACK_BLOCKS> blocks;
-        std::span<const SerialRange> sack(blocks.data(), receiver.Acknowledge(blocks));
+        std::array<SeqnoRange, bbrgym::MAX_SACK_BLOCKS> blocks;
+        std::span<const SeqnoRange> sack(blocks.data(), receiver.Acknowledge(blocks));
         if (is_duplicate)
         {
-            Require(!sack.empty() && sack[0] == SerialRange{serial, serial + 1}, "a duplicate is reported first");
+            Require(!sack.empty() && sack[0] == SeqnoRange{seqno, seqno + 1}, "a duplicate is reported first");
             sack = sack.subspan(1);
         }
-        CheckBlocks(sack, truth, serial);
+        CheckBlocks(sack, truth, seqno);
     }
 }
 

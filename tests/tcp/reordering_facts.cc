@@ -127,7 +127,7 @@ TEST(rack_waits_as_its_generation)
         for (int i = 1; i <= expected.sacked; ++i)
         {
             const int64_t now_ns = 100 * MS + i * MS / 10;
-            const std::array blocks = {SerialRange{1, 1 + static_cast<uint64_t>(i)}};
+            const std::array blocks = {SeqnoRange{1, 1 + static_cast<uint64_t>(i)}};
             board.Acknowledge(0, blocks, now_ns);
             lost += board.DetectLosses(!expected.in_recovery, 50 * MS, now_ns);
         }
@@ -135,16 +135,6 @@ TEST(rack_waits_as_its_generation)
         Equal(board.ReorderingDeadlineNs(), expected.deadline_ns);
         Equal(board.DetectLossesByCount(), expected.counted);
     }
-}
-
-TEST(a_lost_retransmission_needs_no_timeout)
-{
-    Connection c({.initial_cwnd_pkts = 20, .facts = {.tail_loss_probe = false, .undo = false, .gso_max_segs = 1}});
-    c.arrival = [](const Departure& d, int64_t arrives_ns) { return d.serial == 50 && d.nth <= 3 ? NEVER_NS : arrives_ns; };
-    c.Write(300);
-    c.Drain(5 * SECOND);
-    Equal(c.sender.Board().LostTotal(), 3);
-    CheckCounts(c, {.retransmitted = 3, .dropped = 3, .reductions = 1});
 }
 
 /**
@@ -157,7 +147,7 @@ TEST(a_loss_that_the_timer_finds_is_not_reported_to_the_algorithm)
     {
         Connection c({.initial_cwnd_pkts = 20, .facts = {.gso_max_segs = 1, .reordering_window = window}});
         c.arrival = [](const Departure& d, int64_t arrives_ns) {
-            return d.nth == 1 && (d.serial == 2 || d.serial == 18) ? NEVER_NS : arrives_ns;
+            return d.nth == 1 && (d.seqno == 2 || d.seqno == 18) ? NEVER_NS : arrives_ns;
         };
         uint64_t reported = 0;
         c.on_ack = [&](const cc_sample& sample) { reported += sample.lost_pkts; };
@@ -167,39 +157,5 @@ TEST(a_loss_that_the_timer_finds_is_not_reported_to_the_algorithm)
         Near(double(c.Transmission(18, 2).at_ns) / MS, is_by_timer ? 53.9 : 51, 1e-4);
         Equal(reported, is_by_timer ? 1 : 2);
         CheckCounts(c, {.retransmitted = 2, .dropped = 2, .reductions = 1});
-    }
-}
-
-/**
- * Every 40th segment is late by 30 ms, more than two quarters of 50 ms: a D-SACK for each step, and then none. Two
- * overtake the 20th, so that reordering has been seen. 4.11's window does not widen.
- */
-TEST(segments_late_by_more_than_a_step_are_sent_again_until_the_window_has_widened)
-{
-    constexpr uint64_t SEGMENTS = 4000;
-    for (const bool widens : {true, false})
-    {
-        SocketFacts facts = PLAIN;
-        facts.reordering_window_widens = widens;
-        Connection c({.initial_cwnd_pkts = 20, .facts = facts});
-        c.arrival = [](const Departure& d, int64_t arrives_ns) {
-            const int64_t late_ns = d.serial % 40 == 39 ? 30 * MS : d.serial == 20 ? MS / 4 : 0;
-            return arrives_ns + (d.nth == 1 ? late_ns : 0);
-        };
-        c.Write(SEGMENTS);
-        c.Drain(60 * SECOND);
-        const auto late_half_retransmitted = std::ranges::count_if(c.departures, [](const Departure& d) {
-            return d.kind == Kind::RETRANSMIT && d.serial >= SEGMENTS / 2;
-        });
-        Equal(c.sender.Board().Reordering().Steps(), widens ? 3 : 1);
-        if (!widens)
-        {
-            Require(late_half_retransmitted >= 20, "they are sent again for ever");
-            continue;
-        }
-        const uint64_t retransmitted = c.sender.Totals().retransmitted_pkts;
-        Equal(late_half_retransmitted, 0);
-        Equal(c.duplicate_pkts, retransmitted);
-        Require(2 <= retransmitted && retransmitted <= 10, "few are sent again");
     }
 }

@@ -25,7 +25,7 @@ constexpr int64_t ONE_WAY_NS = 5'000'000;
 
 struct Packet
 {
-    uint64_t serial;
+    uint64_t seqno;
     int64_t arrives_ns;
 };
 
@@ -37,24 +37,24 @@ class Receiver
 {
   public:
     /** True if the packet is answered at once. */
-    bool AnswersAtOnce(uint64_t serial)
+    bool AnswersAtOnce(uint64_t seqno)
     {
-        m_held = m_beyond.empty() && serial == m_next && !m_held;
+        m_held = m_beyond.empty() && seqno == m_next && !m_held;
         return !m_held;
     }
 
-    std::vector<bbrgym::SerialRange> Take(uint64_t serial)
+    std::vector<bbrgym::SeqnoRange> OnSegment(uint64_t seqno)
     {
-        if (serial >= m_next)
+        if (seqno >= m_next)
         {
-            m_beyond.insert(serial);
+            m_beyond.insert(seqno);
         }
         while (!m_beyond.empty() && *m_beyond.begin() == m_next)
         {
             m_beyond.erase(m_beyond.begin());
             ++m_next;
         }
-        std::vector<bbrgym::SerialRange> ranges;
+        std::vector<bbrgym::SeqnoRange> ranges;
         for (const uint64_t s : m_beyond)
         {
             if (!ranges.empty() && ranges.back().end == s)
@@ -67,8 +67,8 @@ class Receiver
             }
         }
         // RFC 2018: the block that holds the newest packet first, then others.
-        std::stable_partition(ranges.begin(), ranges.end(), [serial](const bbrgym::SerialRange& r) {
-            return r.begin <= serial && serial < r.end;
+        std::stable_partition(ranges.begin(), ranges.end(), [seqno](const bbrgym::SeqnoRange& r) {
+            return r.begin <= seqno && seqno < r.end;
         });
         ranges.resize(std::min<std::size_t>(ranges.size(), 3));
         return ranges;
@@ -86,9 +86,9 @@ class Receiver
 void
 CheckRetransmissions(const bbrgym::Scoreboard& board)
 {
-    for (uint64_t serial = board.Una(); serial < board.Next(); ++serial)
+    for (uint64_t seqno = board.Una(); seqno < board.Next(); ++seqno)
     {
-        Require(!board.At(serial).retransmitting || board.At(serial).lost, "only what was lost is retransmitted");
+        Require(!board.At(seqno).retransmitting || board.At(seqno).lost, "only what was lost is retransmitted");
     }
 }
 
@@ -130,14 +130,14 @@ main(int argc, char** argv)
     int64_t now_ns = 1;
     int64_t srtt_ns = 2 * ONE_WAY_NS;
 
-    const auto transmit = [&](uint64_t serial) {
+    const auto transmit = [&](uint64_t seqno) {
         if (dropped(random))
         {
             ++drops;
         }
         else
         {
-            network.push_back({serial, now_ns + 2 * ONE_WAY_NS});
+            network.push_back({seqno, now_ns + 2 * ONE_WAY_NS});
         }
     };
 
@@ -178,15 +178,15 @@ main(int argc, char** argv)
             const Packet packet = network.front();
             network.pop_front();
             now_ns = std::max(now_ns, packet.arrives_ns);
-            const bool answer = receiver.AnswersAtOnce(packet.serial) || network.empty();
-            const auto blocks = receiver.Take(packet.serial);
+            const bool answer = receiver.AnswersAtOnce(packet.seqno) || network.empty();
+            const auto blocks = receiver.OnSegment(packet.seqno);
             if (!answer)
             {
                 continue;
             }
             const auto outcome = board.Acknowledge(receiver.Next(), blocks, now_ns);
             board.DetectLosses(random() % 2 == 0, srtt_ns, now_ns);
-            const auto rate = board.TakeRateSample(now_ns);
+            const auto rate = board.SampleRate(now_ns);
             Require(outcome.rtt_ns < 0 || outcome.rtt_ns >= 2 * ONE_WAY_NS, "no RTT below the path's");
             Require(rate.interval_ns < 0 || rate.interval_ns >= 2 * ONE_WAY_NS, "no sample over less than a round trip");
             Require(rate.sample_pkts <= static_cast<int64_t>(board.Delivered()), "no sample above the total");

@@ -187,8 +187,8 @@ struct LateSack
              .facts = {.tail_loss_probe = false, .sacks_restart_rto = restarts, .gso_max_segs = 1}})
     {
         c.arrival = [late_ns](const Departure& d, int64_t arrives_ns) {
-            const bool is_lost = d.serial == 30 && d.nth <= 3;
-            return is_lost ? NEVER_NS : arrives_ns + (d.serial == 39 ? late_ns : 0);
+            const bool is_lost = d.seqno == 30 && d.nth <= 3;
+            return is_lost ? NEVER_NS : arrives_ns + (d.seqno == 39 ? late_ns : 0);
         };
         c.Write(40);
         c.Drain(20 * SECOND);
@@ -260,6 +260,6 @@ TEST(the_timer_begins_when_pacing_lets_a_segment_go)
         c.arrival = [](const Departure& d, int64_t arrives_ns) { return d.at_ns > 5 * GAP_NS ? NEVER_NS : arrives_ns; };
         c.Run(5 * GAP_NS + SECOND);
         const Departure& again = c.First(Kind::RETRANSMIT);
-        Near(double(again.at_ns - c.Transmission(again.serial, 1).at_ns) / MS, (delays ? 300 : 0) + 250, 1);
+        Near(double(again.at_ns - c.Transmission(again.seqno, 1).at_ns) / MS, (delays ? 300 : 0) + 250, 1);
     }
 }

@@ -124,11 +124,11 @@ RunToTheSpike(Connection& c)
 /** A connection whose path stands still for 600 ms; a segment may be lost beforehand. */
 struct Spike
 {
-    explicit Spike(const SocketFacts& facts, uint64_t lost_serial = NO_LOSS)
+    explicit Spike(const SocketFacts& facts, uint64_t lost_seqno = NO_LOSS)
         : c({.initial_cwnd_pkts = 20, .facts = facts})
     {
-        c.arrival = [lost_serial, stall = Stalling(SPIKE_NS, SPIKE_END_NS)](const Departure& d, int64_t arrives_ns) {
-            return d.serial == lost_serial && d.nth == 1 ? NEVER_NS : stall(d, arrives_ns);
+        c.arrival = [lost_seqno, stall = Stalling(SPIKE_NS, SPIKE_END_NS)](const Departure& d, int64_t arrives_ns) {
+            return d.seqno == lost_seqno && d.nth == 1 ? NEVER_NS : stall(d, arrives_ns);
         };
         RunToTheSpike(c);
         const uint32_t cwnd = c.Cwnd();
@@ -235,7 +235,7 @@ TEST(a_timeout_in_recovery_is_undone_by_an_original_in_4_11_alone)
         Connection c({.initial_cwnd_pkts = 20,
                       .facts = {.timeout_undo = by, .gso_max_segs = 1, .prr = prr_choice::none}});
         c.arrival = [stalls = Stalling(110 * MS, 800 * MS)](const Departure& d, int64_t arrives_ns) {
-            return d.serial == 30 && d.nth == 1 ? NEVER_NS : stalls(d, arrives_ns);
+            return d.seqno == 30 && d.nth == 1 ? NEVER_NS : stalls(d, arrives_ns);
         };
         cc_ca_state before = CC_CA_OPEN;
         uint32_t cwnd = 0;
@@ -282,7 +282,7 @@ Connection::Arrival
 Late(int64_t late_ns, uint64_t other = NO_LOSS, int64_t other_late_ns = 0)
 {
     return [=](const Departure& d, int64_t arrives_ns) {
-        const int64_t by_ns = (d.serial == LATE ? late_ns : 0) + (d.serial == other ? other_late_ns : 0);
+        const int64_t by_ns = (d.seqno == LATE ? late_ns : 0) + (d.seqno == other ? other_late_ns : 0);
         return arrives_ns + (d.nth > 1 ? 0 : by_ns);
     };
 }
@@ -337,8 +337,8 @@ TEST(with_timestamps_what_left_before_a_retransmission_in_order_is_refused)
     {
         Connection c({.initial_cwnd_pkts = 60, .facts = {.gso_max_segs = 1, .timestamps = timestamps}});
         c.arrival = [](const Departure& d, int64_t arrives_ns) {
-            const bool is_lost = (d.serial == 30 && d.nth == 1) || (d.serial == 31 && d.nth == 2);
-            return is_lost ? NEVER_NS : arrives_ns + (d.serial == 31 && d.nth == 1 ? 90 * MS : 0);
+            const bool is_lost = (d.seqno == 30 && d.nth == 1) || (d.seqno == 31 && d.nth == 2);
+            return is_lost ? NEVER_NS : arrives_ns + (d.seqno == 31 && d.nth == 1 ? 90 * MS : 0);
         };
         c.Write(400);
         c.Drain(5 * SECOND);

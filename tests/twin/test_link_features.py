@@ -51,27 +51,6 @@ def test_a_policer_below_its_rate_does_nothing() -> None:
     assert policed.bytes() == plain.bytes()
 
 
-# ---- fq_codel ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("ccs", [("bbr", "reno"), ("cubic", "bbr"), ("reno", "reno")])
-def test_fq_codel_gives_equal_shares(ccs: tuple[str, str]) -> None:
-    queue = {"kind": "fq_codel", "size_packets": 1000}
-    flows = [flow("a", ccs[0], rtt_ms=40.0), flow("b", ccs[1], rtt_ms=45.0)]
-    result = summary(scenario(*flows, duration_s=60.0, queue=queue))
-    assert result.link("jain") > 0.97
-    assert result.link("utilisation") > 0.9
-
-
-def test_fq_codel_spares_a_thin_flow_the_queue_of_the_others() -> None:
-    flows = [flow("bulk", "cubic"), cbr(0.2, "thin", cc="reno")]
-    fair = summary(scenario(*flows, duration_s=30.0, queue={"kind": "fq_codel", "size_packets": 1000}))
-    tail = summary(scenario(*flows, duration_s=30.0, queue={"size_packets": 100}))
-    a_packet_ms = PACKET_BYTES * 8 / 10e6 * 1e3
-    assert fair.flow("queue_delay_mean_ms", 1) < 2 * a_packet_ms < tail.flow("queue_delay_mean_ms", 1)
-    assert fair.flow("dropped_pkts", 1) == 0
-
-
 # ---- marks ------------------------------------------------------------------------------------------------
 
 
@@ -129,25 +108,7 @@ def test_the_window_is_reduced_once_for_all_marks_of_a_window(stack: str) -> Non
     assert cwnd_pkts[reductions] == pytest.approx(cwnd_pkts[reductions - 1] / 2, abs=2)
 
 
-def test_codels_marks_replace_its_drops() -> None:
-    queue = {"kind": "codel", "size_bdp": 8.0}
-    flows = [flow("a", "cubic", stack={"ecn": True}), flow("b", "cubic")]
-    marked = summary(scenario(*flows, duration_s=40.0, queue={**queue, "ecn": True}))
-    assert marked.flow("ecn_marked_pkts", 0) > 0 == marked.flow("dropped_pkts", 0)
-    assert marked.flow("ecn_marked_pkts", 1) == 0 < marked.flow("dropped_pkts", 1)
-
-
 # ---- late packets and held ACKs ---------------------------------------------------------------------------
-
-
-def test_a_flow_sees_reordering_only_if_the_jitter_reorders() -> None:
-    def out_of_order(**jitter: Any) -> float:
-        late = {"share": 0.02, "delay_ms": 3.0, **jitter}
-        return summary(scenario(cbr(4.0, cc="reno"), jitter=late, duration_s=30.0)).flow("out_of_order_rate")
-
-    assert out_of_order() < 0.001
-    # Some three milliseconds are one packet of 4 Mbit/s: the late one and no other is out of order.
-    assert out_of_order(reorder=True) == pytest.approx(0.02, abs=0.01)
 
 
 ACK_SLOTS = {"kind": "slots", "every_ms": 7.0}

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """One run of the twin, right where it can be worked out on paper; its repeatability is a law of fuzz.cc."""
 
+import hashlib
 import math
 import os
 
 import numpy as np
 import pytest
 from native_simulation import PACKET_BYTES, TUNABLES
+from random_scenarios import random_scenario
 from twin_harness import Simulation, flow, life, scenario
 
 import bbrgym
@@ -89,6 +91,19 @@ def test_whole_numbers_of_known_runs(name):
     fields = ("sent_pkts", "retransmitted_pkts", "dropped_pkts", "rto_count")
     assert [[summary.flow(field, i) for field in fields] for i in range(simulation.flows)] == flows
     assert [summary.link(field) for field in ("queue_dropped_pkts", "random_lost_pkts")] == link
+
+
+def test_whole_numbers_of_random_runs():
+    """A digest of them: every stack's preset, queue, loss and application is among the scenarios."""
+    seen = hashlib.sha256()
+    for seed in range(60):
+        simulation = Simulation(random_scenario(seed), seed)
+        simulation.advance()
+        summary = simulation.summary()
+        fields = ("sent_pkts", "retransmitted_pkts", "lost_pkts", "dropped_pkts", "rto_count")
+        seen.update(repr([[summary.flow(field, i) for field in fields] for i in range(simulation.flows)]).encode())
+        simulation.native.close()
+    assert seen.hexdigest()[:16] == "2e31a89ff5c7394d"
 
 
 # ---- on paper ---------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The parts that the C++ worlds share, against brute force (world_laws.cc) and by their laws (link_laws.cc)."""
+"""The parts that the C++ worlds share, by their laws and against brute force (laws.cc)."""
 
 import subprocess
 from pathlib import Path
@@ -9,13 +9,15 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-SOURCES = {"world_laws": [], "link_laws": ["codel", "measurement", "red", "scenario", "stack"]}
+SOURCES = [
+    HERE / "laws.cc",
+    *(ROOT / "world" / f"{name}.cpp" for name in ("codel", "measurement", "red", "scenario", "stack")),
+]
 
 
-@pytest.fixture(scope="module", params=list(SOURCES))
-def laws(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    sources = [HERE / f"{request.param}.cc", *(ROOT / "world" / f"{name}.cpp" for name in SOURCES[request.param])]
-    return compilers.build(tmp_path_factory.mktemp("world") / request.param, sources, ["world", "cc"])
+@pytest.fixture(scope="module")
+def laws(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compilers.build(tmp_path_factory.mktemp("world") / "laws", SOURCES, ["world", "cc"])
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
