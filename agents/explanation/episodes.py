@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbrgym.agents.base import Agent, Policy
-from bbrgym.agents.rollout import Rollout, flow_seed, validation_rollout
+from bbrgym.agents.rollout import flow_seed, validation_rollout
 from bbrgym.envs.options import Options
 from bbrgym.scenario.distribution import Distribution
 from bbrgym.scenario.model import Scenario
@@ -55,80 +55,58 @@ def recorded_episodes(
         WorldError: a simulation failed.
     """
     scenarios = [source if isinstance(source, Scenario) else source(seed) for seed in seeds]
-    rollout = validation_rollout(options, source, seeds)
-    recorder = _Recorder(agent, rollout, seeds)
+    rollout, places = validation_rollout(options, source, seeds), Places(agent, seeds)
+    has_ended = np.zeros(len(seeds), np.bool_)
+    policy_seeds: dict[Place, int] = {}
+    decided: dict[Place, list[tuple[float, Any, Any]]] = {}  # of each policy that acted
+    intervals: list[list[tuple[float, float, Table]]] = [[] for _ in seeds]
+
+    def add(place: Place, observation: Any, action: Any) -> None:
+        if not has_ended[place[0]]:  # what has ended runs once more
+            now_s = float(rollout.worlds.now_s[place[0]])
+            decided.setdefault(place, []).append((now_s, np.array(observation), np.array(action)))
+
+    def make_policy(seeds: Sequence[int]) -> Policy:
+        of = places.of(seeds)
+        policy_seeds.update(zip(of, seeds, strict=True))
+        return _RecordingPolicy(agent.make_policy(seeds), of, add)
+
+    def measure(ended: Flags) -> None:
+        worlds = rollout.worlds
+        delay, goodput = worlds.link_fields.index("queue_delay_mean_ms"), worlds.flow_fields.index("goodput_mbps")
+        for index in np.flatnonzero(~has_ended).tolist():
+            flows = len(worlds.flow_names(index))
+            measured = worlds.link_stats[index, delay], worlds.flow_stats[index, :flows, goodput].copy()
+            intervals[index].append((float(worlds.now_s[index]), *measured))
+        has_ended[ended] = True
+
     try:
-        scores = recorder.run(delta)
+        scores: list[float] = rollout.scores(make_policy, delta=delta, on_advanced=measure).tolist()
         names = [tuple(rollout.worlds.flow_names(index)) for index in range(len(seeds))]
     finally:
         rollout.close()
-    return [
-        RecordedEpisode(
-            scenarios[index], seeds[index], scores[index], names[index], *measured, recorder.decisions_of(index)
-        )
-        for index, measured in enumerate(recorder.measured())
-    ]
+    episodes = []
+    for index, rows in enumerate(intervals):
+        of = sorted((place for place in decided if place[0] == index), key=lambda place: place[1] or 0)
+        decisions = tuple(Decisions(policy_seeds[place], place[1], *_columns(decided[place])) for place in of)
+        named = scenarios[index], seeds[index], scores[index], names[index]
+        times_s, delays_ms, goodputs = _columns(rows)
+        episodes.append(RecordedEpisode(*named, times_s, delays_ms, goodputs, decisions))
+    return episodes
 
 
-class _Recorder:
-    """Records a rollout until the first end of each of its episodes."""
-
-    def __init__(self, agent: Agent, rollout: Rollout, seeds: Sequence[int]) -> None:
-        self._agent, self._rollout, self._seeds = agent, rollout, seeds
-        self._places = Places(agent, seeds)
-        self._has_ended = np.zeros(len(seeds), np.bool_)
-        self._rows: dict[Place, list[tuple[float, Any, Any]]] = {}
-        self._policy_seeds: dict[Place, int] = {}
-        self._intervals: list[list[tuple[float, float, Table]]] = [[] for _ in seeds]
-
-    def run(self, delta: float) -> list[float]:
-        """Run to the end and return the scores."""
-        scores: list[float] = self._rollout.scores(self.make_policy, delta=delta, on_advanced=self._measure).tolist()
-        return scores
-
-    def _measure(self, ended: Flags) -> None:
-        worlds = self._rollout.worlds
-        delay, goodput = worlds.link_fields.index("queue_delay_mean_ms"), worlds.flow_fields.index("goodput_mbps")
-        for index in np.flatnonzero(~self._has_ended).tolist():
-            flows = len(worlds.flow_names(index))
-            measured = worlds.link_stats[index, delay], worlds.flow_stats[index, :flows, goodput].copy()
-            self._intervals[index].append((float(worlds.now_s[index]), *measured))
-        self._has_ended |= ended
-
-    def make_policy(self, seeds: Sequence[int]) -> Policy:
-        """Return a policy whose decisions are recorded."""
-        places = self._places.of(seeds)
-        self._policy_seeds.update(zip(places, seeds, strict=True))
-        return _RecordingPolicy(self._agent.make_policy(seeds), self, places)
-
-    def add(self, place: Place, observation: Any, action: Any) -> None:
-        """Take a decision of an episode that has not ended before."""
-        if not self._has_ended[place[0]]:
-            now_s = float(self._rollout.worlds.now_s[place[0]])
-            self._rows.setdefault(place, []).append((now_s, np.array(observation), np.array(action)))
-
-    def decisions_of(self, index: int) -> tuple[Decisions, ...]:
-        """Return the decisions in an episode, by flow."""
-        places = sorted((place for place in self._rows if place[0] == index), key=lambda place: place[1] or 0)
-        return tuple(
-            Decisions(self._policy_seeds[place], place[1], *map(np.array, zip(*self._rows[place], strict=True)))
-            for place in places
-        )
-
-    def measured(self) -> list[tuple[Table, Table, Table]]:
-        """Return the times, the queueing delays and the goodputs of each episode."""
-        columns = (tuple(map(np.array, zip(*rows, strict=True))) for rows in self._intervals)
-        return [(times_s, delays_ms, goodputs) for times_s, delays_ms, goodputs in columns]
+def _columns(rows: Sequence[tuple[Any, ...]]) -> Iterator[NDArray[Any]]:
+    return map(np.array, zip(*rows, strict=True))
 
 
 class _RecordingPolicy:
-    def __init__(self, policy: Policy, recorder: _Recorder, places: Sequence[Place]) -> None:
-        self._policy, self._recorder, self._places = policy, recorder, places
+    def __init__(self, policy: Policy, places: Sequence[Place], add: Callable[[Place, Any, Any], None]) -> None:
+        self._policy, self._places, self._add = policy, places, add
 
     def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:
         actions = self._policy.act(observations, episode_starts)
         for place, observation, action in zip(self._places, observations, actions, strict=True):
-            self._recorder.add(place, observation, action)
+            self._add(place, observation, action)
         return actions
 
 

@@ -7,7 +7,7 @@ An interrupted training goes on from the parts in states/. All scores are of run
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, cast
 
@@ -34,7 +34,6 @@ from bbrgym.agents.portfolio.identification_features import settings_held
 from bbrgym.agents.portfolio.library import Candidates, children, coverage
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.parts import Parts, parts_of
-from bbrgym.agents.portfolio.stage_plan import StagePlan, affordable
 from bbrgym.agents.portfolio.tasks import CrossPart, SearchPart, TrainingConditions, scores_of, settings_of
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.training.checkpoints import has_state, restore_state, save_state
@@ -118,44 +117,46 @@ class Stages:
             "selector": selector.state_dict(),
             "privileged": privileged.state_dict(),
         }
-        if self._plan.reselect:
+        if self._plan["reselect"]:
             self._fit_reselection(found)
         self._checkpoint(found)
 
     # ---- plan --------------------------------------------------------------------------------------------------
 
-    def _planned(self) -> StagePlan:
+    def _planned(self) -> dict[str, tuple[TrainingDraw, ...]]:
+        """Return the draws of each stage: no two stages share one, and all together use the training's steps."""
         settings, total = self._settings, self._run.settings.total_steps
         draws = training_draws(
             self._run.settings.source, self._run.settings.stream("draws", 0), by_cost=settings.by_cost
         )
-        self._refuse_short(next(draws), self._assembly.intervals * (2 if settings.reselect_share else 1))
-        shares = (settings.search_share, settings.cross_share, settings.refine_share)
-        search_steps, cross_steps, refine_steps = (int(share * total) for share in shares)
-        intervals = self._conditions.intervals
-        of_search = settings.search_runs * settings.search_trials
-        search = affordable("search", draws, search_steps, lambda draw: of_search * intervals(draw.scenario), least=1)
-        candidates = len(self._presets) + len(search)
-        cross = affordable("cross", draws, cross_steps, lambda draw: candidates * intervals(draw.scenario), least=1)
-        size, identification = min(settings.library_size, candidates), self._assembly.intervals
-        tried = min(_KEPT * settings.library_size, candidates) + settings.refine_turns * size
-        refine = affordable("refine", draws, refine_steps, lambda draw: tried * intervals(draw.scenario), least=1)
+        identified = self._assembly.intervals
+        self._refuse_short(next(draws), identified * (2 if settings.reselect_share else 1))
+        steps = {
+            stage: int(getattr(settings, f"{stage}_share") * total)
+            for stage in ("search", "cross", "refine", "reselect")
+        }
+        steps["identification"] = total - sum(steps.values())
+        plan: dict[str, tuple[TrainingDraw, ...]] = {"reselect": ()}
 
-        def tried_after(draw: TrainingDraw, watched: int) -> int:
-            self._refuse_short(draw, watched)
-            return watched + size * (intervals(draw.scenario) - watched)
+        def take(stage: str, runs: int, watched: int = 0, least: int = 1) -> None:
+            """Take as many draws as the stage can run so often, after the intervals that are simulated once."""
 
-        reselect_steps, least = int(settings.reselect_share * total), 2 * settings.fit.folds
-        left = total - search_steps - cross_steps - refine_steps - reselect_steps
-        identified = affordable(
-            "identification", draws, left, lambda draw: tried_after(draw, identification), least=least
-        )
-        reselect: tuple[TrainingDraw, ...] = ()
+            def cost(draw: TrainingDraw) -> int:
+                if watched:
+                    self._refuse_short(draw, watched)
+                return watched + runs * (self._conditions.intervals(draw.scenario) - watched)
+
+            plan[stage] = _affordable(stage, draws, steps[stage], cost, least=least)
+
+        take("search", settings.search_runs * settings.search_trials)
+        candidates = len(self._presets) + len(plan["search"])
+        take("cross", candidates)
+        size, least = min(settings.library_size, candidates), 2 * settings.fit.folds
+        take("refine", min(_KEPT * settings.library_size, candidates) + settings.refine_turns * size)
+        take("identification", size, identified, least)
         if settings.reselect_share:
-            reselect = affordable(
-                "reselect", draws, reselect_steps, lambda draw: tried_after(draw, 2 * identification), least=least
-            )
-        return StagePlan(search, cross, refine, identified, reselect)
+            take("reselect", size, 2 * identified, least)
+        return plan
 
     def _refuse_short(self, draw: TrainingDraw, watched: int) -> None:
         run = self._conditions.intervals(draw.scenario)
@@ -174,29 +175,29 @@ class Stages:
         seed = run.settings.stream("search", 0)
         parts = [
             SearchPart(self._conditions, draws, settings.search_runs, settings.search_trials, seed)
-            for draws in parts_of(self._plan.search)
+            for draws in parts_of(self._plan["search"])
         ]
         run.stage = "search"
         found = self._parts.tables("search", parts)
-        self._record({"search/score": _mean(found["score"].to_numpy(), self._plan.search)})
+        self._record({"search/score": _mean(found["score"].to_numpy(), self._plan["search"])})
         return np.concatenate([np.array(self._presets, np.float32), settings_of(found)])
 
     def _crossed(self, settings: NormalisedAction) -> Candidates:
         """Return the best of these settings."""
         self._run.stage = "cross"
-        return self._scored("cross", self._plan.cross, settings).best(_KEPT * self._settings.library_size)
+        return self._scored("cross", self._plan["cross"], settings).best(_KEPT * self._settings.library_size)
 
     def _refined(self, candidates: Candidates) -> Candidates:
         """Return the library that came of these candidates, on the draws of stage refine."""
         run, settings = self._run, self._settings
         run.stage = "refine"
         generator = np.random.default_rng(run.settings.stream("refine", 0))
-        known = self._scored("refine-0", self._plan.refine, candidates.settings)
+        known = self._scored("refine-0", self._plan["refine"], candidates.settings)
         library = known.best(settings.library_size)
         self._record({"refine/coverage": float(coverage(library.scores, library.weights)[-1])})
         for turn in range(1, settings.refine_turns + 1):
             born = children(library.settings, generator)
-            known = known.beside(self._scored(f"refine-{turn}", self._plan.refine, born))
+            known = known.beside(self._scored(f"refine-{turn}", self._plan["refine"], born))
             library = known.best(settings.library_size)
             self._record({"refine/coverage": float(coverage(library.scores, library.weights)[-1])})
         return library
@@ -230,7 +231,7 @@ class Stages:
         run.stage = "identification"
         parts = [
             IdentificationPart(self._conditions, draws, assembly.identification_setting, assembly.intervals, library)
-            for draws in parts_of(self._plan.identification)
+            for draws in parts_of(self._plan["identification"])
         ]
         table = self._parts.tables("identification", parts)
         return self._watched(table, assembly.features)
@@ -251,7 +252,7 @@ class Stages:
             IdentificationPart(
                 self._conditions, draws, assembly.identification_setting, assembly.intervals, library.numpy(), first
             )
-            for draws in parts_of(self._plan.reselect)
+            for draws in parts_of(self._plan["reselect"])
         ]
         table = self._parts.tables("reselect", parts)
         examples = self._watched(table, assembly.reselect_features)
@@ -288,7 +289,7 @@ class Stages:
 
     def _privileged(self, examples: Examples) -> TreeSelector:
         """Return the selector by true parameters."""
-        parameters = torch.from_numpy(true_parameters([draw.scenario for draw in self._plan.identification])).float()
+        parameters = torch.from_numpy(true_parameters([draw.scenario for draw in self._plan["identification"]])).float()
         selector, validated = self._fitted(replace(examples, features=parameters))
         self._record({"fit/privileged_gain": validated.score - validated.fixed_score})
         return selector
@@ -317,3 +318,27 @@ class Stages:
 
 def _mean(values: np.ndarray[Any, np.dtype[np.float64]], draws: tuple[TrainingDraw, ...]) -> float:
     return float(np.average(values, weights=[draw.weight for draw in draws]))
+
+
+def _affordable(
+    stage: str, draws: Iterator[TrainingDraw], steps: int, steps_of: Callable[[TrainingDraw], int], *, least: int
+) -> tuple[TrainingDraw, ...]:
+    """Return as many draws as a stage's steps allow.
+
+    Raises:
+        ConfigError: the steps do not suffice for ``least``.
+    """
+    taken: list[TrainingDraw] = []
+    used = 0
+    for draw in draws:
+        used += steps_of(draw)
+        if used > steps:
+            break
+        taken.append(draw)
+    if len(taken) < least:
+        raise ConfigError(
+            f"total_steps: stage {stage} has {steps} of them, which are {len(taken)} draws, expected at least {least} "
+            f"draws: about {least * (used // (len(taken) + 1))} steps; choose more, or other ones of "
+            f"agent.search_share, agent.cross_share, agent.refine_share and agent.reselect_share"
+        )
+    return tuple(taken)
