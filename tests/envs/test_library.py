@@ -13,7 +13,6 @@ from vectors import scenario
 
 import bbrgym
 from bbrgym.envs.action import ActionMapping
-from bbrgym.envs.flow_batch import FlowBatch, FlowOptions
 from bbrgym.envs.library import load_library, write_library
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.tunables import VARIANTS
@@ -135,13 +134,3 @@ def test_options_that_do_not_fit(options: dict[str, Any], says: str) -> None:
     asked = {"variant": "bbr-mix", "action_kind": "library", "library": FIELDS, **options}
     with pytest.raises(bbrgym.ConfigError, match=says):
         plain_envs.make("bbrgym/Tune-v1", world="twin", scenario=scenario(), **asked)
-
-
-def test_each_flow_chooses_for_itself() -> None:
-    options = {"world": "twin", "variant": "bbr-mix", "action_kind": "library", "library": FIELDS}
-    flows = FlowBatch(1, FlowOptions(scenario=scenario(), **options))
-    flows.reset([0], [1])
-    flows.simulate(np.array([[0, 2]]))
-    own = [flows.info_of_flow(0, tuned_flow)["tunables"] for tuned_flow in range(2)]
-    assert [one["bbr_up_gain"] for one in own] == [1.25, 1.1]
-    flows.close()

@@ -127,14 +127,6 @@ def test_another_process_gives_the_same_bytes(simulate, program, hop):
     assert json.loads(result.stdout)["flows"]["a"]["goodput_mbps"] == simulation.summary().flow("goodput_mbps")
 
 
-def test_a_run_without_a_hop_is_the_same_after_one_with_it(run):
-    wired = scenario(duration_s=3.0)
-    first = run(wired).bytes()
-    run(behind(WIFI, duration_s=0.5, warmup_s=0.1))
-    run(behind(LTE, duration_s=0.5, warmup_s=0.1))
-    assert run(wired).bytes() == first
-
-
 def test_a_closed_run_frees_the_radio(simulate):
     for hop in (WIFI, LTE, WIFI, LTE):
         simulation = simulate(behind(hop))

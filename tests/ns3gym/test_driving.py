@@ -40,9 +40,9 @@ def make():
     made = []
 
     def make_one(*, command=(sys.executable, ACTOR), arguments=None, **options):
-        if command is not None:
+        if command is not None or arguments:
             options["arguments"] = arguments or {}
-            command = list(command) if isinstance(command, tuple) else command
+        command = list(command) if isinstance(command, tuple) else command
         made.append(gymnasium.make("bbrgym/Ns3Gym-v0", command=command, **options))
         return made[-1]
 
@@ -315,6 +315,7 @@ def test_ctrl_c_ends_the_wait_and_the_simulation(make, tmp_path):
     [
         ({"command": None}, r"port: 0, expected the port that the simulation connects to; ns3-gym's is 5555"),
         ({"command": None, "port": 5555, "cwd": "/"}, r"cwd: '/' is for a command, and there is none"),
+        ({"command": None, "port": 5555, "arguments": {"a": 1}}, r"arguments: \{'a': 1\} is for a command, and there"),
         ({"cwd": "/no/folder"}, r"cwd: '/no/folder' is not a folder"),
         ({"log": "/no/folder/log"}, r"log: '/no/folder/log' cannot be written: No such file or directory"),
         ({"grace_s": -1.0}, r"grace_s: -1\.0, allowed is a number of seconds from 0 to 1e6"),
@@ -324,15 +325,6 @@ def test_ctrl_c_ends_the_wait_and_the_simulation(make, tmp_path):
 def test_arguments_that_cannot_be(make, options, text):
     with pytest.raises(bbrgym.ConfigError, match=f"^{text}"):
         make(**options)
-
-
-def test_arguments_need_a_command(make):
-    refused = pytest.raises(bbrgym.ConfigError, match=r"^arguments: \{'a': 1\} is for a command, and there is none$")
-    with refused:
-        gymnasium.make("bbrgym/Ns3Gym-v0", port=5555, arguments={"a": 1})
-    env = make(command=None, **SPACES)
-    with refused:
-        env.reset(options={"arguments": {"a": 1}})
 
 
 # ---- ports --------------------------------------------------------------------------------------------

@@ -119,16 +119,6 @@ def test_a_world_with_a_policy_equals_steps_of_python(name: str, policy: tuple[C
         assert not (alone.tunables()[2:3] == alone.tunables()[:1]).all(), "only tuned flows are tuned"
 
 
-@pytest.mark.slow
-def test_both_worlds_are_equal(policy: tuple[CompiledPolicy, Path]) -> None:
-    with open_world("twin", policy[1]) as twin, open_world("ns3", policy[1]) as ns3:
-        while not twin.done:
-            twin.advance(INTERVAL_S)
-            ns3.advance(INTERVAL_S)
-            assert twin.tunables().tobytes() == ns3.tunables().tobytes()
-        np.testing.assert_array_equal(twin.summary()[0], ns3.summary()[0])
-
-
 def test_intervals_follow_one_another_within_an_advance(policy: tuple[CompiledPolicy, Path]) -> None:
     with open_world("twin", policy[1]) as one, open_world("twin", policy[1]) as many:
         one.advance(3.0)

@@ -262,23 +262,6 @@ def test_an_unknown_option_is_refused(name, text, monkeypatch):
 # ---- snapshots ----------------------------------------------------------------------------------------
 
 
-def test_another_world_continues_with_scenario_and_seed(twin):
-    twin.advance(1.0)
-    state = twin.save()
-    expected = run(twin)
-    twin.close()
-    with bbrgym.make_world("twin", "steady", seed=8) as other:  # another number of flows
-        other.advance(2.0)
-        other.restore(state)
-        assert (other.scenario.name, other.seed, other.flow_names) == ("short", 3, ("tuned", "other"))
-        assert run(other) == expected
-        other.reset()
-        other.advance(1.0)
-        other.set_tunables("tuned", {"bbq_alpha_us": 1000.0})
-        other.restore(state)
-        assert run(other) == expected
-
-
 def test_a_world_whose_reset_failed_can_be_restored_and_reset(twin):
     twin.advance(1.0)
     state = twin.save()

@@ -20,7 +20,6 @@ SCENARIO: dict[str, Any] = {
     "link": {"rate_mbps": {"value": "rate_mbps"}, "queue": {"size_packets": {"integer": [5, 30]}}},
     "flows": [{"name": "flow", "number": {"integer": [1, 2]}, "rtt_ms": {"uniform": [10, 50]}}],
 }
-LSTM = {"policy_kwargs": {"lstm_hidden_size": 8}}
 OFF_POLICY = {"learning_starts": 40, "batch_size": 16, "buffer_size": 200, "gradient_steps": 1, "hidden": [8]}
 AGENTS: dict[str, dict[str, Any]] = {
     "ppo": {"n_steps": 8, "batch_size": 32, "n_epochs": 2, "hidden": [64], "start_at_default": True, "acts": "mean"},
