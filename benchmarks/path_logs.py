@@ -26,7 +26,7 @@ import bbrgym
 from bbrgym.scenario.model import Scenario
 from bbrgym.trace.pcapng import PcapngWriter
 from bbrgym.trace.qlog import QlogWriter
-from bbrgym.trace.rows import ACK_ARRIVED, SENT, SYN, Rows, TracedRun
+from bbrgym.trace.rows import Rows, TracedRun
 
 MSS_BYTES = 1448
 STEP_S = 0.05
@@ -41,7 +41,6 @@ def log_simulation(scenario: Scenario, world: str, seed: int, folder: Path) -> N
     """Log the first flow of a run."""
     run = TracedRun.of(scenario, world, seed)
     infos: list[dict[str, float]] = []
-    handshake_ms = None
     with contextlib.ExitStack() as stack:
         made = stack.enter_context(closing(bbrgym.make_world(world, scenario, seed, isolation="none")))
         made.trace_packets()
@@ -51,12 +50,13 @@ def log_simulation(scenario: Scenario, world: str, seed: int, folder: Path) -> N
             rows = of_first_flow(*made.take_packets())
             for writer in writers:
                 writer.write(rows)
-            handshake_ms = handshake_ms or syn_rtt_ms(rows.packets)
             infos.append(dict(zip(made.flow_fields, made.flow_stats()[0].tolist(), strict=True), now_s=made.now_s))
     for name in ("sent", "delivered", "retransmitted"):
         for info, count in zip(infos, np.cumsum([one[f"{name}_pkts"] for one in infos]).tolist(), strict=True):
             info[name] = round(count)
-    lowest_ms = np.minimum.accumulate([one["rtt_min_ms"] or math.inf for one in infos]).clip(max=handshake_ms)
+    # A bulk flow has no handshake here. The kernel's minimum is that of one, whose packets take the link no time.
+    payload_ms = MSS_BYTES * 8e-3 / scenario.link.rate_mbps
+    lowest_ms = np.minimum.accumulate([one["rtt_min_ms"] or math.inf for one in infos]) - payload_ms
     for info, min_rtt_ms in zip(infos, lowest_ms.tolist(), strict=True):
         info["lowest_ms"] = min_rtt_ms
     for name, write in {"ss": as_ss, "ndt7": as_ndt7, "iperf3": as_iperf3}.items():
@@ -70,13 +70,6 @@ def of_first_flow(packets: Any, decisions: Any) -> Rows:
     own = decisions[decisions["flow"] == 0].copy()
     own["after"] = np.concatenate(([0], np.cumsum(is_own)))[own["after"]]
     return Rows(packets[is_own], own)
-
-
-def syn_rtt_ms(packets: Any) -> float | None:
-    """Return the RTT of the handshake, which is the first that TCP_INFO's minimum knows; None: it is not there."""
-    syns = packets["time_ns"][(packets["event"] == SENT) & (packets["flags"] & SYN > 0)]
-    answers = packets["time_ns"][packets["event"] == ACK_ARRIVED]
-    return (answers[0] - syns[0]) / 1e6 if len(syns) and len(answers) else None
 
 
 def as_ss(infos: Sequence[Any]) -> str:
