@@ -70,7 +70,6 @@ def relay(sender: int, receiver: int) -> None:
 
 
 def held() -> list[str]:
-    """Return what the kernel holds of ours: names, pins, and the maps of controls."""
     pins = map(str, FOLDER.rglob("*")) if FOLDER.exists() else ()
     maps = re.findall(rf'"name": "({controls.PREFIX}\w+)"', run("bpftool", "struct_ops", "dump"))
     return [*filter(controls.is_name, available_controls()), *pins, *maps]
@@ -130,6 +129,7 @@ def compare() -> None:
     for at in range(PAIRS):
         for name in sorted(runs, reverse=at % 2 == 0):
             runs[name].append(iperf3(name))
+            time.sleep(1)  # until the server is free
     means = {name: [statistics.mean(column) for column in zip(*rows, strict=True)] for name, rows in runs.items()}
     for what, ours, theirs in zip(("Mbit/s", "ms", "retransmissions"), *means.values(), strict=True):
         print(f"gym_bbr {ours:.2f} {what}, bbr {theirs:.2f}: {ours / theirs - 1:+.1%}")
