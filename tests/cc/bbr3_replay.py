@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Replay of a kernel's BBRv3 trace through cc/: how many ACKs are equal, and the first that is not.
 
-usage: python tests/cc/bbr3_replay.py FILE.csv.gz [--variant bbr3] [--initial-cwnd 10] [--all]
+usage: python tests/cc/bbr3_replay.py FILE.csv.gz [--all]
 
 A trace has every ACK, lost packet and change of the loss state that a sender with google/bbr's tcp_bbr.c saw, and what
 the algorithm decided on each: phase, window, pacing rate, bounds. Its draws are splitmix64 from state 1. Equal means
@@ -48,8 +48,6 @@ class Replay:
         differing: ``(line, text)`` of each difference that is not explained.
     """
 
-    variant: str
-    initial_cwnd_pkts: int
     compared: Counter[str] = field(default_factory=Counter)
     equal: Counter[str] = field(default_factory=Counter)
     explained: int = 0
@@ -66,32 +64,26 @@ class Replay:
         rtts_us = [int(row["rtt_us"]) for row in rows if row["kind"] == "ack"]
         self._start(min(rtt_us for rtt_us in rtts_us if rtt_us >= 0))
         for line, row in enumerate(rows, start=2):
-            self._take(row)
+            self._tell(row)
             self._compare(line, row)
 
-    def _take(self, row: dict[str, str]) -> None:
+    def _tell(self, row: dict[str, str]) -> None:
         if row["kind"] == "ack":
-            self._take_ack(row)
+            self._on_ack(row)
         elif row["kind"] == "lost":
-            self._take_lost(row)
+            self._on_lost(row)
         elif row["kind"] == "state":
-            self._take_state(row)
+            self._on_state(row)
         else:
             raise ValueError(f"kind = {row['kind']!r}: expected ack, lost or state")
 
     def _start(self, rtt_us: int) -> None:
         """Begin as the traces do: at time 0, after a handshake that took the path's RTT."""
-        self.controller = _cc.Controller(
-            self.variant,
-            srtt_us=rtt_us,
-            min_rtt_us=rtt_us,
-            mss_bytes=MSS_BYTES,
-            initial_cwnd_pkts=self.initial_cwnd_pkts,
-        )
+        self.controller = _cc.Controller("bbr3", srtt_us=rtt_us, min_rtt_us=rtt_us, mss_bytes=MSS_BYTES)
         self.controller.set_phase_draws(1)
         self.srtt_us = rtt_us
 
-    def _take_ack(self, row: dict[str, str]) -> None:
+    def _on_ack(self, row: dict[str, str]) -> None:
         value = {name: int(text) for name, text in row.items() if text.lstrip("-").isdigit()}
         self.in_flight_pkts = value["in_flight"]
         self.controller.on_ack(
@@ -118,7 +110,7 @@ class Replay:
             )
         )
 
-    def _take_lost(self, row: dict[str, str]) -> None:
+    def _on_lost(self, row: dict[str, str]) -> None:
         value = _values(row)
         self.total_lost_pkts = value["total_lost"]
         self.in_flight_pkts = value["in_flight"]
@@ -131,7 +123,7 @@ class Replay:
             is_app_limited=bool(value["app_limited"]),
         )
 
-    def _take_state(self, row: dict[str, str]) -> None:
+    def _on_state(self, row: dict[str, str]) -> None:
         value = _values(row)
         in_flight_pkts = value.get("in_flight", self.in_flight_pkts)
         if value["ca_state"] == LOSS:
@@ -194,11 +186,9 @@ def _is_equal(name: str, ours: Any, theirs: str) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--variant", default="bbr3")
-    parser.add_argument("--initial-cwnd", type=int, default=10)
     parser.add_argument("--all", action="store_true", help="print every difference, not only the first")
     options = parser.parse_args()
-    replay = Replay(options.variant, options.initial_cwnd)
+    replay = Replay()
     try:
         replay.run(options.file)
     except (OSError, KeyError, ValueError) as error:

@@ -396,7 +396,7 @@ def test_every_event_of_a_kernel_trace_is_equal(trace: str) -> None:
     path = TRACES / f"{trace}.csv.gz"
     if not path.exists():
         pytest.skip(f"{path} is not there: the traces of google/bbr are not part of the repository")
-    run = Replay("bbr3", 10)
+    run = Replay()
     run.run(path)
     assert run.compared["ack"] > 9000
     assert run.differing == []
@@ -412,7 +412,7 @@ def test_a_replay_finds_a_difference(tmp_path: Path) -> None:
         path = tmp_path / f"{cwnd}.csv.gz"
         with gzip.open(path, "wt") as file:
             file.write(names + row.format(cwnd=cwnd))
-        run = Replay("bbr3", 10)
+        run = Replay()
         run.run(path)
         assert len(run.differing) == differing
         command = [sys.executable, str(ROOT / "tests" / "cc" / "bbr3_replay.py"), str(path)]
