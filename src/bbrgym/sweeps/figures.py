@@ -56,7 +56,7 @@ def _scores_panel(known: pl.DataFrame, parameter: str, metric: str) -> Panel:
     places = values if is_numeric else [names.index(value) for value in values]
     means = pl.DataFrame({"place": places, "score": known[metric]}).group_by("place").agg(pl.col("score").mean())
     means = means.sort("place")
-    scale = scale_of(values, _WIDE) if is_numeric else "linear"
+    scale = scale_of(column, _WIDE) if is_numeric else "linear"
     series = [
         Line(places, known[metric], None, NEUTRAL, width=0, opacity=0.6, symbol="circle", notes=known["job"].to_list()),
         Line(means["place"], means["score"], None, colour(0), width=1.0 if is_numeric else 0.0, symbol="diamond"),
