@@ -20,6 +20,7 @@ from bbrgym.worlds import FAST_WORLD, make_world
 
 _POINTS = 200  # of a line, at most
 _LEAST_STEP_S = 0.1
+_LEAST_SAMPLES = 2.0  # of the log in a step, in most
 _LONGEST_S = 60.0  # of what is shown
 _DEFAULT_CC = "bbr"  # of a log that does not tell
 
@@ -52,7 +53,8 @@ def fit_figure(fit: PathFit, series: PathSeries, fields: Mapping[str, Any], name
         name: of the log, for people.
     """
     duration_s = min(fit.duration_s, _LONGEST_S)
-    step_s = max(_LEAST_STEP_S, duration_s / _POINTS)
+    step_s = max(_LEAST_STEP_S, duration_s / _POINTS, _LEAST_SAMPLES * float(np.median(np.diff(series.time_s))))
+    duration_s = step_s * max(math.floor(duration_s / step_s), 1)
     cc = fit.cc if fit.cc in VARIANTS else _DEFAULT_CC
     logged, run = _logged(series, duration_s, step_s), _run(fields, cc, duration_s, step_s)
     shown = ((logged, f"log{f', {fit.cc}' if fit.cc else ''}", NEUTRAL), (run, f"fitted scenario, {cc}", colour(0)))
@@ -91,7 +93,7 @@ def _run(fields: Mapping[str, Any], cc: str, duration_s: float, step_s: float) -
     rows = []
     with closing(make_world(FAST_WORLD, scenario, 1, isolation="none")) as world:
         columns = [world.flow_fields.index(name) for name in ("goodput_mbps", "rtt_mean_ms")]
-        while not world.done:
+        for _ in range(max(round(duration_s / step_s), 1)):
             world.advance(step_s)
             goodputs, rtts_ms = world.flow_stats()[:, columns].T
             known = rtts_ms[rtts_ms > 0]
