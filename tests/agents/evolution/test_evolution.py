@@ -117,7 +117,7 @@ def test_a_killed_evolution_goes_on_to_the_same_policy(policy, tmp_path) -> None
     assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
     agent, _ = load_agent(tmp_path / "whole", "last")
     assert agent.is_per_flow
-    assert export(tmp_path / "whole", "c").stat().st_size > 0
+    assert export(tmp_path / "whole", "c", checkpoint="last").stat().st_size > 0
 
 
 def test_an_unknown_tunable_to_correct_is_refused(tmp_path) -> None:
