@@ -42,6 +42,7 @@ examples:
 
 _SHARES = {
     (None, None): "not told",
+    (False, None): "steady",
     (False, False): "steady",
     (True, False): "varies",
     (True, True): "shared with other traffic, or varies all the time",

@@ -293,7 +293,8 @@ def _capacity(windows: _Windows, series: PathSeries, packet_bytes: int) -> tuple
             return _median(rates), _Share(varies=True, competitor=True)
         if spread > _STEADY_SPREAD and not is_filling:
             return _median(rates), _Share(varies=True, competitor=restless)
-    steady = _Share(varies=False, competitor=False)
+    # Without a minimum RTT, a queue that never ends is not seen.
+    steady = _Share(varies=False, competitor=None if math.isnan(series.min_rtt_s) else False)
     busy = _busy_rates(series, least_s, packet_bytes)
     alike = busy[np.abs(busy - np.median(busy)) <= _ALIKE * np.median(busy)] if len(busy) else busy
     if len(busy) >= _LEAST_BUSY and len(alike) >= _MOST_ALIKE * len(busy):
