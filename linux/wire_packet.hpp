@@ -29,7 +29,7 @@ class WirePacket
     static constexpr std::size_t MAX_HEADER_BYTES = IP_HEADER_BYTES + 60;
     static constexpr std::size_t MAX_SACK_BLOCKS = 4;
 
-    /** The packet that was read; nothing if it is no TCP over IPv4 without IP options and fragments. */
+    /** The packet that was read; nothing if it is not TCP over IPv4 without IP options and fragments. */
     static std::optional<WirePacket> Parse(std::span<const uint8_t> bytes)
     {
         constexpr uint8_t VERSION_4_WITHOUT_OPTIONS = 0x45;

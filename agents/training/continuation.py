@@ -33,7 +33,7 @@ class ContinuedFolder(TrainingFolder):
         """Return the settings of the training and its last step.
 
         Raises:
-            ConfigError: the folder is no run folder of a finished training.
+            ConfigError: the folder is not a run folder of a finished training.
         """
         settings = self.read_request(parse_training)
         step = self.read_json(SUMMARY).get("step")
@@ -53,7 +53,7 @@ def continued_config(given: Mapping[str, Any]) -> dict[str, Any]:
             ``total_steps`` a text such as ``+1e6``, so many more than the other has taken.
 
     Raises:
-        ConfigError: the folder is no run folder of a finished training, or there are not more steps.
+        ConfigError: the folder is not a run folder of a finished training, or there are not more steps.
     """
     folder = Path(given[OPTION])
     settings, step = ContinuedFolder(folder).finished()

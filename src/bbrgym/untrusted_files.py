@@ -121,7 +121,7 @@ def read_text(path: Path, max_bytes: int, encoding: str = "utf-8", *, below: Pat
     try:
         return content.decode(encoding)
     except UnicodeDecodeError as error:
-        raise FileError(path, f"byte {error.start} is no {encoding.upper()}") from error
+        raise FileError(path, f"byte {error.start} is not {encoding.upper()}") from error
 
 
 def read_end(path: Path, max_bytes: int, *, below: Path | None = None) -> str:
@@ -247,7 +247,7 @@ def read_yaml(path: Path, *, below: Path | None = None) -> Any:
         below: the run folder that it belongs to, whose commands wrote it; see `opened`. Default: a file of the user's.
 
     Raises:
-        FileError: the file cannot be read, is no YAML, nests too deeply, has too many values, holds a value that
+        FileError: the file cannot be read, is not YAML, nests too deeply, has too many values, holds a value that
             versions of YAML read differently or an interpolation (``${...}``), or contains itself.
     """
     text = read_text(path, MAX_YAML_BYTES, below=below)

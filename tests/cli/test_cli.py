@@ -182,7 +182,7 @@ def test_a_folder_of_another_command_is_not_gone_on_with(command: str, here: Her
     options = [f"output_dir={tmp_path}", "resume=true"] if command == "evaluate" else [f"resume={tmp_path}"]
     done = here(command, *options)
     assert done.returncode == 2
-    assert f"{str(tmp_path)!r} is no run folder of bbrgym {command}" in done.stderr
+    assert f"{str(tmp_path)!r} is not a run folder of bbrgym {command}" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
 
 

@@ -15,7 +15,8 @@ from bbrgym.cli.main import _parser
 
 TARGETS = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
 COMMANDS = (
-    "adversary|advise|bench|conformance|doctor|evaluate|export|kernel|list|path|report|reproduce|scenario|serve|trace|train"
+    "adversary|advise|bench|conformance|doctor|evaluate|export|kernel|list|"
+    "path|report|reproduce|scenario|serve|trace|train"
 )
 SHOWN = rf"(bbrgym (?:{COMMANDS})|make|(?:\.venv/bin/)?python benchmarks/\w+\.py)(?= |$)"
 #: A file of the reader's own.

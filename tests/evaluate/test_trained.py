@@ -97,7 +97,7 @@ def test_what_it_learned_decides_and_is_in_the_run_s_key(trained: list[Path], tm
 
 
 def test_a_folder_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(bbrgym.ConfigError, match="is no run folder of bbrgym train"):
+    with pytest.raises(bbrgym.ConfigError, match="is not a run folder of bbrgym train"):
         bbrgym.evaluate(MIX, ["bbr"], agent=str(tmp_path))
 
 

@@ -305,7 +305,7 @@ Conservation()
     }
 }
 
-/** What is no TCP over IPv4, or is cut off, is no packet. */
+/** What is not TCP over IPv4, or is cut off, is not a packet. */
 void
 Strangers()
 {

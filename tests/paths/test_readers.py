@@ -378,7 +378,7 @@ def test_qlog_that_breaks_off_is_read_to_there_and_damage_before_is_refused(sequ
     whole = only(read_log(written(tmp_path, sequence)))
     part = only(read_log(written(tmp_path, sequence[: len(sequence) // 2 + 7])))
     assert 0.2 * whole.delivered_bytes < part.delivered_bytes < 0.8 * whole.delivered_bytes
-    with pytest.raises(ConfigError, match="line 3 is no JSON"):
+    with pytest.raises(ConfigError, match="line 3 is not JSON"):
         read_log(written(tmp_path, b"\n".join([*sequence.split(b"\n")[:2], b"\x1e{", *sequence.split(b"\n")[2:]])))
     with pytest.raises(ConfigError, match="a log of qlog without a connection"):
         read_log(written(tmp_path, {"qlog_version": "0.3", "traces": [{"events": [None, {"time": 1, "name": []}]}]}))

@@ -33,7 +33,7 @@ def test_times_and_period(tmp_path: Path) -> None:
         ("1\n\n2\n", "line 2 of .* is empty, expected a time in whole ms"),
         ("5\n4\n", "line 2 of .* is 4, expected a time not before the line above, 5"),
         ("1" * 5000, "line 1 of .*down expected a time in whole ms"),
-        ("١\n", "cannot read .*: byte 0 is no ASCII"),
+        ("١\n", "cannot read .*: byte 0 is not ASCII"),
     ],
 )
 def test_a_broken_trace(text: str, says: str, tmp_path: Path) -> None:
@@ -137,8 +137,8 @@ def test_a_rate_trace_gives_its_bytes(text: str, tmp_path: Path) -> None:
             r"times of .* are 100 apart, which may be s or ms; expected a first line .*convert_mahimahi_format\.py",
         ),
         ("0 5000\n1 60000\n", r"rates of .* reach 60000, which may be Mbit/s or kbit/s; .*convert_mahimahi_format\.py"),
-        ("seconds mbps\n0 5\n1 6\n", r"line 1 of .* is no time and rate in Mbit/s; expected a first line time_s"),
-        ("0 5\n1 6 7\n", r"line 2 of .* is no time and rate in Mbit/s; .*convert_mahimahi_format"),
+        ("seconds mbps\n0 5\n1 6\n", r"line 1 of .* is not a time and a rate in Mbit/s; expected a first line time_s"),
+        ("0 5\n1 6 7\n", r"line 2 of .* is not a time and a rate in Mbit/s; .*convert_mahimahi_format"),
         ("0 5\n\n1 6\n", "line 2 of .* is empty, expected a time and a rate"),
         ("0 5\n0 6\n", "line 2 of .* has the time 0, expected one after the line above"),
         ("0 5\n1 -6\n", "line 2 of .* has the rate -6, expected 0 to 400000 Mbit/s"),

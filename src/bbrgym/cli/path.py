@@ -41,7 +41,7 @@ examples:
 """
 
 _SHARES = {
-    (None, None): "not told",
+    (None, None): "not seen",
     (False, None): "steady",
     (False, False): "steady",
     (True, False): "varies",

@@ -199,7 +199,7 @@ def _check_bounded_loss(run: Judgement) -> None:
     end = run.needs("UP ends", history.end_of(row))
     run.uninterrupted(end)
     marked = np.flatnonzero(history["lost_pkts"][row : end + 1])
-    run.states("packets are lost in UP", len(marked) > 0, f"{len(marked)} ACKs told of losses", end)
+    run.states("packets are lost in UP", len(marked) > 0, f"{len(marked)} ACKs reported of losses", end)
     run.goes_down(end, "DOWN follows at once")
     run.states("the plateau did not end UP", history.at("full_bw_now", end) == 0, "full_bw_now is false", end)
     before, after = (history.at("inflight_hi_pkts", at) for at in (end - 1, end))

@@ -89,7 +89,7 @@ class Shown(Model):
 
 
 class SeedDistribution(Shown):
-    """A quantity of ``variant`` whose distribution over seeds is told at every point, published or not."""
+    """A quantity of ``variant`` whose distribution over seeds is reported at every point, published or not."""
 
     variant: str
 
@@ -266,7 +266,7 @@ class Experiment(Model):
     interval_s: Annotated[Float, Field(ge=1e-2, le=60)] = 1.0
     published: List[Published] = ()  # numbers of the paper
     claims: List[Claim] = ()  # statements of the paper without numbers of their own
-    distributions: List[SeedDistribution] = ()  # quantities whose distribution over seeds is told at every point
+    distributions: List[SeedDistribution] = ()  # quantities whose distribution over seeds is reported at every point
     # quantities in which every other variant is compared with the first one, seed by seed; the experiment is a
     # scenario of the open question that ``figure`` names
     compared: List[Shown] = ()
@@ -358,14 +358,14 @@ class Experiment(Model):
 
     @property
     def spread_quantities(self) -> list[Quantity]:
-        """Quantities whose distribution over seeds is told, those that are compared and their ratios among them."""
-        told = [one.of(one.variant, at) for one in self.distributions for at in self.points]
+        """Quantities whose distribution over seeds is reported, those that are compared and their ratios among them."""
+        reported = [one.of(one.variant, at) for one in self.distributions for at in self.points]
         for panel in self.compared:
             first, *others = self.variants
             ratio = panel.model_copy(update={"over": first})
-            told += [panel.of(name, at) for name in self.variants for at in self.points]
-            told += [ratio.of(name, at) for name in others for at in self.points]
-        return told
+            reported += [panel.of(name, at) for name in self.variants for at in self.points]
+            reported += [ratio.of(name, at) for name in others for at in self.points]
+        return reported
 
     @property
     def panels(self) -> list[Shown]:

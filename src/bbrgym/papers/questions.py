@@ -15,7 +15,7 @@ import polars as pl
 from bbrgym.evaluate.statistics import Estimate
 from bbrgym.papers.experiment import Experiment, Shown
 
-SLIGHT = 0.01  # ratio to the first choice less 1, below which a difference beyond chance is not told
+SLIGHT = 0.01  # ratio to the first choice less 1, below which a difference beyond chance is not reported
 _HIGHER_IS_BETTER = frozenset({"goodput_mbps", "utilisation", "jain"})
 
 

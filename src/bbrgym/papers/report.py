@@ -296,7 +296,7 @@ def _read_numbers(csv: Path) -> _WrittenNumbers:
     """Return the numbers in a file.
 
     Raises:
-        ConfigError: it cannot be read, or is no such file.
+        ConfigError: it cannot be read, or is not such a file.
     """
     text = read_text(csv, MAX_TEXT_BYTES)
     lines = text.splitlines()

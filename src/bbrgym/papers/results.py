@@ -112,9 +112,9 @@ def compare(prepared: PreparedExperiment, outcomes: Sequence[RunRecord | str]) -
     for world in worlds:
         numbers += _number_results(prepared.numbers, measurements, world)
         claims += [_claim_result(claim, measurements, world) for claim in experiment.claims]
-        told = [one for one in experiment.spread_quantities if one not in published]
-        of_told = [values_of(measurements, world, one) for one in told]
-        spreads += [Spread(one, world, estimate(own), own) for one, own in zip(told, of_told, strict=True)]
+        reported = [one for one in experiment.spread_quantities if one not in published]
+        of_reported = [values_of(measurements, world, one) for one in reported]
+        spreads += [Spread(one, world, estimate(own), own) for one, own in zip(reported, of_reported, strict=True)]
     return ReproducedExperiment(
         experiment=experiment,
         measurements=measurements,

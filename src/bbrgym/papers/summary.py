@@ -58,7 +58,7 @@ def rows_of_testbeds(experiments: Sequence[Experiment], numbers: pl.DataFrame) -
     """Yield the cells of `TESTBEDS` for each experiment, world, congestion control under test and metric.
 
     The mean difference from the testbed's means is in points where the metric is a ratio, and else in percent of each
-    mean. That of another model is told where it has an answer in all of the cells.
+    mean. That of another model is reported where it has an answer in all of the cells.
     """
     for experiment in experiments:
         own = numbers.filter(pl.col("experiment") == experiment.name)

@@ -64,7 +64,7 @@ def _read_json(file: BufferedReader) -> PathLog:
         return ndt7.read_ndt7(ndt7.measurements_of_lines(text) if whole is None else whole)
     if qlog.is_qlog(first):
         return qlog.read_events(line_mappings(text)) if whole is None else qlog.read_whole(whole)
-    raise LogProblem(f"is no JSON of a known format, expected {', '.join(FORMATS[:-2])}")
+    raise LogProblem(f"is not JSON of a known format, expected {', '.join(FORMATS[:-2])}")
 
 
 def _parsed(text: str) -> Any:

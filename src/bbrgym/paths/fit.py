@@ -7,7 +7,7 @@ which a log counts), in which ACKs that come in bursts weigh little; for losses,
 twenty packets.
 
 Base RTT: the smallest RTT. Unless it may be the handshake's, whose packets are short, the time that the bottleneck
-takes for a packet is no part of it; the interval has both. Without a minimum, the smallest smoothed RTT is an upper
+takes for a packet is not part of it; the interval has both. Without a minimum, the smallest smoothed RTT is an upper
 bound.
 
 Capacity, in IP bytes: if rates spread by more than 20 % in windows with a standing queue, such windows are most, and
@@ -115,8 +115,8 @@ class PathFit:
         duration_s: time that was watched.
         base_rtt_s: round trip without a queue.
         rate_mbps: capacity, of IP bytes.
-        varies: whether the rate varied while a queue stood. None: not told.
-        competitor: whether other traffic took a part of the link, or it changes all the time. None: not told.
+        varies: whether the rate varied while a queue stood. None: not seen.
+        competitor: whether other traffic took a part of the link, or it changes all the time. None: not seen.
         trace: the rate that was left to the connections, if it varies.
         buffer_bytes: size of the queue, IP bytes.
         random_loss: probability of each packet's loss but for a full queue.
@@ -172,7 +172,7 @@ class _Windows:
 
 @dataclass(frozen=True)
 class _Share:
-    """Part of the capacity that was left; None: not told. See `PathFit`."""
+    """Part of the capacity that was left; None: not seen. See `PathFit`."""
 
     varies: bool | None
     competitor: bool | None

@@ -28,7 +28,7 @@ def whole_of_stream(text: str) -> dict[str, Any]:
     """Return what ``--json-stream`` wrote line by line as ``--json`` would have written it.
 
     Raises:
-        LogProblem: a line is no JSON.
+        LogProblem: a line is not JSON.
     """
     intervals: list[Any] = []
     whole: dict[str, Any] = {"intervals": intervals}

@@ -31,7 +31,7 @@ def line_mappings(text: str) -> Iterator[Mapping[str, Any]]:
     """Yield the mapping of each line; the last line may be cut short.
 
     Raises:
-        LogProblem: another line is no JSON.
+        LogProblem: another line is not JSON.
     """
     lines = text.splitlines()
     for index, line in enumerate(lines, start=1):
@@ -39,4 +39,4 @@ def line_mappings(text: str) -> Iterator[Mapping[str, Any]]:
             yield mapping(json.loads(line))
         except (ValueError, RecursionError):
             if index < len(lines):
-                raise LogProblem(f"line {index} is no JSON") from None
+                raise LogProblem(f"line {index} is not JSON") from None

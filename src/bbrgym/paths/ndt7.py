@@ -28,7 +28,7 @@ def measurements_of_lines(text: str) -> dict[str, Any]:
     """Return what the client wrote line by line in the form of the archive.
 
     Raises:
-        LogProblem: a line is no JSON.
+        LogProblem: a line is not JSON.
     """
     found: dict[str, list[Any]] = {test: [] for test in _TESTS}
     for line in line_mappings(text):

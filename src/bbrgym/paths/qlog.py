@@ -216,7 +216,7 @@ def _records(file: BufferedReader) -> Iterator[Mapping[str, Any]]:
             yield mapping(json.loads(text))
         except (ValueError, RecursionError):
             if file.peek(1):
-                raise LogProblem(f"line {line_number} is no JSON") from None
+                raise LogProblem(f"line {line_number} is not JSON") from None
 
 
 def _texts(value: Any) -> list[str]:

@@ -140,7 +140,7 @@ def groups_table(explanation: Explanation, rule: RuleExplanation) -> RichTable:
 
 
 def shuffled_table(explanation: Explanation) -> RichTable:
-    """Return a table with a row per feature of an agent that is no rule."""
+    """Return a table with a row per feature of an agent that is not a rule."""
     title = f"What changes if a feature is that of another episode: {draws_with_intervals(len(explanation.episodes))}"
     table = new_table(title, ["feature\n"], ["change of the action\n% of its range", "drop in score\n"])
     for one in explanation.shuffled:

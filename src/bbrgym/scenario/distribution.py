@@ -277,7 +277,7 @@ def load_distribution(source: Source | Distribution) -> Distribution:
     fields = read_scenario(source)
     if not is_drawn(fields):
         raise ScenarioError(
-            "", f"has no {VARIABLES} and is no {MIX}, so it is not a distribution", str(fields.get("name", ""))
+            "", f"has no {VARIABLES} and is not a {MIX}, so it is not a distribution", str(fields.get("name", ""))
         )
     return Distribution(fields, _within=_Mixes(source))
 

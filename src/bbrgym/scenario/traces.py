@@ -170,7 +170,7 @@ def _rows_of(lines: Sequence[str], first_number: int, path: str) -> Iterator[tup
         try:
             time, rate_mbps = map(float, columns)
         except ValueError:
-            raise ConfigError(f"line {number} of {path} is no time and rate in Mbit/s; {_EXPECTED}") from None
+            raise ConfigError(f"line {number} of {path} is not a time and a rate in Mbit/s; {_EXPECTED}") from None
         if not before < time < np.inf:
             raise ConfigError(f"line {number} of {path} has the time {time:g}, expected one after the line above")
         if not 0 <= rate_mbps <= BOUNDS["rate_mbps"].high:

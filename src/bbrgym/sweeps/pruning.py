@@ -52,14 +52,14 @@ def watched(hydra: DictConfig, folder: Path) -> Iterator[Watch]:
 
 
 def _watch(trial: Any, job: MultirunFolder, study_name: str) -> Watch:
-    told: set[int] = set()
+    reported: set[int] = set()
 
     def is_hopeless() -> bool:
         summary = job.read_json("summary.json")
         step, score = summary.get("step"), summary.get("score")
-        if step is None or score is None or step in told or not math.isfinite(score):
+        if step is None or score is None or step in reported or not math.isfinite(score):
             return False
-        told.add(step)
+        reported.add(step)
         with database_errors(study_name):
             trial.report(score, step)
             return bool(trial.should_prune())

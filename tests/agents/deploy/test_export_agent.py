@@ -146,7 +146,7 @@ def test_the_command_exports(brief: Path, tmp_path: Path, capsys: pytest.Capture
     [
         ({"format": "onxn"}, "format: is 'onxn'; did you mean onnx"),
         ({"checkpoint": "first"}, "cannot read checkpoint"),
-        ({"run_dir": "nowhere"}, "is no run folder of bbrgym train"),
+        ({"run_dir": "nowhere"}, "is not a run folder of bbrgym train"),
     ],
 )
 def test_what_cannot_be_exported_is_said(asked: dict[str, Any], says: str, brief: Path) -> None:

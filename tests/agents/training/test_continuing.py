@@ -145,7 +145,7 @@ def test_a_bad_folder_is_one_clear_error(first: Path, tmp_path: Path, capsys: py
     cut, unfinished = shutil.copytree(first, tmp_path / "cut"), interrupt(tmp_path / "unfinished", 130, asked())
     (cut / "checkpoints" / "last.pt").write_bytes((cut / "checkpoints" / "last.pt").read_bytes()[:-100])
     for folder, says in (
-        (tmp_path / "missing", r"continue_from: '.*missing' is no run folder of bbrgym train"),
+        (tmp_path / "missing", r"continue_from: '.*missing' is not a run folder of bbrgym train"),
         (cut, r"cannot read checkpoint '.*cut/checkpoints/last.pt'"),
         (unfinished, r"continue_from: '.*unfinished' holds a training of 320 steps that is not finished.* resume="),
     ):
