@@ -40,7 +40,7 @@ examples:
   bbrgym evaluate scenario=mine.yaml
 """
 
-_SHARES = {
+_SHARES: dict[tuple[bool | None, bool | None], str] = {
     (None, None): "not seen",
     (False, None): "steady",
     (False, False): "steady",

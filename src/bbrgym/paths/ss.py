@@ -141,7 +141,11 @@ def _date_s(found: re.Match[str]) -> float:
     return datetime.strptime(text, "%b %d %Y %H:%M:%S").replace(tzinfo=UTC).timestamp()
 
 
-_TIMES = ((_ISO, _iso_s), (_DATE, _date_s), (_EPOCH, _epoch_s), (_COUNT, lambda found: float(found[1])))
+def _count_s(found: re.Match[str]) -> float:
+    return float(found[1])
+
+
+_TIMES = ((_ISO, _iso_s), (_DATE, _date_s), (_EPOCH, _epoch_s), (_COUNT, _count_s))
 
 
 def _number(text: str) -> float:
