@@ -64,6 +64,7 @@ BY_ITSELF = {
     "cli.listing": {"_choices (resources.files('bbrgym') / 'conf' / group / f'{name}.yaml').read_text"},
     "ns3gym.messages": {"_pool (resources.files('bbrgym.ns3gym') / 'messages.binpb').read_bytes"},
     "papers.catalogue": {"notes_of path.read_text"},
+    "evaluate.agent_option": {"_shipped (folder / 'about.json').read_text"},
     "evaluate.bench.tasks": {"load_benchmark yaml.safe_load", "load_benchmark _FILE.read_text"},
     "report.page": {"_template (resources.files('bbrgym') / 'report' / 'templates' / name).read_text"},
     "targets": {"shipped yaml.safe_load", "shipped file.read_text"},
