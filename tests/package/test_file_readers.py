@@ -52,9 +52,9 @@ OPENS = {
 BY_ITSELF = {
     "untrusted_files": {"opened os.open", "opened os.fdopen"},
     # Files that are written.
-    "runs.atomic_files": {"write_atomically os.open", "open_to_append os.open", "open_to_append os.fdopen"}
+    "runs.atomic_files": {"replacement os.open", "open_to_append os.open", "open_to_append os.fdopen"}
     | {"_flush_to_disk os.open"},
-    "trace.tracing": {"_write_all.write partial.open"},
+    "trace.tracing": {"write_trace place.open"},
     "agents.sb3_segments": {"zipped zipfile.ZipFile"},
     "cli.main": {"_discard_output open"},
     # Files of the package, and of the machine.
