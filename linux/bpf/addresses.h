@@ -9,16 +9,13 @@
 #define SOL_TCP 6
 #define TCP_CONGESTION 13
 
-/* In network order; of IPv4 the first 4 bytes. */
-static __always_inline void read_addresses(const struct sock *sk, uint8_t local[16], uint8_t remote[16])
+/* An address of a socket's, in network order; of IPv4 the first 4 bytes. */
+static __always_inline void read_address(uint8_t to[16], uint32_t family, uint32_t v4, const struct in6_addr *v6)
 {
-    if (sk->__sk_common.skc_family == AF_INET) {
-        *(uint32_t *)local = sk->__sk_common.skc_rcv_saddr;
-        *(uint32_t *)remote = sk->__sk_common.skc_daddr;
-    } else {
-        bpf_probe_read_kernel(local, 16, &sk->__sk_common.skc_v6_rcv_saddr);
-        bpf_probe_read_kernel(remote, 16, &sk->__sk_common.skc_v6_daddr);
-    }
+    if (family == AF_INET)
+        *(uint32_t *)to = v4;
+    else
+        bpf_probe_read_kernel(to, 16, v6);
 }
 
 #endif

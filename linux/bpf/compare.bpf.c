@@ -63,7 +63,6 @@ static __always_inline uint32_t draw(uint64_t cookie)
     return (uint32_t)((mixed ^ (mixed >> 31)) >> 32);
 }
 
-/* The service's port: this side's of a connection that a peer opened, else the peer's. */
 static __always_inline bool is_asked_for(uint32_t port)
 {
     uint32_t at;
@@ -76,14 +75,14 @@ static __always_inline bool is_asked_for(uint32_t port)
 
 static __always_inline void begin(struct bpf_sock_ops *context, struct sock *sk, struct tcp_sock *tp)
 {
-    struct sock *addressed = (struct sock *)tp;
-    struct bpf_compared *is;
-    uint32_t local_port = addressed->__sk_common.skc_num;
-    uint32_t remote_port = __builtin_bswap16(addressed->__sk_common.skc_dport);
+    const struct sock_common *ends = &((struct sock *)tp)->__sk_common;
+    bool is_served = context->op == PASSIVE_ESTABLISHED; /* a peer opened it */
+    uint32_t port = is_served ? ends->skc_num : __builtin_bswap16(ends->skc_dport);
     uint64_t cookie = bpf_get_socket_cookie(context);
     uint32_t arm = draw(cookie) < request.b_below;
+    struct bpf_compared *is;
 
-    if (!is_asked_for(context->op == PASSIVE_ESTABLISHED ? local_port : remote_port))
+    if (!is_asked_for(port))
         return;
     if (bpf_setsockopt(context, SOL_TCP, TCP_CONGESTION, request.names[arm], sizeof(request.names[arm]))) {
         __sync_fetch_and_add(&counts.refused, 1);
@@ -96,10 +95,9 @@ static __always_inline void begin(struct bpf_sock_ops *context, struct sock *sk,
     is->arm = arm;
     is->start_us = bpf_ktime_get_ns() / 1000;
     is->acked_bytes = tp->bytes_acked; /* of a SYN */
-    is->local_port = local_port;
-    is->remote_port = remote_port;
-    is->family = addressed->__sk_common.skc_family;
-    read_addresses(addressed, is->local, is->remote);
+    is->port = port;
+    is->family = ends->skc_family;
+    read_address(is->remote, is->family, ends->skc_daddr, &ends->skc_v6_daddr);
     bpf_sock_ops_cb_flags_set(context, (int)(context->cb_flags | STATE_FLAG | RTT_FLAG));
     __sync_fetch_and_add(&counts.given[arm], 1);
 }

@@ -39,10 +39,8 @@ struct bpf_compared {
     uint32_t arm; /* 0: A, 1: B */
     uint32_t is_whole; /* all its data was acknowledged */
     uint32_t family;
-    uint32_t local_port;
-    uint32_t remote_port;
-    uint8_t local[16]; /* in network order; of IPv4 the first 4 */
-    uint8_t remote[16];
+    uint32_t port; /* of the service */
+    uint8_t remote[16]; /* in network order; of IPv4 the first 4 bytes */
 };
 
 #endif

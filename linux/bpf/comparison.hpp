@@ -26,6 +26,9 @@ class Comparison
     Comparison(const Comparison&) = delete;
     Comparison& operator=(const Comparison&) = delete;
 
+    /** Takes it off the cgroup; what ended before can still be taken. */
+    void Detach() { m_link.Reset(); }
+
     /** Takes the rows of connections that ended, oldest first. */
     std::vector<bpf_compared> Take() { return m_rows.Take(m_object, "rows"); }
 

@@ -31,7 +31,8 @@ int flows(struct bpf_iter__bpf_sk_storage_map *context)
     is.family = sk->__sk_common.skc_family;
     is.local_port = sk->__sk_common.skc_num;
     is.remote_port = __builtin_bswap16(sk->__sk_common.skc_dport);
-    read_addresses(sk, is.local, is.remote);
+    read_address(is.local, is.family, sk->__sk_common.skc_rcv_saddr, &sk->__sk_common.skc_v6_rcv_saddr);
+    read_address(is.remote, is.family, sk->__sk_common.skc_daddr, &sk->__sk_common.skc_v6_daddr);
     is.mss_bytes = tp->mss_cache;
     is.cwnd_pkts = tp->snd_cwnd;
     is.in_flight_pkts = in_flight_pkts(tp);

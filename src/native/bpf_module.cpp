@@ -209,11 +209,9 @@ ComparedRow(const bpf_compared& is)
     row["sent_pkts"] = is.sent_pkts;
     row["retransmitted_pkts"] = is.retransmitted_pkts;
     row["is_whole"] = is.is_whole != 0;
-    row["local"] = py::bytes(reinterpret_cast<const char*>(is.local), sizeof(is.local));
-    row["remote"] = py::bytes(reinterpret_cast<const char*>(is.remote), sizeof(is.remote));
     row["family"] = is.family;
-    row["local_port"] = is.local_port;
-    row["remote_port"] = is.remote_port;
+    row["remote"] = py::bytes(reinterpret_cast<const char*>(is.remote), sizeof(is.remote));
+    row["port"] = is.port;
     return row;
 }
 
@@ -401,7 +399,7 @@ PYBIND11_MODULE(_bpf, module)
             },
             "Instructions, verified instructions, runs and their time (ns) of each hook.");
 
-    py::class_<Comparison>(module, "Comparison", "Gives new connections of a cgroup one of two congestion controls, until it is closed.")
+    py::class_<Comparison>(module, "Comparison", "Gives new connections of a cgroup one of two congestion controls, until it is detached.")
         .def(py::init([](const std::array<std::string, 2>& names, double share, uint64_t seed, const std::vector<uint32_t>& ports, const std::string& cgroup) {
                  return std::make_unique<Comparison>(ComparisonOf(names, share, seed, ports), cgroup);
              }),
@@ -412,6 +410,7 @@ PYBIND11_MODULE(_bpf, module)
              py::arg("cgroup"),
              "`share`: of the connections that get the second. `seed`: of the draws. `ports`: of services; none: all.\n"
              "`cgroup`: its folder.")
+        .def("detach", &Comparison::Detach, "Ends it; rows can still be taken.")
         .def(
             "take",
             [](Comparison& self) {
