@@ -76,7 +76,7 @@ def test_a_log_without_a_row_is_none(tmp_path: Path) -> None:
     [
         (lambda table: table.drop("peer"), "is Parquet of another form than bbrgym kernel watch writes"),
         (lambda table: table.with_columns(pl.lit("a").alias("time_s")), "is Parquet of another form"),
-        (lambda table: table.with_columns(delivered_bytes=0), "without a TCP connection that delivered data"),
+        (lambda table: table.with_columns(delivered_bytes=0), "without a connection that delivered data"),
         (lambda table: table.with_columns(time_s=None, mss_bytes=float("nan")), "is Parquet of another form"),
     ],
 )

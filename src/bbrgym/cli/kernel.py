@@ -122,7 +122,7 @@ def _compare(options: argparse.Namespace) -> None:
     if "share" in values:
         values.update(_numbers({"share": values["share"]}))
     if "ports" in values:
-        values["ports"] = list(_numbers({f"ports: {one}": one for one in values["ports"].split(",")}).values())
+        values["ports"] = [int(one) if one.isdecimal() else one for one in values["ports"].split(",")]
     request = validated(ComparisonRequest, {"a": options.a, "b": options.b, **values})
     folder = ComparisonFolder(path or new_run_dir("compare"))
     with folder.opened(resume=resume):

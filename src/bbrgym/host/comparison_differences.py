@@ -32,23 +32,21 @@ class Metric:
         name: with its unit.
         value: from the columns of a comparison's rows; null where a connection has none.
         is_ratio: whether its difference is a ratio, in percent; else it is in points, as is the number.
-        digits: shown.
         sought: differences of which it is told how many connections they need, in the difference's unit.
     """
 
     name: str
     value: pl.Expr
     is_ratio: bool
-    digits: int
     sought: tuple[float, ...]
 
 
 _TIME_S, _BYTES = pl.col("completion_s"), pl.col("acked_bytes")
 METRICS = (
-    Metric("goodput, Mbit/s", 8e-6 * pl.when(_BYTES > 0).then(_BYTES) / _TIME_S, True, 3, (1.0, 5.0, 20.0)),
-    Metric("completion, s", pl.when("is_whole").then(_TIME_S), True, 4, (1.0, 5.0, 20.0)),
-    Metric("mean RTT, ms", pl.col("rtt_mean_ms"), True, 3, (1.0, 5.0, 20.0)),
-    Metric("sent again, %", 100.0 * pl.col("retransmitted_pkts") / pl.col("sent_pkts"), False, 3, (0.1, 0.5, 2.0)),
+    Metric("goodput, Mbit/s", 8e-6 * pl.when(_BYTES > 0).then(_BYTES) / _TIME_S, True, (1.0, 5.0, 20.0)),
+    Metric("completion, s", pl.when("is_whole").then(_TIME_S), True, (1.0, 5.0, 20.0)),
+    Metric("mean RTT, ms", pl.col("rtt_mean_ms"), True, (1.0, 5.0, 20.0)),
+    Metric("sent again, %", 100.0 * pl.col("retransmitted_pkts") / pl.col("sent_pkts"), False, (0.1, 0.5, 2.0)),
 )
 
 
@@ -62,7 +60,7 @@ class Difference:
         estimate: of the difference, in percent of a ratio, else in the metric's unit.
         connections: that have the metric.
         peers: with connections of both.
-        needed: connections more, from as many more peers, until each sought difference is found in 80 of 100
+        needed: additional connections, of as many more peers, with which each sought difference is found in 80 of 100
             comparisons; infinite if it is not known.
     """
 

@@ -48,7 +48,7 @@ def difference_table(found: Sequence[Difference], request: ComparisonRequest) ->
     for one in found:
         unit = " %" if one.metric.is_ratio else " points"
         difference = one.estimate.text(2, "+")
-        means = ("-" if math.isnan(mean) else f"{mean:.{one.metric.digits}f}" for mean in one.means)
+        means = ("-" if math.isnan(mean) else f"{mean:.4g}" for mean in one.means)
         table.add_row(
             one.metric.name,
             *means,
@@ -60,10 +60,10 @@ def difference_table(found: Sequence[Difference], request: ComparisonRequest) ->
 
 
 def needed_table(found: Sequence[Difference]) -> Table:
-    """Return a table of how many connections more would find a difference in 80 of 100 comparisons."""
+    """Return a table of how many additional connections find a difference in 80 of 100 comparisons."""
     sizes = len(found[0].needed)
     headings = [text for _ in range(sizes) for text in ("difference", "connections")]
-    title = "Connections more, from as many more peers, that would find a difference in 80 of 100 comparisons"
+    title = "Additional connections, of as many more peers, that find a difference in 80 of 100 comparisons"
     table = new_table(title, ["of"], headings)
     for one in found:
         unit = "%" if one.metric.is_ratio else "points"

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -67,40 +66,54 @@ def own_cgroup() -> Iterator[str]:
         (root / name).rmdir()
 
 
-def compare(name: str, cgroup: str, port: int, run_dir: str, end: signal.Signals, rounds: int) -> dict[str, Any]:
-    """Let the command compare while peers fetch, end it, and return what was given to the peers, and what it said."""
-    command = [sys.executable, "-m", "bbrgym", "kernel", "compare", "reno", name, f"ports={port}", f"cgroup={cgroup}"]
-    with subprocess.Popen([*command, f"resume={run_dir}"], stdout=subprocess.PIPE, text=True) as process:
-        deadline = time.monotonic() + PATIENCE_S
-        given: list[str] = []
-        while fetch(port, 0) not in ("reno", name) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        given.append(used[-1])
-        given += [fetch(port, peer) for _ in range(rounds) for peer in range(PEERS)]
-        second = [] if end == signal.SIGKILL else [subprocess.run(
-            [*command, f"output_dir={run_dir}-2"], capture_output=True, text=True, timeout=60, check=False
-        ).stderr]
-        time.sleep(1.0)  # the last connections end
-        process.send_signal(end)
-        said = process.communicate(timeout=PATIENCE_S)[0]
-    return {
-        "given": dict(Counter(given)),
-        "said": said,
-        "code": process.returncode,
-        "second": second,
-        "after": fetch(port, 0),
-    }
+class Comparison:
+    """A comparison by the command, of connections from a port in a cgroup."""
+
+    def __init__(self, name: str, cgroup: str, port: int) -> None:
+        options = [f"ports={port}", f"cgroup={cgroup}"]
+        self._command = [sys.executable, "-m", "bbrgym", "kernel", "compare", "reno", name, *options]
+        self._controls = ("reno", name)
+        self._port = port
+
+    @contextmanager
+    def running(self, run_dir: str, end: signal.Signals, result: dict[str, Any]) -> Iterator[None]:
+        """Compare during a block, until a signal; put what was said into a result, and what a peer has afterwards."""
+        command = [*self._command, f"resume={run_dir}"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            deadline = time.monotonic() + PATIENCE_S
+            while fetch(self._port, 0) not in self._controls and time.monotonic() < deadline:
+                time.sleep(0.05)
+            result["given"] = [used[-1]]
+            yield
+            time.sleep(0.5)  # the last connections end
+            process.send_signal(end)
+            result["said"] = process.communicate(timeout=PATIENCE_S)[0]
+        result["code"], result["after"] = process.returncode, fetch(self._port, 0)
+
+    def fetch(self, rounds: int) -> list[str]:
+        """Fetch as each peer; return the controls that they were given."""
+        return [fetch(self._port, peer) for _ in range(rounds) for peer in range(PEERS)]
+
+    def refusal(self, run_dir: str) -> str:
+        """Return why there is no other comparison now."""
+        command = [*self._command, f"output_dir={run_dir}"]
+        return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60, check=False).stderr
 
 
 def main() -> None:
     name, run_dir = sys.argv[1:]
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True, timeout=60)
+    os.environ["BBRGYM_FIGURES"] = "none"
     controls.load("bbq", {}, name=name)
+    times: list[dict[str, Any]] = [{}, {}, {}]
     with own_cgroup() as cgroup, socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=serve, args=(listener,), daemon=True).start()
-        port = listener.getsockname()[1]
-        ends = [(signal.SIGINT, 4), (signal.SIGKILL, 1), (signal.SIGINT, 4)]
-        times = [compare(name, cgroup, port, run_dir, *one) for one in ends]
+        comparison = Comparison(name, cgroup, listener.getsockname()[1])
+        for result, end in zip(times, (signal.SIGINT, signal.SIGKILL, signal.SIGINT), strict=True):
+            with comparison.running(run_dir, end, result):
+                result["given"] += comparison.fetch(4)
+                if result is times[0]:
+                    result["refusal"] = comparison.refusal(f"{run_dir}-2")
     controls.unload(name, is_forced=True)
     print(json.dumps(times))
 
