@@ -19,9 +19,9 @@ from bbrgym.cli.main import main
 from bbrgym.errors import ConfigError
 from bbrgym.host import comparison
 from bbrgym.host.comparison import SCHEMA, ComparisonFolder, ComparisonRequest
-from bbrgym.host.comparison_differences import METRICS, Difference, differences
+from bbrgym.host.comparison_differences import METRICS, ControlDifference, differences
 from bbrgym.host.comparison_report import needed_table, write_comparison_report
-from bbrgym.host.parts import Parts
+from bbrgym.host.parts import RowParts
 from bbrgym.worlds.linux_machine import cgroup_root
 
 CONNECTIONS = [(peer, number) for number in range(50) for peer in range(PEERS)]
@@ -78,7 +78,7 @@ def rows_of(values: dict[tuple[int, str], list[float]], **others: Any) -> pl.Dat
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
-def rtt_difference(rows: pl.DataFrame) -> Difference:
+def rtt_difference(rows: pl.DataFrame) -> ControlDifference:
     return list(differences(rows))[RTT]
 
 
@@ -157,7 +157,7 @@ def test_a_report_has_tables_and_a_page(peers: int, tmp_path: Path) -> None:
     request = ComparisonRequest(a="reno", b="gym_bbq", ports=(80,))
     folder = ComparisonFolder(tmp_path)
     folder.begin(request)
-    parts = Parts(tmp_path / "connections", SCHEMA)
+    parts = RowParts(tmp_path / "connections", SCHEMA)
     parts.add(rows_of({(peer, arm): [10.0, 11.0] for peer in range(peers) for arm in "AB"}).to_dicts())
     parts.flush()
     write_comparison_report(folder, request, "bbrgym kernel compare reno gym_bbq")

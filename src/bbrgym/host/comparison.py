@@ -33,7 +33,7 @@ from bbrgym.errors import ConfigError, nearest
 from bbrgym.host.connections import address_of
 from bbrgym.host.controls import kernel_errors
 from bbrgym.host.errors import HostError
-from bbrgym.host.parts import Parts
+from bbrgym.host.parts import RowParts
 from bbrgym.host.pins import require_root
 from bbrgym.host.system import available_controls
 from bbrgym.runs.run_folder import RunFolder
@@ -149,8 +149,8 @@ class ComparisonFolder(RunFolder):
                 parts.flush()
                 self.write_json(_COUNTS, {"times": [*before, attached.counts()]})
 
-    def _parts(self) -> Parts:
-        return Parts(self.path / _CONNECTIONS, SCHEMA)
+    def _parts(self) -> RowParts:
+        return RowParts(self.path / _CONNECTIONS, SCHEMA)
 
 
 def _none() -> pl.DataFrame:

@@ -25,7 +25,7 @@ _POWER = (1.960 + 0.842) / 1.960
 
 
 @dataclass(frozen=True)
-class Metric:
+class ConnectionMetric:
     """A number of each connection.
 
     Attributes:
@@ -43,15 +43,17 @@ class Metric:
 
 _TIME_S, _BYTES = pl.col("completion_s"), pl.col("acked_bytes")
 METRICS = (
-    Metric("goodput, Mbit/s", 8e-6 * pl.when(_BYTES > 0).then(_BYTES) / _TIME_S, True, (1.0, 5.0, 20.0)),
-    Metric("completion, s", pl.when("is_whole").then(_TIME_S), True, (1.0, 5.0, 20.0)),
-    Metric("mean RTT, ms", pl.col("rtt_mean_ms"), True, (1.0, 5.0, 20.0)),
-    Metric("sent again, %", 100.0 * pl.col("retransmitted_pkts") / pl.col("sent_pkts"), False, (0.1, 0.5, 2.0)),
+    ConnectionMetric("goodput, Mbit/s", 8e-6 * pl.when(_BYTES > 0).then(_BYTES) / _TIME_S, True, (1.0, 5.0, 20.0)),
+    ConnectionMetric("completion, s", pl.when("is_whole").then(_TIME_S), True, (1.0, 5.0, 20.0)),
+    ConnectionMetric("mean RTT, ms", pl.col("rtt_mean_ms"), True, (1.0, 5.0, 20.0)),
+    ConnectionMetric(
+        "sent again, %", 100.0 * pl.col("retransmitted_pkts") / pl.col("sent_pkts"), False, (0.1, 0.5, 2.0)
+    ),
 )
 
 
 @dataclass(frozen=True)
-class Difference:
+class ControlDifference:
     """A metric's difference, B's from A's.
 
     Attributes:
@@ -64,7 +66,7 @@ class Difference:
             comparisons; infinite if it is not known.
     """
 
-    metric: Metric
+    metric: ConnectionMetric
     means: tuple[float, float]
     estimate: Estimate
     connections: int
@@ -72,7 +74,7 @@ class Difference:
     needed: tuple[float, ...]
 
 
-def differences(rows: pl.DataFrame) -> Iterator[Difference]:
+def differences(rows: pl.DataFrame) -> Iterator[ControlDifference]:
     """Yield the difference in each metric, of a comparison's rows."""
     for metric in METRICS:
         value = metric.value.log() if metric.is_ratio else metric.value
@@ -80,7 +82,7 @@ def differences(rows: pl.DataFrame) -> Iterator[Difference]:
         yield _difference(metric, known)
 
 
-def _difference(metric: Metric, known: pl.DataFrame) -> Difference:
+def _difference(metric: ConnectionMetric, known: pl.DataFrame) -> ControlDifference:
     back = math.exp if metric.is_ratio else float
     by_arm = (known.filter(pl.col("arm") == arm)["value"].to_numpy() for arm in ARMS)
     means = [back(float(np.mean(values))) if len(values) else math.nan for values in by_arm]
@@ -93,7 +95,7 @@ def _difference(metric: Metric, known: pl.DataFrame) -> Difference:
     sought = [math.log1p(one / 100) if metric.is_ratio else one for one in metric.sought]
     needed = tuple(_more(len(known), half_width, one) for one in sought)
     estimate = Estimate(*map(_percent, (found.value, found.low, found.high))) if metric.is_ratio else found
-    return Difference(metric, (means[0], means[1]), estimate, len(known), len(pairs), needed)
+    return ControlDifference(metric, (means[0], means[1]), estimate, len(known), len(pairs), needed)
 
 
 def _percent(logarithm: float) -> float:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from bbrgym.evaluate.statistics import MIN_DRAWS
 from bbrgym.host.comparison import ARMS, ComparisonFolder, ComparisonRequest
-from bbrgym.host.comparison_differences import Difference, differences
+from bbrgym.host.comparison_differences import ControlDifference, differences
 from bbrgym.report.figure_spec import NEUTRAL, Axis, FigureSpec, Line, Panel, Points, colour
 from bbrgym.report.page import Page, Section
 from bbrgym.report.report_files import write_report_files
@@ -39,7 +39,7 @@ _METHOD = (
 )
 
 
-def difference_table(found: Sequence[Difference], request: ComparisonRequest) -> Table:
+def difference_table(found: Sequence[ControlDifference], request: ComparisonRequest) -> Table:
     """Return a table with a row per metric."""
     few = min(one.peers for one in found) < MIN_DRAWS
     how = f"{MIN_DRAWS} or more peers have intervals" if few else "95 % intervals by bootstrap of the peers"
@@ -59,7 +59,7 @@ def difference_table(found: Sequence[Difference], request: ComparisonRequest) ->
     return table
 
 
-def needed_table(found: Sequence[Difference]) -> Table:
+def needed_table(found: Sequence[ControlDifference]) -> Table:
     """Return a table of how many additional connections find a difference in 80 of 100 comparisons."""
     sizes = len(found[0].needed)
     headings = [text for _ in range(sizes) for text in ("difference", "connections")]
@@ -90,7 +90,7 @@ def _counts_table(folder: ComparisonFolder, request: ComparisonRequest, rows: pl
     return table
 
 
-def difference_figure(found: Sequence[Difference], title: str) -> FigureSpec:
+def difference_figure(found: Sequence[ControlDifference], title: str) -> FigureSpec:
     """Specify points of the differences: ratios in percent, and points of percent."""
     panels = []
     for is_ratio, axis in ((True, "B minus A, %"), (False, "B minus A, points of %")):

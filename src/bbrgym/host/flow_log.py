@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from bbrgym.host.errors import HostError
-from bbrgym.host.parts import PART_ROWS, Parts
+from bbrgym.host.parts import PART_ROWS, RowParts
 from bbrgym.runs.atomic_files import write_atomically
 from bbrgym.tunables import BASES, VARIANTS
 
@@ -53,7 +53,7 @@ class FlowLog:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._parts = Parts(path.with_name(f"{path.name}.parts"), SCHEMA)
+        self._parts = RowParts(path.with_name(f"{path.name}.parts"), SCHEMA)
 
     def add(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add rows of `connection_rows`."""

@@ -16,7 +16,7 @@ PART_ROWS = 2**14
 _PART_S = 60.0  # most that a killed process loses
 
 
-class Parts:
+class RowParts:
     """A folder of Parquet files that hold rows in the order in which they were added, those of earlier processes first.
 
     Args:
