@@ -30,7 +30,7 @@ def test_an_example_runs(name: str, tmp_path: Path) -> None:
     command = [sys.executable, str(EXAMPLES / name), *arguments.split()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"-?\d+\.\d{2}", done.stdout)
+    assert re.search(r"(step|steps) +\d+ ", done.stdout)
 
 
 def test_the_agent_in_one_file_is_short_and_needs_no_agent_of_the_package() -> None:

@@ -52,9 +52,9 @@ OPENS = {
 BY_ITSELF = {
     "untrusted_files": {"opened os.open", "opened os.fdopen"},
     # Files that are written.
-    "runs.atomic_files": {"write_atomically os.open", "open_to_append os.open", "open_to_append os.fdopen"}
+    "runs.atomic_files": {"replacement os.open", "open_to_append os.open", "open_to_append os.fdopen"}
     | {"_flush_to_disk os.open"},
-    "trace.tracing": {"_write_all.write partial.open"},
+    "trace.tracing": {"write_trace place.open"},
     "agents.sb3_segments": {"zipped zipfile.ZipFile"},
     "cli.main": {"_discard_output open"},
     # Files of the package, and of the machine.
@@ -66,6 +66,7 @@ BY_ITSELF = {
     "host.system": {"available_controls (_IPV4 / 'tcp_available_congestion_control').read_text"}
     | {"default_control (_IPV4 / 'tcp_congestion_control').read_text"},
     "agents.deploy.bpf_object": {"bpf_object target.read_bytes"},
+    "evaluate.agent_option": {"_shipped (folder / 'about.json').read_text"},
     "evaluate.bench.tasks": {"load_benchmark yaml.safe_load", "load_benchmark _FILE.read_text"},
     "report.page": {"_template (resources.files('bbrgym') / 'report' / 'templates' / name).read_text"},
     "targets": {"shipped yaml.safe_load", "shipped file.read_text"},

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import json
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -45,7 +46,7 @@ from bbrgym.evaluate.records import FIXED, label_of
 from bbrgym.evaluate.references import InRunOracle, LibraryOracle, Oracle, Privileged
 from bbrgym.schema import shown
 from bbrgym.targets import refuse_foreign
-from bbrgym.untrusted_files import add_to_digest, read_json
+from bbrgym.untrusted_files import add_to_digest
 
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # of an object in a module
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -123,7 +124,7 @@ def refuse_found_code(agent: Any) -> None:
 
 
 def _shipped(folder: Path) -> Entrant:
-    about = read_json(folder / "about.json")
+    about = json.loads((folder / "about.json").read_text(encoding="utf-8"))  # of the package
     return preset(about["variant"], about["tunables"]) if "tunables" in about else trained(folder)
 
 
