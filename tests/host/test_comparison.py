@@ -21,6 +21,7 @@ from bbrgym.host import comparison
 from bbrgym.host.comparison import SCHEMA, ComparisonFolder, ComparisonRequest
 from bbrgym.host.comparison_differences import METRICS, ControlDifference, differences
 from bbrgym.host.comparison_report import needed_table, write_comparison_report
+from bbrgym.host.errors import HostError
 from bbrgym.host.parts import RowParts
 from bbrgym.worlds.linux_machine import cgroup_root
 
@@ -150,6 +151,12 @@ def test_a_folder_goes_on_with_the_same_comparison_alone(tmp_path: Path) -> None
     assert folder.begin(ComparisonRequest(a="reno", b="gym_bbq")).seed == request.seed
     with pytest.raises(ConfigError, match=r"is of another comparison, expected b=gym_bbq, share=0\.5"):
         folder.begin(ComparisonRequest(a="reno", b="bbr", share=0.1))
+
+
+def test_a_control_that_was_unloaded_ends_it(tmp_path: Path) -> None:
+    request = ComparisonRequest(a="reno", b="gym_none")
+    with pytest.raises(HostError, match=f"gym_none is no longer loaded; .*, and resume={tmp_path} goes on"):
+        ComparisonFolder(tmp_path)._refuse_unloaded(request, {"refused": 1})
 
 
 @pytest.mark.parametrize("peers", [0, 12])

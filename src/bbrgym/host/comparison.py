@@ -142,12 +142,18 @@ class ComparisonFolder(RunFolder):
                         parts.add(_rows(request, attached.take()))
                         counts = attached.counts()
                         live.update(_progress(request, counts))
-                        _refuse_unloaded(request, counts)
+                        self._refuse_unloaded(request, counts)
             finally:
                 attached.detach()
                 parts.add(_rows(request, attached.take()))
                 parts.flush()
                 self.write_json(_COUNTS, {"times": [*before, attached.counts()]})
+
+    def _refuse_unloaded(self, request: ComparisonRequest, counts: Mapping[str, Any]) -> None:
+        if counts["refused"]:
+            gone = [name for name in (request.a, request.b) if name not in available_controls()]
+            what = f"{gone[0]} is no longer loaded" if gone else "the kernel refused to give connections a control"
+            raise HostError(f"{what}; what ended is kept, and resume={self.path} goes on")
 
     def _parts(self) -> RowParts:
         return RowParts(self.path / _CONNECTIONS, SCHEMA)
@@ -184,13 +190,6 @@ def _cgroup(name: str) -> Path:
     if not (path / "cgroup.procs").is_file() or root not in (path, *path.parents):
         raise ConfigError(f"cgroup: is {name!r}, expected the path of one below {root}")
     return path
-
-
-def _refuse_unloaded(request: ComparisonRequest, counts: Mapping[str, Any]) -> None:
-    if counts["refused"]:
-        gone = [name for name in (request.a, request.b) if name not in available_controls()]
-        what = f"{gone[0]} is no longer loaded: load it" if gone else "the kernel refused connections a control"
-        raise HostError(f"{what}, and go on with resume=true; what ended is kept")
 
 
 def _rows(request: ComparisonRequest, ended: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -44,7 +44,7 @@ class ConnectionMetric:
 _TIME_S, _BYTES = pl.col("completion_s"), pl.col("acked_bytes")
 METRICS = (
     ConnectionMetric("goodput, Mbit/s", 8e-6 * pl.when(_BYTES > 0).then(_BYTES) / _TIME_S, True, (1.0, 5.0, 20.0)),
-    ConnectionMetric("completion, s", pl.when("is_whole").then(_TIME_S), True, (1.0, 5.0, 20.0)),
+    ConnectionMetric("completion, ms", 1e3 * pl.when("is_whole").then(_TIME_S), True, (1.0, 5.0, 20.0)),
     ConnectionMetric("mean RTT, ms", pl.col("rtt_mean_ms"), True, (1.0, 5.0, 20.0)),
     ConnectionMetric(
         "sent again, %", 100.0 * pl.col("retransmitted_pkts") / pl.col("sent_pkts"), False, (0.1, 0.5, 2.0)

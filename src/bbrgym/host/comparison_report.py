@@ -48,7 +48,7 @@ def difference_table(found: Sequence[ControlDifference], request: ComparisonRequ
     for one in found:
         unit = " %" if one.metric.is_ratio else " points"
         difference = one.estimate.text(2, "+")
-        means = ("-" if math.isnan(mean) else f"{mean:.4g}" for mean in one.means)
+        means = ("-" if math.isnan(mean) else f"{float(f'{mean:.4g}'):,g}" for mean in one.means)
         table.add_row(
             one.metric.name,
             *means,
