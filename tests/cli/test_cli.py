@@ -130,8 +130,7 @@ def test_a_range_is_one_value_and_other_mappings_are_merged(
         ),
         (
             "agent=randm",
-            "agent: is 'randm'; did you mean random? allowed are fixed, oracle, random, a run folder, a model's file, "
-            "or a function as my_module:act",
+            "agent: is 'randm'; did you mean random? allowed are fixed, oracle, random, shipped/fixed, ",
         ),
         ("resume=perhaps", "resume: is 'perhaps', expected true or false"),
         ("output_dir=/dev/null/x", "output_dir: cannot use '/dev/null/x'"),

@@ -24,7 +24,7 @@ episodes of a trained agent on training draws as a data set of Minari, of the na
 
 examples:
   bbrgym bench bbr bbq cubic --output bench/presets.json
-  bbrgym bench shipped/fixed shipped/flow --output bench/shipped.json
+  bbrgym bench shipped/fixed shipped/flow shipped/wan --output bench/shipped.json
   bbrgym bench runs/mine
   bbrgym bench check bench/presets.json
   bbrgym bench dataset shipped/flow --episodes 200 --output bbrgym/flow-v0
