@@ -2,21 +2,18 @@
 #include "congestion_control.hpp"
 
 #include "descriptor.hpp"
-#include "libbpf.hpp"
 #include "pins.hpp"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
-#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string_view>
-#include <utility>
 
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -44,40 +41,6 @@ constexpr int READS = 100;                             // an event takes less th
 // Linux 6.4, include/uapi/linux/bpf.h; headers may be older.
 constexpr uint32_t F_LINK = 1U << 13;
 constexpr int ATTACH_STRUCT_OPS = 44;
-
-/** What libbpf warned of in this thread since it was last cleared: the reason of a failure. */
-thread_local std::string g_warnings;
-
-int
-KeepWarning(libbpf_print_level level, const char* format, va_list arguments)
-{
-    if (level != LIBBPF_WARN)
-    {
-        return 0;
-    }
-    std::array<char, 512> line{};
-    const int length = std::vsnprintf(line.data(), line.size(), format, arguments);
-    g_warnings += line.data();
-    return length;
-}
-
-[[noreturn]] void
-Fail(const std::string& what, int error)
-{
-    throw CongestionControlError(what + " failed: " + std::strerror(error < 0 ? -error : error) +
-                                 (g_warnings.empty() ? "" : " (" + g_warnings + ")"));
-}
-
-/** `result` of libbpf: negative with errno set if it failed. */
-int
-Require(const std::string& what, int result)
-{
-    if (result < 0)
-    {
-        Fail(what, errno);
-    }
-    return result;
-}
 
 std::string
 RandomName()
@@ -152,42 +115,9 @@ ObjectNamed(std::string object, const std::string& name)
     return object;
 }
 
-using OwnedObject = std::unique_ptr<bpf_object, CongestionControl::Close>;
-
-OwnedObject
-Opened(const std::string& bytes)
-{
-    g_warnings.clear();
-    Libbpf::Get().libbpf_set_print(KeepWarning);
-    const bpf_object_open_opts options{.sz = sizeof(options), .object_name = "bbrgym"};
-    OwnedObject object(Libbpf::Get().bpf_object__open_mem(bytes.data(), bytes.size(), &options));
-    if (!object)
-    {
-        Fail("opening the BPF object", errno);
-    }
-    return object;
-}
-
-bpf_map*
-FindMap(const OwnedObject& object, const char* name) // null: it has none
-{
-    return Libbpf::Get().bpf_object__find_map_by_name(object.get(), name);
-}
-
-bpf_map*
-Map(const OwnedObject& object, const char* name)
-{
-    bpf_map* map = FindMap(object, name);
-    if (map == nullptr)
-    {
-        throw CongestionControlError(std::string("the BPF object has no map ") + name);
-    }
-    return map;
-}
-
 /** The variant whose tunables the program's policy sets; empty: it has none. */
 std::string
-VariantOfPolicy(const OwnedObject& object)
+VariantOfPolicy(const BpfObject& object)
 {
     if (FindMap(object, "policy_of") == nullptr)
     {
@@ -198,30 +128,9 @@ VariantOfPolicy(const OwnedObject& object)
     return variant == nullptr ? "" : std::string(variant, strnlen(variant, bytes));
 }
 
-int
-TakeRecord(void* records, void* data, std::size_t bytes)
-{
-    bpf_record record{};
-    std::memcpy(&record, data, std::min(bytes, sizeof(record)));
-    static_cast<std::vector<bpf_record>*>(records)->push_back(record);
-    return 0;
-}
-
 } // namespace
 
 // ---- the object in the kernel ---------------------------------------------------------------------------
-
-void
-CongestionControl::Close::operator()(bpf_object* object) const
-{
-    Libbpf::Get().bpf_object__close(object);
-}
-
-void
-CongestionControl::Close::operator()(ring_buffer* ring) const
-{
-    Libbpf::Get().ring_buffer__free(ring);
-}
 
 CongestionControl::CongestionControl(const bpf_flow_settings& defaults,
                                      std::size_t records,
@@ -233,7 +142,7 @@ CongestionControl::CongestionControl(const bpf_flow_settings& defaults,
       m_is_bbr3(cc_is_bbr3(&defaults.params))
 {
     RequireBbr(defaults);
-    m_object = Opened(ObjectNamed(object.empty() ? CarriedObject(defaults) : ObjectOf(object), m_name));
+    m_object = OpenObject(ObjectNamed(object.empty() ? CarriedObject(defaults) : ObjectOf(object), m_name));
     CheckObject(object);
     Require("setting the defaults", Libbpf::Get().bpf_map__set_initial_value(Map(m_object, ".data.settings"), &defaults, sizeof(defaults)));
     const std::size_t bytes = std::bit_ceil(std::max(records * (sizeof(bpf_record) + 8), PAGE_BYTES));
@@ -285,40 +194,31 @@ CongestionControl::Register()
     Libbpf::Get().bpf_link__disconnect(prepared);
     Libbpf::Get().bpf_link__destroy(prepared);
     m_link = Descriptor(Require("registering " + m_name,
-                                Libbpf::Get().bpf_link_create(MapFd(m_map), 0, static_cast<bpf_attach_type>(ATTACH_STRUCT_OPS), nullptr)));
+                                Libbpf::Get().bpf_link_create(MapFd(m_object, m_map), 0, static_cast<bpf_attach_type>(ATTACH_STRUCT_OPS), nullptr)));
 }
 
 void
 CongestionControl::PinIterator(const char* name, const char* map, const std::string& file) const
 {
-    bpf_program* program = nullptr;
-    while ((program = Libbpf::Get().bpf_object__next_program(m_object.get(), program)) != nullptr &&
-           std::strcmp(Libbpf::Get().bpf_program__name(program), name) != 0)
-    {
-    }
-    if (program == nullptr)
-    {
-        throw CongestionControlError(std::string("the BPF object has no program ") + name);
-    }
     bpf_iter_link_info over{};
     bpf_link_create_opts options{.sz = sizeof(options), .flags = 0, .iter_info = nullptr, .iter_info_len = 0, .target_btf_id = 0};
     if (map != nullptr)
     {
-        over.map.map_fd = static_cast<uint32_t>(MapFd(map));
+        over.map.map_fd = static_cast<uint32_t>(MapFd(m_object, map));
         options.iter_info = &over;
         options.iter_info_len = sizeof(over);
     }
     const Descriptor link(
         Require(std::string("making the iterator ") + name,
-                Libbpf::Get().bpf_link_create(Libbpf::Get().bpf_program__fd(program), 0, BPF_TRACE_ITER, &options)));
+                Libbpf::Get().bpf_link_create(ProgramFd(m_object, name), 0, BPF_TRACE_ITER, &options)));
     Pin(link.Get(), file);
 }
 
 void
 CongestionControl::PinTo(const std::string& folder) const
 {
-    Pin(MapFd(".data.settings"), folder + "/defaults");
-    Pin(MapFd(".data.move"), folder + "/move");
+    Pin(MapFd(m_object, ".data.settings"), folder + "/defaults");
+    Pin(MapFd(m_object, ".data.move"), folder + "/move");
     PinIterator("flows", "flow_of", folder + "/flows");
     PinIterator("sockets", nullptr, folder + "/sockets");
     Pin(m_link.Get(), folder + "/link");
@@ -350,12 +250,6 @@ CongestionControl::Compiler()
 #endif
 }
 
-int
-CongestionControl::MapFd(const char* name) const
-{
-    return Libbpf::Get().bpf_map__fd(Map(m_object, name));
-}
-
 void
 CongestionControl::Attach(int socket, const bpf_flow_settings& settings)
 {
@@ -373,21 +267,21 @@ CongestionControl::SetSettings(int socket, const bpf_flow_settings& settings)
         throw CongestionControlError("algorithm = " + std::to_string(settings.params.algorithm) +
                                      ": the program has the other generation of BBR");
     }
-    Require("setting a flow's parameters", Libbpf::Get().bpf_map_update_elem(MapFd("settings_of"), &socket, &settings, BPF_ANY));
+    Require("setting a flow's parameters", Libbpf::Get().bpf_map_update_elem(MapFd(m_object, "settings_of"), &socket, &settings, BPF_ANY));
 }
 
 bpf_flow_settings
 CongestionControl::Settings(int socket) const
 {
     bpf_flow_settings settings{};
-    Require("reading a flow's parameters", Libbpf::Get().bpf_map_lookup_elem(MapFd("settings_of"), &socket, &settings));
+    Require("reading a flow's parameters", Libbpf::Get().bpf_map_lookup_elem(MapFd(m_object, "settings_of"), &socket, &settings));
     return settings;
 }
 
 std::string
 CongestionControl::PolicyVariantOf(const std::string& object)
 {
-    return object.empty() ? "" : VariantOfPolicy(Opened(ObjectOf(object)));
+    return object.empty() ? "" : VariantOfPolicy(OpenObject(ObjectOf(object)));
 }
 
 std::string
@@ -426,7 +320,7 @@ CongestionControl::Read(int socket) const
     bpf_flow before{};
     bpf_flow flow{};
     bpf_flow after{};
-    const auto copy = [&](bpf_flow& to) { return Libbpf::Get().bpf_map_lookup_elem(MapFd("flow_of"), &socket, &to) == 0; };
+    const auto copy = [&](bpf_flow& to) { return Libbpf::Get().bpf_map_lookup_elem(MapFd(m_object, "flow_of"), &socket, &to) == 0; };
     for (int read = 0; read < READS; ++read)
     {
         if (!copy(before) || !copy(flow) || !copy(after))
@@ -444,16 +338,7 @@ CongestionControl::Read(int socket) const
 std::vector<bpf_record>
 CongestionControl::TakeRecords()
 {
-    if (!m_ring)
-    {
-        m_ring.reset(Libbpf::Get().ring_buffer__new(MapFd("records"), TakeRecord, &m_taken, nullptr));
-        if (!m_ring)
-        {
-            Fail("reading the records", errno);
-        }
-    }
-    Require("reading the records", Libbpf::Get().ring_buffer__consume(m_ring.get()));
-    return std::exchange(m_taken, {});
+    return m_records.Take(m_object, "records");
 }
 
 void

@@ -6,29 +6,20 @@
 #define BBRGYM_LINUX_BPF_CONGESTION_CONTROL_HPP
 
 #include "descriptor.hpp"
+#include "object.hpp"
 
 extern "C" {
 #include "flow.h"
-
-struct bpf_object;
-struct ring_buffer;
 }
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace bbrgym
 {
-
-class CongestionControlError : public std::runtime_error
-{
-    using std::runtime_error::runtime_error;
-};
 
 /** What one program of the kernel costs. */
 struct ProgramCost
@@ -125,27 +116,18 @@ class CongestionControl
      */
     void PinTo(const std::string& folder) const;
 
-    /** Frees what libbpf made. */
-    struct Close
-    {
-        void operator()(bpf_object* object) const;
-        void operator()(ring_buffer* ring) const;
-    };
-
   private:
     void CheckObject(const std::string& file) const;
     void Register();
-    int MapFd(const char* name) const;
     void PinIterator(const char* program, const char* map, const std::string& file) const;
 
     std::string m_name;
     const char* m_map; ///< of the hooks that it registers
     bool m_is_bbr3;    ///< the program's generation of BBR
-    std::unique_ptr<bpf_object, Close> m_object;
+    BpfObject m_object;
     Descriptor m_link;
     Descriptor m_statistics;
-    std::vector<bpf_record> m_taken;
-    std::unique_ptr<ring_buffer, Close> m_ring;
+    RecordRing<bpf_record> m_records;
 };
 
 } // namespace bbrgym

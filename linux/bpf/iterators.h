@@ -6,11 +6,7 @@
 #ifndef BBRGYM_LINUX_BPF_ITERATORS_H
 #define BBRGYM_LINUX_BPF_ITERATORS_H
 
-#include "kernel.h"
-
-#define AF_INET 2
-#define SOL_TCP 6
-#define TCP_CONGESTION 13
+#include "addresses.h"
 
 /* A row (bpf_flow_row) for each socket that ever had this congestion control, over flow_of. */
 SEC("iter/bpf_sk_storage_map")
@@ -35,13 +31,8 @@ int flows(struct bpf_iter__bpf_sk_storage_map *context)
     is.family = sk->__sk_common.skc_family;
     is.local_port = sk->__sk_common.skc_num;
     is.remote_port = __builtin_bswap16(sk->__sk_common.skc_dport);
-    if (is.family == AF_INET) {
-        *(uint32_t *)is.local = sk->__sk_common.skc_rcv_saddr;
-        *(uint32_t *)is.remote = sk->__sk_common.skc_daddr;
-    } else {
-        bpf_probe_read_kernel(is.local, sizeof(is.local), &sk->__sk_common.skc_v6_rcv_saddr);
-        bpf_probe_read_kernel(is.remote, sizeof(is.remote), &sk->__sk_common.skc_v6_daddr);
-    }
+    read_address(is.local, is.family, sk->__sk_common.skc_rcv_saddr, &sk->__sk_common.skc_v6_rcv_saddr);
+    read_address(is.remote, is.family, sk->__sk_common.skc_daddr, &sk->__sk_common.skc_v6_daddr);
     is.mss_bytes = tp->mss_cache;
     is.cwnd_pkts = tp->snd_cwnd;
     is.in_flight_pkts = in_flight_pkts(tp);

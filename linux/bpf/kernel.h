@@ -65,6 +65,7 @@ struct tcp_sock {
     uint32_t delivered_ce;
     uint32_t snd_una;
     uint32_t snd_nxt;
+    uint32_t write_seq;
     uint32_t tlp_high_seq; /* 0: no tail loss probe is out */
     uint32_t app_limited;
     uint32_t data_segs_out;

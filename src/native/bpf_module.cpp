@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // bbrgym._bpf: cc/ as a congestion control of the running kernel, for sockets of this process.
+#include "comparison.hpp"
 #include "congestion_control.hpp"
 #include "params.hpp"
 #include "pins.hpp"
@@ -8,6 +9,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -169,6 +171,48 @@ FlowRows(const std::string& bytes)
         rows.append(fields);
     }
     return rows;
+}
+
+bpf_comparison
+ComparisonOf(const std::array<std::string, 2>& names, double share, uint64_t seed, const std::vector<uint32_t>& ports)
+{
+    bpf_comparison request{.names = {},
+                           .seed = seed,
+                           .b_below = static_cast<uint32_t>(std::ldexp(share, 32)),
+                           .port_count = static_cast<uint32_t>(ports.size()),
+                           .ports = {}};
+    if (!(share > 0 && share < 1) || ports.size() > BPF_COMPARED_PORTS)
+    {
+        throw py::value_error("expected a share between 0 and 1 and at most 16 ports");
+    }
+    for (std::size_t arm = 0; arm < names.size(); ++arm)
+    {
+        names[arm].copy(request.names[arm], sizeof(request.names[arm]) - 1);
+    }
+    std::copy(ports.begin(), ports.end(), request.ports);
+    return request;
+}
+
+py::dict
+ComparedRow(const bpf_compared& is)
+{
+    py::dict row;
+    row["cookie"] = is.cookie;
+    row["arm"] = is.arm;
+    row["start_us"] = is.start_us;
+    row["finish_us"] = is.finish_us;
+    row["end_us"] = is.end_us;
+    row["acked_bytes"] = is.acked_bytes;
+    row["rtt_sum_us"] = is.rtt_sum_us;
+    row["rtt_samples"] = is.rtt_samples;
+    row["min_rtt_us"] = is.min_rtt_us;
+    row["sent_pkts"] = is.sent_pkts;
+    row["retransmitted_pkts"] = is.retransmitted_pkts;
+    row["is_whole"] = is.is_whole != 0;
+    row["family"] = is.family;
+    row["remote"] = py::bytes(reinterpret_cast<const char*>(is.remote), sizeof(is.remote));
+    row["port"] = is.port;
+    return row;
 }
 
 py::dict
@@ -354,4 +398,40 @@ PYBIND11_MODULE(_bpf, module)
                 return rows;
             },
             "Instructions, verified instructions, runs and their time (ns) of each hook.");
+
+    py::class_<Comparison>(module, "Comparison", "Gives new connections of a cgroup one of two congestion controls, until it is detached.")
+        .def(py::init([](const std::array<std::string, 2>& names, double share, uint64_t seed, const std::vector<uint32_t>& ports, const std::string& cgroup) {
+                 return std::make_unique<Comparison>(ComparisonOf(names, share, seed, ports), cgroup);
+             }),
+             py::arg("names"),
+             py::arg("share"),
+             py::arg("seed"),
+             py::arg("ports"),
+             py::arg("cgroup"),
+             "`share`: of the connections that get the second. `seed`: of the draws. `ports`: of services; none: all.\n"
+             "`cgroup`: its folder.")
+        .def("detach", &Comparison::Detach, "Ends it; rows can still be taken.")
+        .def(
+            "take",
+            [](Comparison& self) {
+                py::list rows;
+                for (const bpf_compared& row : self.Take())
+                {
+                    rows.append(ComparedRow(row));
+                }
+                return rows;
+            },
+            "Rows of the connections that ended.")
+        .def(
+            "counts",
+            [](const Comparison& self) {
+                const bpf_comparison_counts counts = self.Counts();
+                py::dict row;
+                row["given"] = py::make_tuple(counts.given[0], counts.given[1]);
+                row["ended"] = py::make_tuple(counts.ended[0], counts.ended[1]);
+                row["refused"] = counts.refused;
+                row["lost"] = counts.lost;
+                return row;
+            },
+            "Connections so far; of each control: given and ended.");
 }

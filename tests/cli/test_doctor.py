@@ -19,6 +19,7 @@ ROWS = {
     "type information of the kernel (BTF)": False,
     "our congestion controls in BPF": False,
     "a BPF file system": False,
+    "cgroups of version 2": False,
     "clang": False,
 }
 """Rows of the table, and whether the world cannot run without what they name."""

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import bootstrap, t, trim_mean
 
-from bbrgym.evaluate.statistics import MIN_DRAWS, Estimate, Scores, bootstrap_mean, student_mean, student_quantile
+from bbrgym.evaluate.statistics import (
+    MIN_DRAWS,
+    Estimate,
+    Scores,
+    bootstrap_mean,
+    cluster_mean,
+    student_mean,
+    student_quantile,
+)
 
 
 def drawn(runs, draws, seed=0, shift=0.0):
@@ -127,6 +135,31 @@ def test_a_mean_over_draws_is_the_ranking_s():
     assert bootstrap_mean(values[0]) == Scores({"somebody": values}).mean("somebody")
     assert bootstrap_mean([*values[0], math.nan]) == bootstrap_mean(values[0])
     assert math.isnan(bootstrap_mean([]).value)
+
+
+def test_few_clusters_hold_the_mean_in_95_of_100_cases():
+    weights = 1.0 + np.arange(15) % 3  # which Kish counts as 12.9
+    intervals = [cluster_mean(values, weights) for values in drawn(1000, 15)]
+    held = np.mean([one.low <= 0 <= one.high for one in intervals])
+    assert held == pytest.approx(0.95, abs=2 * math.sqrt(0.95 * 0.05 / 1000))
+
+
+def test_many_equal_clusters_have_scipy_s_interval():
+    (sample,) = drawn(1, 400)
+    mine = cluster_mean(sample, np.full(400, 7.0))
+    theirs = bootstrap((sample,), np.mean, method="percentile", n_resamples=20_000, rng=np.random.default_rng(2))
+    assert mine.value == pytest.approx(sample.mean())
+    ends = (theirs.confidence_interval.low, theirs.confidence_interval.high)
+    assert (mine.low, mine.high) == pytest.approx(ends, abs=0.01)
+
+
+def test_clusters_count_by_their_weight():
+    values, weights = np.arange(20.0), np.ones(20)
+    weights[3] = 1000.0
+    found = cluster_mean(values, weights)
+    assert found.value == pytest.approx(np.average(values, weights=weights))
+    assert math.isnan(found.low), "one cluster has nearly all of the weight"
+    assert math.isnan(cluster_mean([], []).value)
 
 
 def test_draws_can_be_chosen_and_must_be_the_same():

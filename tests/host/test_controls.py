@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kernel_scripts import NAME, needs_bpf_fs, of_script
 from kernel_world import needs_bpf
 from machine_needs import needs
 from tiny import run
@@ -20,30 +19,10 @@ from bbrgym.host import controls, pins
 from bbrgym.host.floor import Floor
 from bbrgym.tunables import VARIANTS
 
-#: Of this test process alone: the kernel has one list of names.
-NAME = f"{controls.PREFIX}t{os.getpid() % 10**9}"
-
-needs_bpf_fs = pytest.mark.skipif(
-    os.geteuid() != 0 or not os.path.ismount("/sys/fs/bpf"), reason="no root, or no BPF file system at /sys/fs/bpf"
-)
-
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return of_script("kernel_control.py", str(tmp_path_factory.mktemp("watch") / "flows.parquet"))
-
-
-def of_script(name: str, *arguments: str) -> Any:
-    """Return what a script of support/ tells, which loads `NAME` in a network namespace of its own."""
-    command = ["unshare", "--net", sys.executable, str(Path(__file__).parent / "support" / name), NAME, *arguments]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    finally:
-        if NAME in controls.loaded_names():
-            with pins.alone():
-                pins.remove(pins.folder_of(NAME))
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])  # the live table is above it
 
 
 @needs_bpf

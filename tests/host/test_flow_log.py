@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from bbrgym.errors import ConfigError
-from bbrgym.host import flow_log
+from bbrgym.host import parts
 from bbrgym.host.flow_log import SCHEMA, FlowLog
 from bbrgym.paths.detect import read_log
 from bbrgym.tunables import VARIANTS
@@ -46,7 +46,7 @@ def looks(first: int, count: int) -> list[dict[str, Any]]:
 
 
 def test_a_log_of_many_parts_is_one_file_and_a_path_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flow_log, "_PART_ROWS", 4)
+    monkeypatch.setattr(parts, "PART_ROWS", 4)
     path = tmp_path / "flows.parquet"
     killed = FlowLog(path)
     killed.add(looks(0, 3))

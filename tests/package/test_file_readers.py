@@ -74,10 +74,11 @@ BY_ITSELF = {
     "runs.provenance": {"_commit (_PACKAGE / _BUILT_FROM).read_text", "_cpu Path('/proc/cpuinfo').read_text"},
     "ns3gym.guardian": {"_parent open", "_start os.open", "_prctl ctypes.CDLL"},
     "worlds.linux_machine": {"_of_rights _CONTROLS.read_text", "_of_rights _RT_RUNTIME.read_text"}
-    | {"_has_capability Path('/proc/self/status').read_text"},
+    | {"_has_capability Path('/proc/self/status').read_text", "cgroup_root _MOUNTS.read_text"},
     "loggers.wandb": {"has_login netrc.netrc", "_run_id folder.read_text"},
-    # Files of this process's own, of the BPF file system, and a function of this name.
+    # Files of this process's own, of the BPF and the cgroup file system, and a function of this name.
     "host.flow_log": {"FlowLog.close pl.scan_parquet"},
+    "host.comparison": {"_attached os.open"},
     "host.pins": {"alone os.open"},
     "cli.kernel": {"_load load"},
     # Texts and files in memory, what `opened` has opened, methods of RunFolder, shared memory.

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from bbrgym.cli.terminal import named_table, print_results
+from bbrgym.cli.terminal import named_table, new_run_dir, print_results, print_run_folder, take_run_dir
 from bbrgym.errors import ConfigError
 from bbrgym.host.controls import LoadedControl, find, load, loaded, set_values, unload
 from bbrgym.host.floor import NAMES, Floor
 from bbrgym.host.system import default_control
+from bbrgym.schema import validated
 
 FLOOR = ", ".join(f"{name}={value:g}" for name, value in zip(NAMES, Floor().values(), strict=True))
 
@@ -25,8 +28,14 @@ examples:
   sudo bbrgym kernel set gym_bbq bbq_alpha_us=2000     its connections take it with their next packet
   sudo bbrgym kernel load runs/mine floor_rtt=3        its flows fall back to the preset below a floor; 0 s: never
   sudo bbrgym kernel watch gym_bbq --log flows.parquet
+  sudo bbrgym kernel compare bbr gym_bbq ports=443     new connections get one at random, until Ctrl-C; then a report
   sudo bbrgym kernel unload gym_bbq                    or: unload all
 """
+
+_COMPARE_OPTIONS = (
+    "share=0.5 of the connections that get B; ports=80,443 of services (default: all); cgroup=PATH below the root of "
+    "cgroups (default: all processes); output_dir=DIR, or resume=DIR of an interrupted comparison"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +56,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     one.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help="default: 1")
     one.add_argument("--log", type=Path, metavar="FILE", help="Parquet, a row per connection and interval")
     one.set_defaults(run_command=_watch)
+    one = actions.add_parser("compare", help="compare two controls on this machine's traffic, until Ctrl-C")
+    one.add_argument("a", metavar="A", help="name of a control, loaded or the kernel's own")
+    one.add_argument("b", metavar="B")
+    one.add_argument("values", nargs="*", metavar="OPTION=VALUE", help=_COMPARE_OPTIONS)
+    one.set_defaults(run_command=_compare)
     one = actions.add_parser("unload", help="take a control out of the kernel")
     one.add_argument("name", help="or: all")
     one.add_argument("--force", action="store_true", help="move the sockets that use it to the default")
@@ -97,6 +111,29 @@ def _watch(options: argparse.Namespace) -> None:
     watch(options.name, interval_s=options.interval, log=options.log)
 
 
+def _compare(options: argparse.Namespace) -> None:
+    from bbrgym.host.comparison import ComparisonFolder, ComparisonRequest  # Polars, which no other action needs
+    from bbrgym.host.comparison_report import write_comparison_report
+
+    values: dict[str, Any] = dict(_assignment(one) for one in options.values)
+    run_dir = {name: values.pop(name, default) for name, default in (("output_dir", None), ("resume", "false"))}
+    run_dir["resume"] = {"true": True, "false": False}.get(run_dir["resume"], run_dir["resume"])
+    path, resume = take_run_dir(run_dir)
+    if "share" in values:
+        values.update(_numbers({"share": values["share"]}))
+    if "ports" in values:
+        values["ports"] = [int(one) if one.isdecimal() else one for one in values["ports"].split(",")]
+    request = validated(ComparisonRequest, {"a": options.a, "b": options.b, **values})
+    folder = ComparisonFolder(path or new_run_dir("compare"))
+    with folder.opened(resume=resume):
+        request = folder.begin(request)
+        folder.gather(request)
+        again = ["kernel", "compare", options.a, options.b, *options.values]
+        tables = write_comparison_report(folder, request, shlex.join(["bbrgym", *again]))
+    print_results(*tables)
+    print_run_folder(folder.path)
+
+
 def _unload(options: argparse.Namespace) -> None:
     names: Sequence[str] = [options.name]
     if options.name == "all":
@@ -109,7 +146,7 @@ def _unload(options: argparse.Namespace) -> None:
 def _assignment(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise ConfigError(f"{text!r}: expected TUNABLE=VALUE")
+        raise ConfigError(f"{text!r}: expected NAME=VALUE")
     return name, value
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bbrgym.host.controls import LoadedControl
@@ -46,9 +46,13 @@ def connection_rows(control: LoadedControl) -> Iterator[dict[str, Any]]:
         }
 
 
-def _endpoint(row: dict[str, Any], side: str) -> str:
+def address_of(row: Mapping[str, Any], side: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """Return the address of a side, ``local`` or ``remote``, of a row from the kernel; mapped ones as IPv4."""
     is_v4 = row["family"] == socket.AF_INET
     address = ipaddress.ip_address(row[side][:4] if is_v4 else row[side])
-    mapped = getattr(address, "ipv4_mapped", None) or address
-    port = row[f"{side}_port"]
-    return f"{mapped}:{port}" if mapped.version == 4 else f"[{mapped}]:{port}"
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _endpoint(row: dict[str, Any], side: str) -> str:
+    address, port = address_of(row, side), row[f"{side}_port"]
+    return f"{address}:{port}" if address.version == 4 else f"[{address}]:{port}"

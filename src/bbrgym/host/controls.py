@@ -93,7 +93,7 @@ def load(
 def _load(
     target: str, program: str, values: Mapping[str, float], name: str | None, *, is_default: bool
 ) -> LoadedControl:
-    with _kernel_errors():
+    with kernel_errors():
         variant = _bpf.policy_variant_of(program) if program else target
     if program and not variant:
         raise ConfigError(f"{target}: the BPF object has no policy")
@@ -106,7 +106,7 @@ def _load(
     if not is_name(name):
         raise ConfigError(f"name: is {name!r}, expected {PREFIX} and 1 to 11 of a to z, 0 to 9 and _")
     control = LoadedControl(name, _bpf.layout_hash(), __version__, variant, policy, default_control())
-    with alone(), _kernel_errors():
+    with alone(), kernel_errors():
         if name in available_controls():
             raise HostError(f"{name} is loaded already: bbrgym kernel unload {name}, or choose another with name=")
         with pinned_whole(name) as folder:
@@ -159,7 +159,7 @@ def set_values(name: str, values: Mapping[str, float]) -> None:
         ConfigError: a value is none of the control's.
         HostError: a policy sets its tunables.
     """
-    with alone(), _kernel_errors():
+    with alone(), kernel_errors():
         control = find(name)
         own, of_floor = split(values)
         if own and control.policy:
@@ -181,7 +181,7 @@ def unload(name: str, *, is_forced: bool = False) -> int:
     Raises:
         HostError: sockets use it, or one cannot be moved.
     """
-    with alone(), _kernel_errors():
+    with alone(), kernel_errors():
         control = find(name)
         users = sum(len(_moved(name, "", namespace)) for namespace in network_namespaces())
         users = max(users, len(control.connections()))
@@ -287,7 +287,7 @@ def _wait_until_gone(name: str) -> None:
 
 
 @contextmanager
-def _kernel_errors() -> Iterator[None]:
+def kernel_errors() -> Iterator[None]:
     """Turn what BPF refuses in a block into a `HostError`."""
     try:
         yield

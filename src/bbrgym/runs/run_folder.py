@@ -51,7 +51,7 @@ _MARK = b"bbrgym "  # at the beginning of a lock in use, or of one that a killed
 _SOMEONE = "another command"
 _POLL_S = 0.2  # between two looks at whether the owner has ended
 _SHORTAGES = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # not the folder's fault
-_RESULTS = ("checkpoints", "jobs")
+_RESULTS = ("checkpoints", "connections", "jobs")
 """Folders whose files are finished work: with one of these a folder is never taken back."""
 
 

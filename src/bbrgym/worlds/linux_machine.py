@@ -17,6 +17,7 @@ _CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_IPC_LOCK": 14, "CAP_SYS_ADMIN": 21, "
 _CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _BPF_FS = Path("/sys/fs/bpf")
 _BTF = Path("/sys/kernel/btf/vmlinux")
+_MOUNTS = Path("/proc/self/mounts")
 _RT_RUNTIME = Path("/proc/sys/kernel/sched_rt_runtime_us")
 _FIFO_PRIORITY = 20
 
@@ -45,6 +46,12 @@ class Check:
 def examine() -> list[Check]:
     """Return the checks of this machine, the needed ones first."""
     return [*_of_networks(), *_of_rights(), *_of_bpf()]
+
+
+def cgroup_root() -> Path | None:
+    """Return where cgroups of version 2 are mounted; None: nowhere."""
+    mounts = (line.split() for line in _MOUNTS.read_text().splitlines())
+    return next((Path(place) for _, place, kind, *_ in mounts if kind == "cgroup2"), None)
 
 
 def _of_networks() -> list[Check]:
@@ -113,7 +120,7 @@ def _of_rights() -> list[Check]:
 
 
 def _of_bpf() -> list[Check]:
-    problem, clang = _bpf.why_not(), shutil.which("clang")
+    problem, clang, cgroups = _bpf.why_not(), shutil.which("clang"), cgroup_root()
     return [
         Check(
             "type information of the kernel (BTF)",
@@ -138,6 +145,14 @@ def _of_bpf() -> list[Check]:
             f"at {_BPF_FS}" if _BPF_FS.is_mount() else f"none at {_BPF_FS}",
             f"mount -t bpf bpf {_BPF_FS}",
             "everything but bbrgym kernel",
+        ),
+        Check(
+            "cgroups of version 2",
+            cgroups is not None,
+            False,
+            f"at {cgroups}" if cgroups else "mounted nowhere",
+            "mount -t cgroup2 cgroup2 /sys/fs/cgroup (or an empty folder below it)",
+            "everything but bbrgym kernel compare",
         ),
         Check(
             "clang",

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Rows that go to the disk part by part, so that little memory holds them and a killed process loses few."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from bbrgym.runs.atomic_files import make_folder, write_atomically
+
+PART_ROWS = 2**14
+_PART_S = 60.0  # most that a killed process loses
+
+
+class RowParts:
+    """A folder of Parquet files that hold rows in the order in which they were added, those of earlier processes first.
+
+    Args:
+        folder: of the parts, which is made.
+        schema: of their rows.
+    """
+
+    def __init__(self, folder: Path, schema: pl.Schema) -> None:
+        self.folder = folder
+        self._schema = schema
+        self._rows: list[Mapping[str, Any]] = []
+        self._began_s = time.monotonic()
+        make_folder(folder)
+
+    def add(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Add rows; write those that wait if they are many or have waited long."""
+        self._rows += rows
+        if len(self._rows) >= PART_ROWS or time.monotonic() - self._began_s > _PART_S:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the rows that wait."""
+        if self._rows:
+            table = pl.DataFrame(self._rows, schema=self._schema)
+            write_atomically(self.folder / f"{len(self.files()):08}.parquet", table.write_parquet)
+        self._rows, self._began_s = [], time.monotonic()
+
+    def files(self) -> list[Path]:
+        """Return the files of the parts, oldest first."""
+        return sorted(self.folder.glob("[0-9]*.parquet"))
