@@ -130,7 +130,7 @@ def test_the_command_compares_and_advises(log: Path, tmp_path: Path, capsys: pyt
     assert "Use " in said
     assert "the log does not tell" in said
     rows = pl.read_parquet(tmp_path / "run" / "summary.parquet")
-    assert tuple(rows["variant"].unique(maintain_order=True)) == VARIANTS_ADVISED
+    assert tuple(rows["variant"].unique(maintain_order=True)) == (*VARIANTS_ADVISED, "bbr-mix")
     assert "The log and a run of the scenario fitted to it" in (tmp_path / "run" / "report.html").read_text()
     assert (tmp_path / "run" / "path-0.yaml").exists()
 

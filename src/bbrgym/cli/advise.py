@@ -12,7 +12,7 @@ from bbrgym.cli.path import fit_table, logs_and_config
 from bbrgym.cli.terminal import new_run_dir, print_results, print_run_folder, runs_bar, take_output_dir
 from bbrgym.evaluate.evaluation import prepare_evaluation
 from bbrgym.evaluate.records import EvaluationFolder
-from bbrgym.paths.advice import VARIANTS_ADVISED, advice, possible_paths
+from bbrgym.paths.advice import AGENT_ADVISED, VARIANTS_ADVISED, advice, possible_paths
 from bbrgym.paths.detect import read_log
 from bbrgym.paths.fit import fit_path
 from bbrgym.paths.fit_figure import fit_figures
@@ -27,9 +27,10 @@ from bbrgym.worlds import FAST_WORLD
 
 DESCRIPTION = f"""\
 Fits the path of a transfer, as bbrgym path does, and compares congestion controls on it in the fast world: presets of
-BBR v1 and v3, the hand-designed variants and CUBIC ({", ".join(VARIANTS_ADVISED)}). What the log does not tell is drawn
-from a range. It prints what the log tells, scores with intervals of 95 %, and a sentence of advice; the run folder has
-a page, on which the fitted path's run is laid over the log.
+BBR v1 and v3, the hand-designed variants and CUBIC ({", ".join(VARIANTS_ADVISED)}), and the best fixed
+setting ({AGENT_ADVISED}). What the log does not tell is drawn from a range. It prints what the log tells, scores with
+intervals of 95 %, and a sentence of advice; the run folder has a page, on which the fitted path's run is laid over the
+log.
 
 examples:
   bbrgym advise upload.ss
@@ -57,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
         known = list(fits.values())
         source = load_distribution(possible_paths(known, scenarios, "advise"))
         settings = {"world": FAST_WORLD, "variants": VARIANTS_ADVISED, "draws": config["draws"]}
-        prepared = prepare_evaluation(source, settings)
+        prepared = prepare_evaluation(source, settings, agent=AGENT_ADVISED)
         prepared.begin(folder)
         with runs_bar() as show:
             results = prepared.run(folder, show)
