@@ -46,7 +46,7 @@ class Settings:
     test_episodes: int = 64
 
 
-class Agent(nn.Module):
+class ActorCritic(nn.Module):
     """A Gaussian policy and a value, each a network of its own."""
 
     def __init__(self, envs: gymnasium.vector.VectorEnv[Any, Any, Any], start: Any) -> None:
@@ -78,10 +78,10 @@ def make_envs(settings: Settings, num_envs: int, **arguments: Any) -> gymnasium.
     return gymnasium.make_vec("bbrgym/Tune-v1", num_envs=num_envs, **where, **arguments)
 
 
-def train(settings: Settings) -> Agent:
+def train(settings: Settings) -> ActorCritic:
     torch.manual_seed(settings.seed)
     envs = make_envs(settings, settings.num_envs, autoreset_mode="SameStep")  # every step is of an episode
-    agent = Agent(envs, envs.unwrapped.default_action)
+    agent = ActorCritic(envs, envs.unwrapped.default_action)
     optimizer = torch.optim.Adam(agent.parameters(), lr=settings.learning_rate, eps=1e-5)
     updates = max(1, settings.total_steps // (settings.num_envs * settings.num_steps))
     observation = torch.as_tensor(envs.reset(seed=settings.seed)[0])
@@ -98,7 +98,7 @@ def train(settings: Settings) -> Agent:
 
 @torch.no_grad()
 def rollout(
-    agent: Agent, envs: gymnasium.vector.VectorEnv[Any, Any, Any], observation: Tensor, settings: Settings
+    agent: ActorCritic, envs: gymnasium.vector.VectorEnv[Any, Any, Any], observation: Tensor, settings: Settings
 ) -> tuple[dict[str, Tensor], Tensor, float]:
     """Return a batch of transitions with advantages and returns, the next observation, and the mean reward."""
     kept: dict[str, list[Tensor]] = {name: [] for name in ("observations", "actions", "log_probs", "values")}
@@ -131,7 +131,7 @@ def rollout(
     return {name: part.flatten(0, 1) for name, part in batch.items()}, observation, float(torch.stack(rewards).mean())
 
 
-def learn(agent: Agent, optimizer: torch.optim.Optimizer, batch: dict[str, Tensor], settings: Settings) -> None:
+def learn(agent: ActorCritic, optimizer: torch.optim.Optimizer, batch: dict[str, Tensor], settings: Settings) -> None:
     count = len(batch["values"])
     for _ in range(settings.epochs):
         for indices in torch.randperm(count).split(count // settings.minibatches):
@@ -152,7 +152,7 @@ def learn(agent: Agent, optimizer: torch.optim.Optimizer, batch: dict[str, Tenso
 
 
 @torch.no_grad()
-def evaluate(agent: Agent | None, settings: Settings) -> float:
+def evaluate(agent: ActorCritic | None, settings: Settings) -> float:
     """Return the mean reward of test episodes; of the variant's own tunables if there is no agent."""
     count = settings.test_episodes
     envs = make_envs(settings, count, autoreset_mode="Disabled")

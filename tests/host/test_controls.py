@@ -41,7 +41,7 @@ def test_any_socket_may_use_it(result: Any) -> None:
 @needs_bpf_fs
 def test_open_connections_take_what_is_set(result: Any) -> None:
     assert result["alphas"] == [2500, 2500, 2500]
-    assert "plus_alpha is no tunable of bbq" in result["unknown"]
+    assert "plus_alpha is not a tunable of bbq" in result["unknown"]
 
 
 @needs_bpf
@@ -133,7 +133,7 @@ def test_a_killed_command_leaves_nothing_to_the_next_one() -> None:
 
 
 def test_a_request_that_cannot_be_met_is_refused_before_the_kernel_is_asked() -> None:
-    with pytest.raises(ConfigError, match="cubic is no variant of BBR, run folder or file"):
+    with pytest.raises(ConfigError, match="cubic is not a variant of BBR, a run folder or a file"):
         controls.load("cubic", {})
     with pytest.raises(ConfigError, match="name: is 'bbr', expected gym_ and 1 to 11"):
         controls.load("bbr", {}, name="bbr")

@@ -71,7 +71,7 @@ _UNKNOWN_US = 2**32 - 1  # the kernel's minimum of no RTT
 
 
 class ComparisonRequest(Model):
-    """What is compared.
+    """Two controls and the connections that are to get them.
 
     Attributes:
         a, b: names for TCP_CONGESTION, of loaded controls or of the kernel's own; the same one twice tests the test.

@@ -52,7 +52,7 @@ class LoadedControl:
 
     @property
     def is_ours(self) -> bool:
-        """Whether this build may read and change it."""
+        """Return whether this build may read and change it."""
         return self.layout == _bpf.layout_hash()
 
     def tunables(self) -> dict[str, float]:
@@ -207,7 +207,7 @@ def checked_tunables(variant: Variant, tunables: Mapping[str, float]) -> dict[st
     """
     for name, value in tunables.items():
         if name not in variant.preset:
-            raise ConfigError(f"{name} is no tunable of {variant.name}; {nearest(name, variant.preset)}")
+            raise ConfigError(f"{name} is not a tunable of {variant.name}; {nearest(name, variant.preset)}")
         one = TUNABLES[name]
         if not one.low <= value <= one.high:
             raise ConfigError(f"{name}: is {value:g}, expected {one.low:g} to {one.high:g} {one.unit}")
@@ -229,7 +229,9 @@ def _object_of(target: str) -> Iterator[str]:
 def _bbr_variant(name: str) -> Variant:
     names = [one.name for one in VARIANTS.values() if one.algorithm in BASES]
     if name not in names:
-        raise ConfigError(f"{name} is no variant of BBR, run folder or file that ends in .o; {nearest(name, names)}")
+        raise ConfigError(
+            f"{name} is not a variant of BBR, a run folder or a file that ends in .o; {nearest(name, names)}"
+        )
     return VARIANTS[name]
 
 

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from kernel_control import used_by
@@ -27,6 +28,7 @@ from bbrgym.worlds.linux_machine import cgroup_root
 PEERS = 12
 BYTES = 50_000
 PATIENCE_S = 60.0
+ENDED = ("06", "0A")  # TIME_WAIT, of which the kernel has told the program at the cgroup, and LISTEN
 
 used: list[str] = []
 
@@ -49,6 +51,13 @@ def fetch(port: int, peer: int) -> str:
         while connection.recv(1 << 16):
             pass
     return used[-1]
+
+
+def open_connections(port: int) -> int:
+    """Return how many sockets of this network namespace have a port and have not ended yet."""
+    rows = [line.split()[1:4] for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    ports = [(int(local[-4:], 16), int(remote[-4:], 16), state) for local, remote, state in rows]
+    return sum(port in ends and state not in ENDED for *ends, state in ports)
 
 
 @contextmanager
@@ -82,10 +91,11 @@ class Comparison:
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             deadline = time.monotonic() + PATIENCE_S
             while fetch(self._port, 0) not in self._controls and time.monotonic() < deadline:
-                time.sleep(0.05)
+                time.sleep(0.05)  # between two looks at whether it draws yet
             result["given"] = [used[-1]]
             yield
-            time.sleep(0.5)  # the last connections end
+            while open_connections(self._port) and time.monotonic() < deadline:
+                time.sleep(0.01)
             process.send_signal(end)
             result["said"] = process.communicate(timeout=PATIENCE_S)[0]
         result["code"], result["after"] = process.returncode, fetch(self._port, 0)

@@ -58,7 +58,7 @@ class CheckOutcome(Model):
 
 
 class BenchEntry(Model):
-    """What an entrant scores.
+    """Scores of an entrant.
 
     Attributes:
         entrant: name of a variant, or agent as the option `agent` of an evaluation takes it.
