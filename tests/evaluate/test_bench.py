@@ -10,9 +10,10 @@ import pytest
 from repository import ROOT
 
 import bbrgym
+from bbrgym.agents.shipped import SHIPPED
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.agent_entrants import Learned
-from bbrgym.evaluate.agent_option import SHIPPED, trained
+from bbrgym.evaluate.agent_option import trained
 from bbrgym.evaluate.bench import entries, results, tasks
 from bbrgym.evaluate.bench.tasks import Benchmark, Task, load_benchmark, task_runs
 from bbrgym.evaluate.entrants import preset

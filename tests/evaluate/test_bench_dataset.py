@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from bbrgym.agents.rollout import make_rollout
+from bbrgym.agents.shipped import SHIPPED
 from bbrgym.cli.main import main
-from bbrgym.evaluate.agent_option import SHIPPED, trained
+from bbrgym.evaluate.agent_option import trained
 from bbrgym.evaluate.statistics import Scores
 from bbrgym.scenario.distribution import load_distribution, split_seeds
 

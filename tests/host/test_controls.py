@@ -14,6 +14,7 @@ from kernel_world import needs_bpf
 from machine_needs import needs
 from tiny import run
 
+from bbrgym.agents.shipped import SHIPPED, shipped_setting
 from bbrgym.errors import ConfigError
 from bbrgym.host import controls, pins
 from bbrgym.host.floor import Floor
@@ -120,6 +121,28 @@ def test_a_policy_s_flow_below_the_floor_has_its_preset(tmp_path: Path) -> None:
 
 @needs_bpf
 @needs_bpf_fs
+@needs("iproute2")
+def test_shipped_agents_are_loaded_without_a_compiler() -> None:
+    result = of_script("kernel_shipped.py")
+    assert result["found"] == [None, False]
+    assert [result[name]["policy"] for name in ("shipped/fixed", "shipped/flow")] == ["", "shipped/flow"]
+    setting = shipped_setting(SHIPPED["shipped/fixed"])
+    assert setting is not None
+    variant, tunables = setting
+    assert len(result["shipped/fixed"]["flows"]) == len(result["shipped/flow"]["flows"]) == 3
+    for flow in result["shipped/fixed"]["flows"]:
+        assert {name: flow["tunables"][name] for name in tunables} == pytest.approx(
+            {**tunables, "plus_alpha": 0.9}, rel=1e-3
+        )
+    preset = VARIANTS[variant].preset
+    for flow in result["shipped/flow"]["flows"]:
+        assert flow["policy"] == "acts"
+        assert {name: flow["tunables"][name] for name in preset} != pytest.approx(preset, rel=1e-3)
+    assert result["wan"] == "shipped/wan acts for all flows of a bottleneck together, of which a socket knows one"
+
+
+@needs_bpf
+@needs_bpf_fs
 def test_a_killed_command_leaves_nothing_to_the_next_one() -> None:
     script = (
         "import os, signal; from bbrgym.host import controls, pins\n"
@@ -133,7 +156,7 @@ def test_a_killed_command_leaves_nothing_to_the_next_one() -> None:
 
 
 def test_a_request_that_cannot_be_met_is_refused_before_the_kernel_is_asked() -> None:
-    with pytest.raises(ConfigError, match="cubic is not a variant of BBR, a run folder or a file"):
+    with pytest.raises(ConfigError, match="cubic is not a variant of BBR, a shipped agent, a run folder or a file"):
         controls.load("cubic", {})
     with pytest.raises(ConfigError, match="name: is 'bbr', expected gym_ and 1 to 11"):
         controls.load("bbr", {}, name="bbr")

@@ -66,7 +66,7 @@ BY_ITSELF = {
     "host.system": {"available_controls (_IPV4 / 'tcp_available_congestion_control').read_text"}
     | {"default_control (_IPV4 / 'tcp_congestion_control').read_text"},
     "agents.deploy.bpf_object": {"bpf_object target.read_bytes"},
-    "evaluate.agent_option": {"_shipped (folder / 'about.json').read_text"},
+    "agents.shipped.__init__": {"shipped_setting (folder / 'about.json').read_text"},
     "evaluate.bench.tasks": {"load_benchmark yaml.safe_load", "load_benchmark _FILE.read_text"},
     "report.page": {"_template (resources.files('bbrgym') / 'report' / 'templates' / name).read_text"},
     "targets": {"shipped yaml.safe_load", "shipped file.read_text"},

@@ -62,8 +62,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _write_dataset(agents: list[str], options: argparse.Namespace) -> None:
-    from bbrgym.evaluate.agent_option import SHIPPED  # with agents, which presets do not need
-    from bbrgym.evaluate.bench.dataset import write_dataset
+    from bbrgym.agents.shipped import SHIPPED
+    from bbrgym.evaluate.bench.dataset import write_dataset  # with agents, which presets do not need
 
     if len(agents) != 1 or options.output is None or options.episodes < 1:
         raise ConfigError(f"bench dataset: {agents} given, expected one agent, --output NAME, and at least 1 episode")

@@ -26,6 +26,7 @@ examples:
   sudo bbrgym kernel load bbq bbq_alpha_us=1000        its name is gym_bbq, unless name=gym_MINE is given
   iperf3 -c HOST -C gym_bbq
   sudo bbrgym kernel set gym_bbq bbq_alpha_us=2000     its connections take it with their next packet
+  sudo bbrgym kernel load shipped/flow                 a trained rule that comes along, as gym_flow
   sudo bbrgym kernel load runs/mine floor_rtt=3        its flows fall back to the preset below a floor; 0 s: never
   sudo bbrgym kernel watch gym_bbq --log flows.parquet
   sudo bbrgym kernel compare bbr gym_bbq ports=443     new connections get one at random, until Ctrl-C; then a report
@@ -41,8 +42,8 @@ _COMPARE_OPTIONS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     actions = parser.add_subparsers(required=True, dest="action", metavar="ACTION")
-    one = actions.add_parser("load", help="load a variant of BBR, or a policy")
-    one.add_argument("target", metavar="VARIANT|RUN_DIR|POLICY.o")
+    one = actions.add_parser("load", help="load a variant of BBR, a shipped agent, or a policy")
+    one.add_argument("target", metavar="VARIANT|shipped/NAME|RUN_DIR|POLICY.o")
     one.add_argument("values", nargs="*", metavar="TUNABLE=VALUE", help=f"name=gym_NAME, and of a policy {FLOOR}")
     one.add_argument("--default", action="store_true", help="new sockets take it; unloading puts the old default back")
     one.set_defaults(run_command=_load)

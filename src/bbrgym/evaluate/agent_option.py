@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import json
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,10 +30,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bbrgym import agents
 from bbrgym.agents.base import Called, Constant, LibraryAgent
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.model_files import SUFFIXES, load_model
+from bbrgym.agents.shipped import SHIPPED, shipped_setting
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.envs.tune_batch import TuneBatch
@@ -50,12 +49,6 @@ from bbrgym.untrusted_files import add_to_digest
 
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # of an object in a module
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-
-#: Folders of the agents that come with bbrgym, by name: about.json says how each was trained, and holds the setting of
-#: one with fixed tunables, which needs no PyTorch; beside it is what the use of a run folder needs.
-SHIPPED: Mapping[str, Path] = {
-    f"shipped/{path.name}": path for path in sorted((Path(agents.__file__).parent / "shipped").iterdir())
-}
 
 
 def agent_entrants_of(agent: Any, settings: Evaluation) -> list[Entrant]:
@@ -124,8 +117,8 @@ def refuse_found_code(agent: Any) -> None:
 
 
 def _shipped(folder: Path) -> Entrant:
-    about = json.loads((folder / "about.json").read_text(encoding="utf-8"))  # of the package
-    return preset(about["variant"], about["tunables"]) if "tunables" in about else trained(folder)
+    setting = shipped_setting(folder)
+    return trained(folder) if setting is None else preset(*setting)
 
 
 def _imported(path: str) -> Any:

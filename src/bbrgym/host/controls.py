@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import bbrgym._bpf as _bpf
+from bbrgym.agents.shipped import SHIPPED, shipped_setting
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.host.errors import HostError
 from bbrgym.host.floor import NAMES, Floor, split
@@ -76,9 +77,10 @@ def load(
     """Load a control into the kernel, where it stays until it is unloaded or the machine is restarted.
 
     Args:
-        target: a variant of BBR; or a policy: the run folder of a training, or the file of a BPF object.
+        target: a variant of BBR; or a policy: the run folder of a training, or the file of a BPF object; or a shipped
+            agent, of fixed tunables or a policy.
         values: tunables that differ from the preset's and, of a policy, what differs from `Floor`.
-        name: for TCP_CONGESTION. Default: made of the variant's name.
+        name: for TCP_CONGESTION. Default: made of the name of the variant or the shipped agent.
         is_default: whether new sockets of this network namespace take it.
 
     Raises:
@@ -86,6 +88,11 @@ def load(
         MissingExtraError: what exports a policy is not installed.
         HostError: the kernel refuses it.
     """
+    if target in SHIPPED:
+        name = name or name_of(target.removeprefix("shipped/"))
+        setting = shipped_setting(SHIPPED[target])
+        if setting is not None:
+            target, values = setting[0], {**setting[1], **values}
     with _object_of(target) as program:
         return _load(target, program, values, name, is_default=is_default)
 
@@ -97,7 +104,7 @@ def _load(
         variant = _bpf.policy_variant_of(program) if program else target
     if program and not variant:
         raise ConfigError(f"{target}: the BPF object has no policy")
-    policy = str(Path(target).resolve()) if program else ""
+    policy = "" if not program else target if target in SHIPPED else str(Path(target).resolve())
     own, of_floor = split(values)
     if of_floor and not policy:
         raise ConfigError(f"floor_{next(iter(of_floor))}: {variant} has no policy that could fall back")
@@ -217,20 +224,28 @@ def checked_tunables(variant: Variant, tunables: Mapping[str, float]) -> dict[st
 @contextmanager
 def _object_of(target: str) -> Iterator[str]:
     """Yield the file of a target's BPF object, made for the block of a run folder; empty: it has no policy."""
-    if target in VARIANTS or not Path(target).is_dir():
+    run_dir = SHIPPED.get(target, Path(target))
+    if target in VARIANTS or not run_dir.is_dir():
         yield target if target.endswith(".o") else ""
         return
+    if target in SHIPPED:
+        if not any(run_dir.glob("exported/*.h")):
+            raise ConfigError(f"{target} acts for all flows of a bottleneck together, of which a socket knows one")
+        if carried := next(run_dir.glob("exported/*.bpf.o"), None):
+            yield str(carried)
+            return
     from bbrgym.agents.deploy.export_agent import export  # imports PyTorch, which no other target needs
 
     with TemporaryDirectory(prefix="bbrgym-") as folder:
-        yield str(export(target, "bpf", output=Path(folder) / "policy.bpf.o"))
+        yield str(export(run_dir, "bpf", output=Path(folder) / "policy.bpf.o"))
 
 
 def _bbr_variant(name: str) -> Variant:
     names = [one.name for one in VARIANTS.values() if one.algorithm in BASES]
     if name not in names:
         raise ConfigError(
-            f"{name} is not a variant of BBR, a run folder or a file that ends in .o; {nearest(name, names)}"
+            f"{name} is not a variant of BBR, a shipped agent, a run folder or a file that ends in .o; "
+            f"{nearest(name, [*names, *SHIPPED])}"
         )
     return VARIANTS[name]
 

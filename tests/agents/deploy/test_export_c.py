@@ -37,6 +37,7 @@ from bbrgym.agents.deploy.integer_policy import Choice, IntegerPolicy, IntegerTu
 from bbrgym.agents.deploy.quantise import quantise
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.rollout import batch_of
+from bbrgym.agents.shipped import SHIPPED
 from bbrgym.envs.memory import FlowMemory
 from bbrgym.envs.tune_batch import TuneBatch
 
@@ -301,6 +302,14 @@ def test_a_policy_in_bpf_is_of_one_flow_and_needs_clang(monkeypatch: pytest.Monk
     monkeypatch.setenv("PATH", "")
     with pytest.raises(bbrgym.ConfigError, match="format bpf: needs clang, 14 or later, which is not in the PATH"):
         bpf_object(random_policy(options_of()))
+
+
+def test_the_integer_form_of_a_shipped_agent_is_its_export(tmp_path: Path) -> None:
+    shipped = {name: file for name, folder in SHIPPED.items() for file in folder.glob("exported/*.h")}
+    assert list(shipped) == ["shipped/flow"]
+    for name, file in shipped.items():
+        exported = export(SHIPPED[name], "c", output=tmp_path / "policy.h")
+        assert file.read_bytes() == exported.read_bytes(), f"bbrgym export agents/{name} --format c"
 
 
 def test_a_network_of_other_layers_is_refused() -> None:
