@@ -174,11 +174,14 @@ Emulator::ReadOne(int tun, bool is_sender)
         return true; // nothing of ours: the kernel's own, such as IGMP
     }
     const uint16_t port = is_sender ? packet->DestinationPort() : packet->SourcePort();
-    if (const auto flow = FlowOfPort(port, m_scenario->flows.size()))
+    const auto flow = FlowOfPort(port, m_scenario->flows.size());
+    packet->flow = static_cast<uint32_t>(flow.value_or(0));
+    if (!flow)
     {
-        packet->flow = static_cast<uint32_t>(*flow);
-        is_sender ? m_path.FromSender(*packet, now_ns) : m_path.FromReceiver(*packet, now_ns);
+        const auto payload = m_buffer.begin() + static_cast<std::ptrdiff_t>(packet->Headers().size());
+        packet->foreign_payload = std::make_shared<const std::vector<uint8_t>>(payload, payload + packet->PayloadBytes());
     }
+    is_sender ? m_path.FromSender(*packet, now_ns) : m_path.FromReceiver(*packet, now_ns);
     return true;
 }
 
@@ -224,8 +227,9 @@ Emulator::Write(int tun, const WirePacket& packet, int64_t due_ns)
 {
     m_lateness.Add(m_clock.NowNs() - due_ns);
     const auto headers = packet.Headers();
-    const std::array<iovec, 2> parts{
-        {{const_cast<uint8_t*>(headers.data()), headers.size()}, {m_zeros.data(), packet.PayloadBytes()}}};
+    const uint8_t* payload = packet.foreign_payload ? packet.foreign_payload->data() : m_zeros.data();
+    const std::array<iovec, 2> parts{{{const_cast<uint8_t*>(headers.data()), headers.size()},
+                                      {const_cast<uint8_t*>(payload), packet.PayloadBytes()}}};
     Checked(static_cast<int>(writev(tun, parts.data(), parts.size())), "writing to a TUN device");
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // The thread between the two hosts: it reads what they send, lets the path say when it is due at the other side, and
-// writes it then. It sleeps until shortly before the next event and looks without a pause from there.
+// writes it then. It sleeps until shortly before the next event and looks without a pause from there. Connections that
+// are not of a flow, of programs that entered the namespaces, take the first flow's path. The bottleneck counts them as
+// that flow's; what a flow's sender and receiver know is of its own packets.
 #ifndef BBRGYM_LINUX_EMULATOR_HPP
 #define BBRGYM_LINUX_EMULATOR_HPP
 

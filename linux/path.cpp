@@ -7,6 +7,17 @@
 namespace bbrgym
 {
 
+namespace
+{
+
+bool
+IsFlowsData(const WirePacket& packet)
+{
+    return packet.IsData() && !packet.foreign_payload;
+}
+
+} // namespace
+
 Path::Path(std::shared_ptr<const Scenario> scenario, uint64_t seed, PathHost& host)
     : m_scenario(std::move(scenario)),
       m_host(host),
@@ -60,7 +71,7 @@ void
 Path::FromSender(const WirePacket& packet, int64_t now_ns)
 {
     FlowState& flow = m_flows[packet.flow];
-    if (packet.IsData())
+    if (IsFlowsData(packet))
     {
         m_measurement.Sent(packet.flow, flow.tap.Sent(packet, now_ns));
     }
@@ -182,7 +193,7 @@ Path::Taken(DueQueue& packets)
     const uint32_t slot = packets.top().slot;
     packets.pop();
     m_free_slots.push_back(slot);
-    return m_packets[slot];
+    return std::move(m_packets[slot]); // with a foreign payload
 }
 
 void
@@ -201,14 +212,14 @@ Path::ReachHost()
     FlowTap& tap = m_flows[packet.flow].tap;
     if (due.place == Place::SENDER)
     {
-        if (const auto rtt_ns = tap.Acknowledged(packet, m_now_ns))
+        if (const auto rtt_ns = packet.foreign_payload ? std::nullopt : tap.Acknowledged(packet, m_now_ns))
         {
             m_measurement.RttSample(packet.flow, *rtt_ns);
         }
         m_host.ReachSender(packet, due.time_ns);
         return;
     }
-    if (const uint64_t readable_bytes = packet.IsData() ? tap.Arrived(packet) : 0; readable_bytes > 0)
+    if (const uint64_t readable_bytes = IsFlowsData(packet) ? tap.Arrived(packet) : 0; readable_bytes > 0)
     {
         if (m_measurement.Readable(packet.flow, readable_bytes))
         {

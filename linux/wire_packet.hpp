@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// A TCP packet over IPv4 as the emulator carries it: its headers alone. All applications write zeros, so the payload
-// is known, and the packet that is written out is the one that was read, to the bit.
+// A TCP packet over IPv4 as the emulator carries it: its headers alone. All applications of a run write zeros, so the
+// payload is known, and the packet that is written out is the one that was read, to the bit. That of another program in
+// the namespaces keeps its payload.
 #ifndef BBRGYM_LINUX_WIRE_PACKET_HPP
 #define BBRGYM_LINUX_WIRE_PACKET_HPP
 
@@ -9,8 +10,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace bbrgym
 {
@@ -126,6 +129,7 @@ class WirePacket
 
     int64_t queued_ns = 0; ///< when it reached the queue
     uint32_t flow = 0;     ///< index
+    std::shared_ptr<const std::vector<uint8_t>> foreign_payload; ///< null: it is of the flow, whose bytes are zeros
 
   private:
     static constexpr std::size_t TOS = 1;

@@ -327,6 +327,24 @@ Strangers()
     }
 }
 
+/** Another program's packet takes a flow's path with what it carries, and is not the flow's. */
+void
+Foreign()
+{
+    Bench bench(OneFlow(40 * MS, 7 * MS, 10));
+    WirePacket data = Data(0);
+    WirePacket ack = Ack(1);
+    data.foreign_payload = ack.foreign_payload = std::make_shared<const std::vector<uint8_t>>(MSS, uint8_t{7});
+    bench.path.FromSender(data, 0);
+    bench.path.RunUntil(100 * MS);
+    bench.path.FromReceiver(ack, 100 * MS);
+    bench.path.RunUntil(200 * MS);
+    Require(bench.host.receiver.size() == 1 && bench.host.sender.size() == 1, "both arrive");
+    Require(bench.host.receiver[0].packet.foreign_payload == data.foreign_payload, "with what was sent");
+    const FlowStats stats = bench.Interval();
+    Require(stats.sent_pkts == 0 && stats.rtt_samples == 0 && stats.delivered_pkts == 0, "the flow has sent and received nothing");
+}
+
 constexpr Experiment EXPERIMENTS[] = {{"delays", Delays},
                                       {"looking_seldom", LookingSeldom},
                                       {"contents", Contents},
@@ -334,7 +352,8 @@ constexpr Experiment EXPERIMENTS[] = {{"delays", Delays},
                                       {"taps", Taps},
                                       {"gate", Gate},
                                       {"conservation", Conservation},
-                                      {"strangers", Strangers}};
+                                      {"strangers", Strangers},
+                                      {"foreign", Foreign}};
 
 } // namespace
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
 import gc
 import itertools
 import os
@@ -13,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +30,7 @@ from bbrgym.errors import ConfigError, ScenarioError
 
 pytestmark = needs_kernel
 
+CLONE_NEWNET, TUNGETDEVNETNS = 0x40000000, 0x54E3
 TCP_ESTABLISHED = 1
 TCPI_OPT_TIMESTAMPS = 1
 PAYLOAD_RATIO = 1448 / 1488
@@ -426,6 +430,38 @@ def test_a_fork_neither_uses_nor_ends_the_run():
         assert os.waitpid(pid, 0) == (pid, 0)
         world.advance(2.0)
         assert world.done
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="no root, which may enter network namespaces")
+def test_connections_of_other_programs_take_the_path_of_the_first_flow():
+    def enter(tun):
+        return ctypes.CDLL(None).setns(fcntl.ioctl(tun, TUNGETDEVNETNS), CLONE_NEWNET)
+
+    def send():
+        with socket.create_connection(("198.18.0.2", 80), PATIENCE_S) as connection:
+            connection.sendall(content)
+
+    def receive(listener):
+        with listener, listener.accept()[0] as connection, connection.makefile("rb") as file:
+            return file.read()
+
+    content, silent = np.random.default_rng(1).bytes(500_000), scenario({"start_s": 999.0}, duration_s=1000.0)
+    with (
+        bbrgym.make_world("linux", silent, options=ANY_LATENESS, isolation="none") as world,
+        ThreadPoolExecutor(1) as senders,
+        ThreadPoolExecutor(1) as receivers,
+    ):
+        descriptors = Path("/proc/self/fd").iterdir()
+        tuns = sorted(int(one.name) for one in descriptors if one.resolve() == Path("/dev/net/tun"))
+        assert [one.submit(enter, tun).result() for one, tun in zip((senders, receivers), tuns, strict=True)] == [0, 0]
+        received = receivers.submit(receive, receivers.submit(socket.create_server, ("198.18.0.2", 80)).result())
+        sent, sent_pkts, began_s = senders.submit(send), 0.0, time.monotonic()
+        while not received.done() and time.monotonic() < began_s + PATIENCE_S:
+            world.advance(0.1)
+            sent_pkts += world.flow_stats()[0][list(world.flow_fields).index("sent_pkts")]
+        sent.result()
+        assert received.result() == content
+        assert sent_pkts == 0  # of the flow
 
 
 def test_a_run_ends_at_its_timeout_and_at_ctrl_c():

@@ -3,7 +3,7 @@
 
 import pytest
 
-EXPERIMENTS = ("delays", "looking_seldom", "contents", "marks", "taps", "gate", "conservation", "strangers")
+EXPERIMENTS = ("delays", "looking_seldom", "contents", "marks", "taps", "gate", "conservation", "strangers", "foreign")
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
