@@ -164,21 +164,22 @@ def change(_: str) -> None:
         with connections(NAME, number):
             time.sleep(10)
             controls.set_values(NAME, {"bbq_alpha_us": alpha_us})
-            began_s = time.monotonic()
+            began_s = look_s = time.monotonic()
             acks = {row["cookie"]: row["acks"] for row in control.connections()}
-            first: dict[int, tuple[float, float, bool]] = {}
+            first: dict[int, tuple[float, float, bool, bool]] = {}
             while len(first) < number and time.monotonic() - began_s < PATIENCE_S:
+                before_s, look_s = look_s, time.monotonic()
                 for row in control.connections():
                     if row["cookie"] not in first and row["acks"] > acks.get(row["cookie"], 0):
+                        is_in_time = before_s - began_s <= row["srtt_us"] / 1e6  # it came after the look before
                         has_it = row["tunables"]["bbq_alpha_us"] == alpha_us
-                        after_ms = (time.monotonic() - began_s) * 1e3
-                        first[row["cookie"]] = (after_ms, after_ms - row["srtt_us"] / 1e3, has_it)
-                time.sleep(0.005)
-        after_ms, over_ms, has_it = zip(*first.values(), strict=True)
+                        first[row["cookie"]] = (look_s - began_s, row["srtt_us"] / 1e6, is_in_time, has_it)
+                time.sleep(0.002)
+        after_s, rtt_s, is_in_time, has_it = zip(*first.values(), strict=True)
         print(
             f"set beside {number} connections: {len(first)} had an ACK since, {sum(has_it)} the new value with it; "
-            f"{sum(one <= 5 for one in over_ms)} within an RTT and 5 ms, "
-            f"half after {statistics.median(after_ms):.0f} ms, all after {max(after_ms):.0f} ms"
+            f"{sum(is_in_time)} within their RTT, of {statistics.median(rtt_s) * 1e3:.0f} ms in the middle; "
+            f"half after {statistics.median(after_s) * 1e3:.0f} ms, all after {max(after_s) * 1e3:.0f} ms"
         )
     controls.unload(NAME, is_forced=True)
 
