@@ -13,7 +13,8 @@
  */
 #ifdef __bpf__
 #define POLICY_ALONE __attribute__((noinline))
-#define POLICY_TABLE static const __attribute__((section(".rodata"))) /* BTF lacks the sections that small tables go to */
+/* Small tables of the file alone would go to a section for equal constants, which BTF lacks. */
+#define POLICY_TABLE const __attribute__((visibility("hidden")))
 static inline uint32_t policy_inside(uint32_t index, uint32_t count)
 {
     __asm__ volatile("" : "+r"(index));
