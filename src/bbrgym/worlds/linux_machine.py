@@ -160,7 +160,7 @@ def _of_bpf() -> list[Check]:
             False,
             clang or "not in the PATH",
             "install clang, 14 or later",
-            "everything but policies, which are compiled for BPF",
+            "everything but new policies, which are compiled for BPF",
         ),
     ]
 
