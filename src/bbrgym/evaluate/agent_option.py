@@ -229,8 +229,8 @@ def trained(run_dir: Path) -> Learned:
     agent, arguments = load_agent(run_dir)
     arguments = dict(arguments)
     variant = arguments.pop("variant")
-    if agent.is_per_flow:
-        arguments.pop("max_tuned")  # it observes one flow, however many others there are
+    if agent.is_per_flow or isinstance(agent, LibraryAgent):
+        arguments.pop("max_tuned")  # it observes one flow, or means over flows, however many there are
     elif arguments.get("view") != "pooled":  # its network has a place for each flow of its training, and no more
         arguments["max_tuned"] = TuneBatch(1, Options(**{**arguments, "variant": variant})).max_tuned
     arguments.pop("scenario", None)
