@@ -7,12 +7,13 @@ from collections.abc import Mapping
 
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.bench.results import BenchResults
+from bbrgym.evaluate.bench.tasks import load_benchmark
 from bbrgym.evaluate.statistics import Scores
 from bbrgym.report.markdown import markdown_table
 
 
 def bench_table(files: Mapping[str, BenchResults]) -> str:
-    """Return the table of all entries, the best first.
+    """Return the table of all entries, the best first; ranks are by the tasks without recordings.
 
     Two entries are within chance of each other if the 95 % interval of their difference on the same draws holds 0.
 
@@ -28,11 +29,12 @@ def bench_table(files: Mapping[str, BenchResults]) -> str:
     if not entries:
         return "There are no entries yet."
     by_task = {
-        task: Scores({label: entry.tasks[task].scores for label, (entry, _) in entries.items()})
-        for task in next(iter(entries.values()))[0].tasks
+        task: Scores({label: entry.tasks[task].scores for label, (entry, _) in entries.items() if task in entry.tasks})
+        for task in dict.fromkeys(task for entry, _ in entries.values() for task in entry.tasks)
     }
+    ranking = [task.scenario for task in load_benchmark().scored]
     whole = Scores(
-        {label: [one for part in entry.tasks.values() for one in part.scores] for label, (entry, _) in entries.items()}
+        {label: [one for task in ranking for one in entry.tasks[task].scores] for label, (entry, _) in entries.items()}
     )
     ranked = sorted(entries, key=lambda label: -float(whole[label].mean()))
     return markdown_table(
@@ -48,7 +50,7 @@ def bench_table(files: Mapping[str, BenchResults]) -> str:
                     if other != label and not whole.difference(label, other).excludes_zero
                 )
                 or "none",
-                *(scores.mean(label).text(3) for scores in by_task.values()),
+                *(scores.mean(label).text(3) if label in scores.names else "" for scores in by_task.values()),
                 f"{entries[label][0].checks_passed} of {sum(map(len, entries[label][0].checks.values()))}",
                 f"[{entries[label][1]}]({entries[label][1]}), {files[entries[label][1]].commit[:10]}",
             ]
