@@ -168,6 +168,18 @@ def test_recordings_are_another_column_that_does_not_count_in_the_score(
         results.check_results(with_it)
 
 
+def test_the_best_of_a_library_on_each_draw_is_entered_without_a_rank(small: Benchmark, tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    results.write_results(results.bench(["bbr", "library-oracle:shipped/wan"]), path)
+    entered = results.read_results(path)
+    assert [entry.kind for entry in entered.entries] == ["fixed", "reference"]
+    rows = bench_table({"results.json": entered}).splitlines()[2:]
+    assert [[cell.strip() for cell in row.split("|")[1:3]] for row in rows] == [
+        ["reference", "`library-oracle bbr-mix`"],
+        ["1", "`bbr`"],
+    ]
+
+
 def test_another_recording_is_refused(small: Benchmark, traces: Path) -> None:
     (traces / "mine.down").write_text("5\n", encoding="ascii")
     with pytest.raises(ConfigError, match=r"mine.down: has the hash \w{64}, expected \w{64}, that of mine.down at"):

@@ -66,12 +66,12 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _write_dataset(agents: list[str], options: argparse.Namespace) -> None:
-    from bbrgym.evaluate.agent_option import SHIPPED  # with agents, which presets do not need
+    from bbrgym.evaluate.agent_option import run_dir_of  # with agents, which presets do not need
     from bbrgym.evaluate.bench.dataset import write_dataset
 
     if len(agents) != 1 or options.output is None or options.episodes < 1:
         raise ConfigError(f"bench dataset: {agents} given, expected one agent, --output NAME, and at least 1 episode")
-    write_dataset(SHIPPED.get(agents[0], Path(agents[0])), options.output, options.episodes)
+    write_dataset(run_dir_of(agents[0]), options.output, options.episodes)
     print_results(f"data set: {options.output}, {options.episodes} episodes, read by minari.load_dataset")
 
 
