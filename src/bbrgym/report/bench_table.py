@@ -57,7 +57,7 @@ def bench_table(files: Mapping[str, BenchResults]) -> str:
                 )
                 or "none",
                 *(scores.mean(label).text(3) if label in scores.names else "" for scores in by_task.values()),
-                f"{entries[label][0].checks_passed} of {sum(map(len, entries[label][0].checks.values()))}",
+                f"{entries[label][0].checks_passed}/{sum(map(len, entries[label][0].checks.values()))}",
                 f"[{entries[label][1]}]({entries[label][1]}), {files[entries[label][1]].commit[:10]}",
             ]
             for label in ordered
