@@ -44,7 +44,7 @@ def bench_table(files: Mapping[str, BenchResults]) -> str:
     taking_part = [label for label in ordered if entries[label][0].kind not in _UNRANKED]
     ranked = {label: rank for rank, label in enumerate(taking_part, 1)}
     return markdown_table(
-        ["rank", "entrant", "score", "within chance of", *by_task, "checks passed", "file, commit"],
+        ["rank", "entrant", "score", "within chance of", *by_task, "checks passed", "file"],
         (
             [
                 str(ranked.get(label, entries[label][0].kind)),
@@ -58,7 +58,7 @@ def bench_table(files: Mapping[str, BenchResults]) -> str:
                 or "none",
                 *(scores.mean(label).text(3) if label in scores.names else "" for scores in by_task.values()),
                 f"{entries[label][0].checks_passed}/{sum(map(len, entries[label][0].checks.values()))}",
-                f"[{entries[label][1]}]({entries[label][1]}), {files[entries[label][1]].commit[:10]}",
+                f"[{entries[label][1]}]({entries[label][1]})",
             ]
             for label in ordered
         ),
