@@ -44,7 +44,7 @@ class Agent(Protocol):
 
 @runtime_checkable
 class LibraryAgent(Agent, Protocol):
-    """An agent that chooses among the settings of a library.
+    """An agent that chooses among the settings of a library, for any number of tuned flows.
 
     Attributes:
         library: the settings, [settings, tunables]; the first is the best fixed one.

@@ -23,7 +23,7 @@ def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch, options: Options
         ConfigError: it has no form in integers.
     """
     plan, routine = ObservationPlan(batch, options), agent.routine
-    is_input = np.zeros((routine.intervals, routine.width), np.bool_)
+    is_input = np.zeros((routine.intervals, batch.observation.width), np.bool_)
     is_input[:, : batch.max_tuned * len(batch.observation.features)] = True
     if len(agent.networks) > 1:
         is_input[-1, -len(plan.tunables) :] = True  # the setting that was held

@@ -45,9 +45,8 @@ class Assembly:
         self.identification_setting = _identification_setting(batch.scaling)
         # control intervals of the identification
         self.intervals = max(1, round(identification_s / options.control_interval_s))
-        self.width = batch.observation.width  # numbers of an interval's observation
         # from the observations of an identification
-        self.features = IdentificationFeatures(self.intervals, batch.max_tuned)
+        self.features = IdentificationFeatures(self.intervals, len(batch.scaling.names))
         # from those of a time in which a setting was held
         self.reselect_features = ReselectFeatures(self.features, batch.scaling.names)
         self._name = settings.agent_name
@@ -59,7 +58,7 @@ class Assembly:
         if "reselect" in found:
             networks.append(self.network(self.reselect_features, library, found["reselect"]))
         privileged = TreeSelector(found["privileged"])
-        routine = IdentificationRoutine(self.identification_setting, self.intervals, self.width)
+        routine = IdentificationRoutine(self.identification_setting, self.intervals)
         return PortfolioAgent(self._name, networks, routine, privileged)
 
     def network(
@@ -69,7 +68,7 @@ class Assembly:
         selector: Mapping[str, Tensor],
     ) -> PortfolioNetwork:
         """Return a network that chooses from a library."""
-        return PortfolioNetwork(features, TreeSelector(selector), library.numpy(), self.intervals, self.width).eval()
+        return PortfolioNetwork(features, TreeSelector(selector), library.numpy(), self.intervals).eval()
 
 
 def _identification_setting(scaling: TunableScaling) -> NormalisedAction:

@@ -124,13 +124,13 @@ def _worlds_of(batch: TuneBatch) -> VectorWorld:
     return batch.worlds
 
 
-def histories(table: pl.DataFrame, intervals: int, width: int) -> Tensor:
+def histories(table: pl.DataFrame, intervals: int) -> Tensor:
     """Return what was observed in a table of `IdentificationPart`, [draws, intervals, numbers]."""
-    return torch.from_numpy(np.array(table["history"].to_list(), np.float32).reshape(-1, intervals, width))
+    return torch.from_numpy(np.array(table["history"].to_list(), np.float32).reshape(len(table), intervals, -1))
 
 
-def examples_of(table: pl.DataFrame, features: nn.Module, intervals: int, width: int) -> Examples:
+def examples_of(table: pl.DataFrame, features: nn.Module, intervals: int) -> Examples:
     """Return the examples of a table of `IdentificationPart`."""
     with torch.no_grad():
-        found = features(histories(table, intervals, width))
+        found = features(histories(table, intervals))
     return Examples(found, np.array(table["scores"].to_list()), table["weight"].to_numpy())

@@ -40,26 +40,30 @@ _MOST_QUEUE = 6.0  # largest logarithm of RTT / smallest RTT
 
 
 class IdentificationFeatures(nn.Module):
-    """Function from the observations of an identification to its features: [N, intervals, numbers] -> [N, features]."""
+    """Function from the observations of an identification to its features: [N, intervals, numbers] -> [N, features].
 
-    def __init__(self, intervals: int, flows: int) -> None:
+    An interval's numbers are those of each flow, of any number of flows, and then the tunables.
+    """
+
+    def __init__(self, intervals: int, tunables: int) -> None:
         super().__init__()
-        self._intervals, self._flows = intervals, flows
+        self._intervals, self._tunables = intervals, tunables
         late = max(1, 2 * intervals // 7)
         begin = 3 * intervals // 7
         self._settled = slice(2 * intervals // 7, None)
         self._late = slice(intervals - late, None)
         self._middle = slice(begin, max(begin + 1, intervals - late))
         with torch.no_grad():
-            zeros = torch.zeros(1, intervals, flows * len(_NAMES))
-            self.names = tuple(self._named(zeros))
+            of_one_flow = torch.zeros(1, intervals, len(_NAMES) + tunables)
+            self.names = tuple(self._named(of_one_flow))
 
     def forward(self, history: Tensor) -> Tensor:
         return torch.stack(list(self._named(history).values()), dim=1)
 
     def _named(self, history: Tensor) -> dict[str, Tensor]:
         """Return the features by name, [N] each."""
-        each = history[:, :, : self._flows * len(_NAMES)].reshape(-1, self._intervals, self._flows, len(_NAMES))
+        flows = (history.shape[2] - self._tunables) // len(_NAMES)
+        each = history[:, :, : flows * len(_NAMES)].reshape(-1, self._intervals, flows, len(_NAMES))
         of = {name: each[..., place] for place, name in enumerate(_NAMES)}
         logs = {name: _log(name, of[name]) for name in _LOGS}
         is_known = (of["active"] > 0) & (of["min_rtt"] > 0) & (of["least_rtt"] > 0)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -35,22 +34,21 @@ class PortfolioNetwork(nn.Module):
         selector: TreeSelector,
         library: NormalisedAction,
         intervals: int,
-        width: int,
     ) -> None:
         super().__init__()
         self.features = features
         self.selector = selector
         self.library: Tensor
         self.register_buffer("library", torch.from_numpy(library.copy()))
-        self._shape = (intervals, width)
+        self._intervals = intervals
 
     def forward(self, history: Tensor) -> Tensor:
-        features = self.features(history.reshape(-1, *self._shape))
+        features = self.features(history.reshape(-1, self._intervals, history.shape[1] // self._intervals))
         return self.library[self.selector(features).argmax(-1)]
 
-    def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:  # noqa: ARG002 - its own width counts
-        """Return zeros as inputs for ``count`` environments."""
-        return (torch.zeros(count, math.prod(self._shape)),)
+    def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:
+        """Return zeros as inputs for ``count`` environments, of whose intervals ``width`` numbers are observed."""
+        return (torch.zeros(count, self._intervals * width),)
 
 
 class ReselectingNetwork(nn.Module):
@@ -77,7 +75,6 @@ class IdentificationRoutine:
 
     setting: NormalisedAction  # during the identification, [tunables]
     intervals: int  # control intervals of the identification
-    width: int  # numbers of an interval's observation
 
 
 class PortfolioAgent:

@@ -240,7 +240,7 @@ class Stages:
         """Return the examples of a stage's table."""
         assembly = self._assembly
         with torch_threads(1):
-            return examples_of(table, features, assembly.intervals, assembly.width)
+            return examples_of(table, features, assembly.intervals)
 
     def _fit_reselection(self, found: Found) -> None:
         """Add what chooses again to what was found."""

@@ -2,6 +2,7 @@
 """The frozen benchmark: its draws, its file of results, and the check of such a file."""
 
 import dataclasses
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -11,18 +12,36 @@ from repository import ROOT
 
 import bbrgym
 from bbrgym.agents.shipped import SHIPPED
+from bbrgym.envs.library import load_library
+from bbrgym.envs.scaling import TunableScaling
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.agent_entrants import Learned
 from bbrgym.evaluate.agent_option import trained
 from bbrgym.evaluate.bench import entries, results, tasks
-from bbrgym.evaluate.bench.tasks import Benchmark, Task, load_benchmark, task_runs
+from bbrgym.evaluate.bench.tasks import Benchmark, RecordedTask, Task, load_benchmark, task_runs
 from bbrgym.evaluate.entrants import preset
 from bbrgym.evaluate.evaluation import Draw
+from bbrgym.report import bench_table as bench_table_module
 from bbrgym.report.bench_table import bench_table
 from bbrgym.scenario.distribution import load_distribution
 from bbrgym.scenario.files import load_scenario
 
 ZERO = "0" * 64
+RECORDING = "".join(f"{time_ms}\n" for time_ms in range(1, 400, 3))
+RECORDED: dict[str, Any] = {
+    "scenario": "real_trace",
+    "first_draw": 1,
+    "draws": 2,
+    "sha256": ZERO,
+    "published": "https://example.org",
+    "traces": {"mine.down": hashlib.sha256(RECORDING.encode()).hexdigest()},
+    "fields": {
+        "variables": {},
+        "duration_s": 2.0,
+        "link": {"queue": {"size_packets": 40}},
+        "flows": [{"name": "flow", "rtt_ms": {"uniform": [20, 50]}}],
+    },
+}
 
 
 def draws_of(task: dict[str, Any]) -> list[Draw]:
@@ -33,15 +52,28 @@ def draws_of(task: dict[str, Any]) -> list[Draw]:
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> Benchmark:
+def traces(tmp_path: Path) -> Path:
+    """A folder with the recording of the small benchmark."""
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "mine.down").write_text(RECORDING, encoding="ascii")
+    return tmp_path / "traces"
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch, traces: Path) -> Benchmark:
     """A benchmark of few runs in place of the one that takes minutes."""
+    drawn = RecordedTask(**RECORDED).distribution(traces)
+    on_recording = tasks.hash_of([Draw(drawn(seed), seed) for seed in (2**32 + 1, 2**32 + 2)])
     chosen: list[dict[str, Any]] = [
         {"scenario": "rtt_pairs", "first_draw": 3, "draws": 10},
         {"scenario": "rfc9743_data_center", "seeds": [1]},
     ]
     found = [Task(**task, sha256=tasks.hash_of(draws_of(task))) for task in chosen]
-    made = Benchmark(name="small", world="twin", score_delta=0.5, scored=found[:1], checked=found[1:])
-    for module in (entries, results):
+    recorded = RecordedTask(**{**RECORDED, "sha256": on_recording})
+    made = Benchmark(
+        name="small", world="twin", score_delta=0.5, scored=found[:1], recorded=recorded, checked=found[1:]
+    )
+    for module in (entries, results, bench_table_module):
         monkeypatch.setattr(module, "load_benchmark", lambda: made)
     return made
 
@@ -90,9 +122,10 @@ def test_the_file_is_the_same_each_time_and_passes_its_check(small: Benchmark, t
         (lambda one: one["entries"][0].update(label="mine"), "has entries of"),
         (lambda one: one["entries"][0].update(entrant="mine:act"), "mine:act"),
         (lambda one: one.update(draws_sha256=ZERO), "with draws 0000"),
+        (lambda one: one.update(recorded_sha256=ZERO), "has recorded_sha256 0000"),
         (lambda one: one.update(more=1), "more"),
     ],
-    ids=["a score", "fewer scores", "a mean", "a label", "code", "other draws", "another field"],
+    ids=["a score", "fewer scores", "a mean", "a label", "code", "other draws", "recordings", "another field"],
 )
 def test_a_tampered_file_is_refused(small: Benchmark, tmp_path: Path, change: Any, problem: str) -> None:
     path = tmp_path / "results.json"
@@ -114,6 +147,48 @@ def test_a_shipped_agent_scores_what_its_entry_says(name: str) -> None:
     assert found.round(entries.DIGITS).to_list() == list(entry.tasks["rtt_pairs"].scores[:3])
 
 
+def test_recordings_are_another_column_that_does_not_count_in_the_score(
+    small: Benchmark, traces: Path, tmp_path: Path
+) -> None:
+    with_it, without = tmp_path / "with.json", tmp_path / "without.json"
+    results.write_results(results.bench(["bbr"], traces=traces), with_it)
+    results.write_results(results.bench(["cubic"]), without)
+    content = with_it.read_text(encoding="utf-8")
+    assert str(tmp_path) not in content
+    assert json.loads(content)["recorded_sha256"] == small.recorded.sha256
+    (entry,) = results.read_results(with_it).entries
+    assert entry.score.mean == entry.tasks["rtt_pairs"].mean
+    assert len(entry.tasks["real_trace"].scores) == 2
+    assert results.check_results(with_it, traces=traces).entries == (entry,)
+    results.check_results(without, traces=traces)
+    table = bench_table({path.name: results.read_results(path) for path in (with_it, without)})
+    header, _, *rows = [[cell.strip() for cell in line.split("|")] for line in table.splitlines()]
+    place = header.index("real_trace")
+    assert {row[2]: bool(row[place]) for row in rows} == {"`bbr`": True, "`cubic`": False}
+    with pytest.raises(ConfigError, match=r"scores on real_trace, expected --traces with the folder of mine.down"):
+        results.check_results(with_it)
+
+
+def test_the_best_of_a_library_on_each_draw_is_entered_without_a_rank(small: Benchmark, tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    results.write_results(results.bench(["bbr", "library-oracle:shipped/wan"]), path)
+    entered = results.read_results(path)
+    assert [entry.kind for entry in entered.entries] == ["fixed", "reference"]
+    rows = bench_table({"results.json": entered}).splitlines()[2:]
+    assert [[cell.strip() for cell in row.split("|")[1:3]] for row in rows] == [
+        ["reference", "`library-oracle bbr-mix`"],
+        ["1", "`bbr`"],
+    ]
+
+
+def test_another_recording_is_refused(small: Benchmark, traces: Path) -> None:
+    (traces / "mine.down").write_text("5\n", encoding="ascii")
+    with pytest.raises(ConfigError, match=r"mine.down: has the hash \w{64}, expected \w{64}, that of mine.down at"):
+        results.bench(["bbr"], traces=traces)
+    with pytest.raises(ConfigError, match="No such file"):
+        results.bench(["bbr"], traces=traces / "none")
+
+
 def test_an_entrant_is_given_once(small: Benchmark) -> None:
     with pytest.raises(ConfigError, match="expected each once"):
         entries.run_entrants(["bbr", "bbr"])
@@ -125,6 +200,13 @@ def test_the_shipped_agents_are_small_and_say_how_they_were_trained() -> None:
     for folder in SHIPPED.values():
         about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
         assert {"command", "commit", "data", "validation_score"} <= set(about)
+    wan = trained(SHIPPED["shipped/wan"])
+    library = load_library(SHIPPED["shipped/wan"] / "library.yaml", wan.variant)
+    scaling = TunableScaling(wan.variant)
+    assert (
+        scaling.from_values(dict(zip(scaling.names, library.values(scaling.names)[0], strict=True)))
+        == wan.controller.library[0]
+    ).all()
     flow = trained(SHIPPED["shipped/flow"])
     assert isinstance(flow, Learned)
     assert flow.kind == "learned"

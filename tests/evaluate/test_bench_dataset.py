@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A data set of episodes, loaded by Minari, of which a policy learns to act as its teacher."""
 
+import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from repository import ROOT
 
 from bbrgym.agents.rollout import make_rollout
 from bbrgym.agents.shipped import SHIPPED
@@ -94,3 +98,7 @@ def test_a_policy_cloned_from_a_data_set_is_between_random_and_its_teacher(
     print(*(f"{name} {scores.mean(name).text(3)}" for name in agents))
     assert scores.difference("cloned", "random").low > 0.0
     assert scores.difference("cloned", "teacher").low <= 0.0  # not above it beyond chance
+    example = [sys.executable, str(ROOT / "examples" / "clone.py"), "bbrgym/flow-v0", "--draws", "2", "--updates", "5"]
+    done = subprocess.run(example, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"^(\w+): score", done.stdout, re.MULTILINE) == ["random", "cloned", "evolution"]

@@ -233,4 +233,4 @@ def test_an_agent_needs_a_tuned_flow_flow_and_room_for_all_of_them() -> None:
     with pytest.raises(bbrgym.ConfigError, match="no flow with role tuned: nothing would be controlled"):
         evaluate("random", nobody)
     with pytest.raises(bbrgym.ConfigError, match="'short' has up to 2 flows with role tuned"):
-        evaluate(scripted(ACTION, max_tuned=1))
+        evaluate(scripted(ACTION, view="each", max_tuned=1))

@@ -82,6 +82,12 @@ def test_training_runs_take_part_one_by_one_and_together(trained: list[Path], tm
         assert cells["mean"].is_between(tunable.low, tunable.high).all()
 
 
+def test_pooled_observations_let_it_act_for_more_flows_than_in_training(trained: list[Path]) -> None:
+    crowd = {**MIX, "flows": [{"name": "flow", "number": 7, "rtt_ms": {"uniform": [10, 50]}}]}
+    rows = bbrgym.evaluate(crowd, [], agent=str(trained[0]), world="twin", draws=1)
+    assert rows["score"].is_finite().to_list() == [True] * 7
+
+
 def test_what_it_learned_decides_and_is_in_the_run_s_key(trained: list[Path], tmp_path: Path) -> None:
     def identity(folder: Path) -> str:
         (entrant,) = entrants_of(str(folder), parse_settings({"variants": []}))

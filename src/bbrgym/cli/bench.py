@@ -22,6 +22,9 @@ random.
 bench check FILE runs the entrants of a file again, and refuses it if anything differs. bench dataset AGENT writes
 episodes of a trained agent on training draws as a data set of Minari, of the name --output.
 
+With --traces an entry has scores on recordings of cellular links besides, which bbrgym may not carry: DIR holds
+Verizon-LTE-short.down and .up of https://github.com/ravinet/mahimahi. Their names and hashes are checked.
+
 examples:
   bbrgym bench bbr bbq cubic --output bench/presets.json
   bbrgym bench shipped/fixed shipped/flow shipped/wan --output bench/shipped.json
@@ -37,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "entrants", nargs="+", metavar="AGENT|VARIANT", help="entrants, or check and a FILE, or dataset and AGENT"
     )
     parser.add_argument("--output", metavar="FILE", help=f"default: {load_benchmark().name}.json")
+    parser.add_argument("--traces", metavar="DIR", type=Path, help="folder of the recordings; default: without them")
     parser.add_argument("--episodes", type=int, default=200, help="of a data set; default: 200")
 
 
@@ -48,7 +52,7 @@ def run(options: argparse.Namespace) -> None:
         if len(others) != 1 or options.output is not None:
             raise ConfigError(f"bench check: {others} given, expected one file, and no --output")
         with runs_bar() as show:
-            results = check_results(Path(others[0]), show)
+            results = check_results(Path(others[0]), show, options.traces)
         _print(results, f"{others[0]}: running it again gives the same")
         return
     if first == _DATASET:
@@ -56,18 +60,18 @@ def run(options: argparse.Namespace) -> None:
         return
     path = Path(options.output or f"{load_benchmark().name}.json")
     with runs_bar() as show:
-        results = bench(options.entrants, show)
+        results = bench(options.entrants, show, options.traces)
     write_results(results, path)
     _print(results, f"results: {path}")
 
 
 def _write_dataset(agents: list[str], options: argparse.Namespace) -> None:
-    from bbrgym.agents.shipped import SHIPPED
-    from bbrgym.evaluate.bench.dataset import write_dataset  # with agents, which presets do not need
+    from bbrgym.evaluate.agent_option import run_dir_of  # with agents, which presets do not need
+    from bbrgym.evaluate.bench.dataset import write_dataset
 
     if len(agents) != 1 or options.output is None or options.episodes < 1:
         raise ConfigError(f"bench dataset: {agents} given, expected one agent, --output NAME, and at least 1 episode")
-    write_dataset(SHIPPED.get(agents[0], Path(agents[0])), options.output, options.episodes)
+    write_dataset(run_dir_of(agents[0]), options.output, options.episodes)
     print_results(f"data set: {options.output}, {options.episodes} episodes, read by minari.load_dataset")
 
 

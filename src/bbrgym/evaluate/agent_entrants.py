@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,19 +35,27 @@ class Tuned(Entrant):
 
     def prepared(self, scenario: Scenario) -> Scenario:
         prepared = with_variant(scenario, self.variant)
-        batch_of(1, self.options(scenario=prepared, world=_able_world(prepared)))  # ConfigError: it cannot tune it
+        batch_of(1, self._options_in(prepared, world=_able_world(prepared)))  # ConfigError: it cannot tune it
         return prepared
 
     def start(self, conditions: Conditions) -> Run:
-        options = self.options(
+        options = self._options_in(
+            conditions.scenario,
             world=conditions.world,
-            scenario=conditions.scenario,
             isolation=conditions.world_settings.isolation,
             timeout_s=conditions.world_settings.timeout_s,
             world_options=conditions.world_settings.options,
             threads=1,
         )
         return TunedRun(self.agent, options, conditions.seed, self.policy_maker(conditions))
+
+    def _options_in(self, scenario: Scenario, **where: Any) -> Options:
+        """Return the options in a scenario; pooled observations have the same form for more flows than in training."""
+        options = self.options(scenario=scenario, **where)
+        tuned = sum(flow.role == "tuned" for flow in scenario.resolved().flows)
+        if options.view == "pooled" and options.max_tuned is not None:
+            return replace(options, max_tuned=max(options.max_tuned, tuned))
+        return options
 
     @abstractmethod
     def policy_maker(self, conditions: Conditions) -> MakePolicy:

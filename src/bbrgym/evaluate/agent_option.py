@@ -12,8 +12,8 @@
                               the function or object itself. It sets the tunables of ``variant`` every 0.5 s
     FILE.onnx, FILE.zip       a model: exported by `bbrgym export` or anybody else's; saved by Stable-Baselines3, which
                               needs ``trust`` since loading it runs what is pickled in it
-    REFERENCE:RUN_DIR         a reference of a portfolio: library-best, library-oracle or privileged; see
-                              `bbrgym.evaluate.references`
+    REFERENCE:RUN_DIR         a reference of a portfolio, also of shipped/wan: library-best, library-oracle or
+                              privileged; see `bbrgym.evaluate.references`
 
 The option is one of these, a list of them, or a mapping from names to one or a list of them. Several training runs of
 one agent (in a list: of the same name and variant; in a mapping: under one name) are a group.
@@ -92,8 +92,8 @@ def _entrants(entry: Any, settings: Evaluation) -> list[Entrant]:
     if isinstance(entry, str | Path) and Path(entry).suffix in SUFFIXES and Path(entry).is_file():
         return [_model(Path(entry), settings)]
     before, _, after = str(entry).partition(":")
-    if before in _OF_RUNS and Path(after).is_dir():
-        return [_reference(before, Path(after), settings)]
+    if before in _OF_RUNS and run_dir_of(after).is_dir():
+        return [_reference(before, run_dir_of(after), settings)]
     if isinstance(entry, str) and _PATH.fullmatch(entry):
         return [_called(after, _imported(entry), settings)]
     if isinstance(entry, str | Path) and (Path(entry).suffix in SUFFIXES or len(Path(entry).parts) > 1):
@@ -112,8 +112,13 @@ def refuse_found_code(agent: Any) -> None:
     """
     for _, entry in _entries(agent):
         before, _, after = str(entry).partition(":")
-        if _PATH.fullmatch(str(entry)) and not (before in _OF_RUNS and Path(after).is_dir()):
+        if _PATH.fullmatch(str(entry)) and not (before in _OF_RUNS and run_dir_of(after).is_dir()):
             refuse_foreign(f"agent: is {entry!r}, code", before)
+
+
+def run_dir_of(name: str) -> Path:
+    """Return the run folder that is named, or the folder of a shipped agent."""
+    return SHIPPED.get(name, Path(name))
 
 
 def _shipped(folder: Path) -> Entrant:
@@ -222,8 +227,8 @@ def trained(run_dir: Path) -> Learned:
     agent, arguments = load_agent(run_dir)
     arguments = dict(arguments)
     variant = arguments.pop("variant")
-    if agent.is_per_flow:
-        arguments.pop("max_tuned")  # it observes one flow, however many others there are
+    if agent.is_per_flow or isinstance(agent, LibraryAgent):
+        arguments.pop("max_tuned")  # it observes one flow, or means over flows, however many there are
     elif arguments.get("view") != "pooled":  # its network has a place for each flow of its training, and no more
         arguments["max_tuned"] = TuneBatch(1, Options(**{**arguments, "variant": variant})).max_tuned
     arguments.pop("scenario", None)

@@ -88,7 +88,7 @@ def test_it_decides_as_the_agent_does(quantised: Any, tmp_path: Path) -> None:
             assert controller["observed"][0] == 0 or not has_chosen
             choices += has_chosen
             if has_chosen or controller["observed"][0] > observed_before:
-                seen = observations[index][-agent.routine.width :][:numbers]
+                seen = observations[index][-batch.observation.width :][:numbers]
                 found = controller["history"][observed_before * numbers :][:numbers] / Q20
                 np.testing.assert_allclose(found, seen, atol=1e-4)
             best = int(np.abs(agent.library - actions[index]).max(axis=1).argmin())

@@ -49,6 +49,11 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "_PROGRESS_S", -1.0)
 
 
+def width_of(agent: Any, flows: int) -> int:
+    """Numbers that are observed of an interval."""
+    return flows * len(FEATURE_LISTS["memory"]) + int(agent.library.shape[1])
+
+
 # ---- training ------------------------------------------------------------------------------------------------
 
 
@@ -139,11 +144,11 @@ def test_a_damaged_part_is_named(whole: Path, tmp_path: Path) -> None:
 
 def test_it_identifies_the_path_then_holds_a_setting_of_its_library(whole: Path) -> None:
     agent, arguments = load_agent(whole)
+    width = width_of(agent, 3)
     assert (arguments["view"], arguments["frame_stack"]) == ("each", 1)
     assert tuple(arguments["features"]) == FEATURE_LISTS["memory"]
     policy = agent.make_policy([1, 2])
     generator = np.random.default_rng(1)
-    width = agent.routine.width
     actions = [policy.act(generator.random((2, width), np.float32), np.full(2, turn == 0)) for turn in range(6)]
     for turn in range(2):
         assert (actions[turn] == agent.routine.setting).all()
@@ -153,6 +158,19 @@ def test_it_identifies_the_path_then_holds_a_setting_of_its_library(whole: Path)
     again = policy.act(generator.random((2, width), np.float32), np.array([False, True]))
     assert (again[0] == actions[2][0]).all()
     assert (again[1] == agent.routine.setting).all()  # a new episode begins with an identification
+
+
+def test_it_chooses_by_the_flows_there_are_and_not_by_empty_places(whole: Path) -> None:
+    agent, _ = load_agent(whole)
+    flow, tunables = len(FEATURE_LISTS["memory"]), agent.library.shape[1]
+    history = np.random.default_rng(5).random((50, agent.routine.intervals, width_of(agent, 2)), np.float32)
+    places = np.zeros((50, agent.routine.intervals, 7 * flow), np.float32)
+    padded = np.concatenate([history[..., :-tunables], places, history[..., -tunables:]], axis=2)
+    features = agent.networks[0].features
+    assert torch.allclose(*(features(torch.from_numpy(one)) for one in (history, padded)), rtol=1e-4, atol=1e-5)
+    crowd = {**SCENARIO, "flows": [{"name": "flow", "number": 12, "rtt_ms": {"uniform": [10, 50]}}]}
+    rows = bbrgym.evaluate(crowd, [], agent=str(whole), world="twin", draws=1)
+    assert rows["score"].is_finite().to_list() == [True] * 12
 
 
 def test_its_library_is_a_file_for_actions(whole: Path) -> None:
@@ -185,7 +203,7 @@ def test_it_chooses_again_whenever_the_time_of_an_identification_has_passed(rese
     agent, _ = load_agent(reselecting)
     assert len(agent.networks) == 2
     generator = np.random.default_rng(4)
-    views = generator.random((4, agent.routine.width), np.float32)
+    views = generator.random((4, width_of(agent, 1)), np.float32)
     policy = agent.make_policy([1])
     actions = [policy.act(view[None], np.array([turn == 0]))[0] for turn, view in enumerate(views)]
     assert (actions[0] == agent.routine.setting).all()
@@ -199,7 +217,7 @@ def test_a_second_choice_is_fitted_on_what_the_first_one_holds(reselecting: Path
     assert {"fit/gain", "fit/reselect_gain"} <= set(curve.columns)
     agent, _ = load_agent(reselecting)
     parts = sorted((reselecting / "states").glob("reselect-*.parquet"))
-    history = histories(pl.concat(map(pl.read_parquet, parts)), 1, agent.routine.width)
+    history = histories(pl.concat(map(pl.read_parquet, parts)), 1)
     features = agent.networks[1].features(history)
     held = settings_held(features, torch.from_numpy(agent.library))
     normalised = history[:, -1, -agent.library.shape[1] :].numpy() * 2.0 - 1.0
@@ -220,9 +238,10 @@ def test_the_exported_network_chooses_as_the_agent_does(
     fixture: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     folder = request.getfixturevalue(fixture)
-    agent, _ = load_agent(folder)
+    agent, arguments = load_agent(folder)
+    width = width_of(agent, arguments["max_tuned"])
     exported = torch.jit.load(export(folder, "torchscript", output=tmp_path / "agent.pt"))
-    history = np.random.default_rng(3).random((20, agent.routine.intervals, agent.routine.width), np.float32)
+    history = np.random.default_rng(3).random((20, agent.routine.intervals, width), np.float32)
     turns = np.arange(20) % len(agent.networks)
     inputs = [history.reshape(20, -1), turns[:, None].astype(np.float32)][: len(agent.networks)]
     chosen = exported(*map(torch.from_numpy, inputs)).numpy()

@@ -96,13 +96,12 @@ def random_portfolio(
     generator = torch.Generator().manual_seed(7)
     library = np.random.default_rng(7).uniform(-1, 1, (4, len(batch.scaling.names))).astype(np.float32)
     settled = batch.scaling.snap(library)[1]
-    width = batch.observation.width
-    identification = IdentificationFeatures(intervals, flows)
+    identification = IdentificationFeatures(intervals, len(batch.scaling.names))
     networks = []
     for features in (identification, ReselectFeatures(identification, batch.scaling.names))[: 1 + reselects]:
         selector = random_trees(len(features.names), 4, generator)
-        networks.append(PortfolioNetwork(features, selector, settled, intervals, width))
-    routine = IdentificationRoutine(batch.scaling.default, intervals, width)
+        networks.append(PortfolioNetwork(features, selector, settled, intervals))
+    routine = IdentificationRoutine(batch.scaling.default, intervals)
     agent = PortfolioAgent("random", networks, routine, networks[0].selector)
     return quantise_portfolio(agent, batch, options)
 

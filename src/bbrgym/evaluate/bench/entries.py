@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import polars as pl
 
@@ -17,6 +18,7 @@ from bbrgym.evaluate.evaluation_settings import parse_settings
 from bbrgym.evaluate.records import FIXED, RunRecord
 from bbrgym.evaluate.runner import EvaluationProgress, run_all
 from bbrgym.evaluate.statistics import Estimate, Scores
+from bbrgym.scenario.distribution import Distribution
 from bbrgym.schema import Float, List, Model, Whole, shown
 from bbrgym.tunables import VARIANTS
 
@@ -64,7 +66,7 @@ class BenchEntry(Model):
         entrant: name of a variant, or agent as the option `agent` of an evaluation takes it.
         label: of the entrant in tables.
         kind: of the entrant.
-        score: over the draws of all scored tasks.
+        score: over the draws of all scored tasks without recordings.
         tasks: scores by scored task.
         checks_passed: number of the outcomes that passed.
         checks: outcomes by checked task.
@@ -80,7 +82,9 @@ class BenchEntry(Model):
 
 
 def run_entrants(
-    names: Sequence[str], on_progress: Callable[[EvaluationProgress], None] | None = None
+    names: Sequence[str],
+    on_progress: Callable[[EvaluationProgress], None] | None = None,
+    traces: Path | None = None,
 ) -> list[BenchEntry]:
     """Run entrants in all tasks of the benchmark and return their entries.
 
@@ -88,15 +92,20 @@ def run_entrants(
         names: variants, and agents as the option `agent` of an evaluation takes them; each by itself, so that its entry
             does not depend on the others.
         on_progress: called a few times a second, in the caller's thread.
+        traces: folder of the recordings. Default: the task on recordings is left out.
 
     Raises:
-        ConfigError: a name is none, given twice or cannot take part, or the draws are not those that were frozen.
+        ConfigError: a name is none, given twice or cannot take part, or the draws or recordings are not those that were
+            frozen.
         WorldError: a run broke.
     """
     if len(set(names)) < len(names):
         raise ConfigError(f"bench: entrants are {shown(list(names))}, expected each once")
     benchmark = load_benchmark()
-    planned = [(name, entrant, _plan(benchmark, entrant)) for name in names for entrant in _entrants(benchmark, name)]
+    recorded = None if traces is None else benchmark.recorded.distribution(traces)
+    planned = [
+        (name, entrant, _plan(benchmark, entrant, recorded)) for name in names for entrant in _entrants(benchmark, name)
+    ]
     jobs = [job for _, _, runs in planned for of_task in runs.values() for job in of_task.jobs]
     at_once = parse_settings({"world": benchmark.world, "variants": []}).jobs_at_once()
     records = iter(run_all(jobs, at_once, on_progress=on_progress))
@@ -113,9 +122,12 @@ def _entrants(benchmark: Benchmark, name: str) -> list[Entrant]:
     return entrants_of(FIXED if is_variant else name, parse_settings(settings))
 
 
-def _plan(benchmark: Benchmark, entrant: Entrant) -> dict[str, TaskRuns]:
+def _plan(benchmark: Benchmark, entrant: Entrant, recorded: Distribution | None) -> dict[str, TaskRuns]:
     """Return the runs of an entrant by task."""
-    return {task.scenario: task_runs(benchmark, task, entrant) for task in (*benchmark.scored, *benchmark.checked)}
+    runs = {task.scenario: task_runs(benchmark, task, entrant) for task in (*benchmark.scored, *benchmark.checked)}
+    if recorded is not None:
+        runs[recorded.name] = task_runs(benchmark, benchmark.recorded, entrant, recorded)
+    return runs
 
 
 def _entry(
@@ -125,7 +137,8 @@ def _entry(
     summaries = {task: [next(records).summary for _ in of_task.jobs] for task, of_task in runs.items()}
     scores = {
         task.scenario: [round(float(one["score"][0]), DIGITS) for one in summaries[task.scenario]]
-        for task in benchmark.scored
+        for task in (*benchmark.scored, benchmark.recorded)
+        if task.scenario in summaries
     }
     checks = {
         task.scenario: _outcomes(pl.concat(summaries[task.scenario]), runs[task.scenario]) for task in benchmark.checked
@@ -134,7 +147,7 @@ def _entry(
         entrant=name,
         label=entrant.label,
         kind=entrant.kind,
-        score=Mean.model_validate(_mean([score for of_task in scores.values() for score in of_task])),
+        score=Mean.model_validate(_mean([score for task in benchmark.scored for score in scores[task.scenario]])),
         tasks={
             task: TaskScores.model_validate({**_mean(of_task), "scores": of_task}) for task, of_task in scores.items()
         },

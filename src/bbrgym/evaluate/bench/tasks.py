@@ -18,7 +18,10 @@ from bbrgym.errors import ConfigError
 from bbrgym.evaluate.entrants import Entrant
 from bbrgym.evaluate.evaluation import Draw, prepare_evaluation
 from bbrgym.evaluate.runner import EvaluationJob
+from bbrgym.scenario.distribution import Distribution
+from bbrgym.scenario.traces import MAX_BYTES
 from bbrgym.schema import Count, Float, List, Model, Whole, validated
+from bbrgym.untrusted_files import read_bytes
 
 _FILE = Path(__file__).with_name("bbrgym-bench-1.yaml")
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -48,6 +51,37 @@ class Task(Model):
         return self
 
 
+class RecordedTask(Task):
+    """A distribution over links that follow recordings, which bbrgym may not carry.
+
+    Attributes:
+        fields: of the distribution, without the recordings.
+        traces: hash of each recording by the name of its file.
+        published: address that they are published at.
+    """
+
+    fields: dict[str, Any]
+    traces: dict[str, Sha256]
+    published: str
+
+    def distribution(self, folder: Path) -> Distribution:
+        """Return the distribution over the recordings in a folder.
+
+        Raises:
+            ConfigError: one is missing or another one.
+        """
+        for name, expected in self.traces.items():
+            found = hashlib.sha256(read_bytes(folder / name, MAX_BYTES)).hexdigest()
+            if found != expected:
+                raise ConfigError(
+                    f"{folder / name}: has the hash {found}, expected {expected}, that of {name} at {self.published}"
+                )
+        trace_path = {"choice": [str(folder / name) for name in self.traces]}
+        return Distribution(
+            {"name": self.scenario, **self.fields, "link": {**self.fields["link"], "trace_path": trace_path}}
+        )
+
+
 @dataclass(frozen=True)
 class TaskRuns:
     """Runs of an entrant in a task."""
@@ -65,6 +99,7 @@ class Benchmark(Model):
         world: in which all runs are.
         score_delta: weight of the RTT in the score.
         scored: tasks whose scores are compared.
+        recorded: task that is scored too where its recordings are at hand; ranks are without it.
         checked: tasks whose scenarios have checks, of which the passed ones are counted.
     """
 
@@ -72,11 +107,12 @@ class Benchmark(Model):
     world: str
     score_delta: Float
     scored: List[Task]
+    recorded: RecordedTask
     checked: List[Task]
 
     @property
     def draws_sha256(self) -> str:
-        """Hash of all that the runs depend on, beside the entrant."""
+        """Hash of all that the runs without recordings depend on, beside the entrant."""
         tasks = [[task.scenario, task.sha256] for task in (*self.scored, *self.checked)]
         return _sha256([self.name, self.world, self.score_delta, tasks])
 
@@ -87,8 +123,14 @@ def load_benchmark() -> Benchmark:
     return validated(Benchmark, yaml.safe_load(_FILE.read_text(encoding="utf-8")))
 
 
-def task_runs(benchmark: Benchmark, task: Task, entrant: Entrant) -> TaskRuns:
+def task_runs(benchmark: Benchmark, task: Task, entrant: Entrant, source: str | Distribution | None = None) -> TaskRuns:
     """Return the runs of an entrant in a task.
+
+    Args:
+        benchmark: that the task is of.
+        task: to run.
+        entrant: that runs.
+        source: of the draws. Default: the task's scenario.
 
     Raises:
         ConfigError: the draws are not those that were frozen, or the entrant cannot take part.
@@ -100,7 +142,7 @@ def task_runs(benchmark: Benchmark, task: Task, entrant: Entrant) -> TaskRuns:
         "score_delta": benchmark.score_delta,
         **({"seeds": task.seeds} if task.seeds else where),
     }
-    prepared = prepare_evaluation(task.scenario, settings, agent=entrant)
+    prepared = prepare_evaluation(source or task.scenario, settings, agent=entrant)
     found = hash_of(prepared.draws)
     if found != task.sha256:
         raise ConfigError(
