@@ -3,8 +3,9 @@
 
 A packet's RTT ends with the ACK or SACK block that ends where the packet does; a packet that was sent twice has none.
 Data that is sent below what was sent before is a retransmission. An ACK has room for three SACK blocks, so what arrived
-is put together from all ACKs: else a connection with many gaps would seem to deliver little, and all at once later. The handshake has the whole RTT wherever a capture is
-made, so it tells which side the capture was made at; the receiver's side shows neither RTTs nor what was lost.
+is put together from all ACKs: else a connection with many gaps would seem to deliver little, and all at once later. The
+handshake has the whole RTT wherever a capture is made, so it tells which side the capture was made at; the receiver's
+side shows neither RTTs nor what was lost.
 """
 
 from __future__ import annotations

@@ -206,4 +206,3 @@ def _options(options: bytes) -> tuple[tuple[tuple[int, int], ...], int]:
             sacked = tuple(zip(edges[::2], edges[1::2], strict=True))
         at += size
     return sacked, max(mss_bytes - stamp_bytes, 0)
-

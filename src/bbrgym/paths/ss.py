@@ -91,14 +91,13 @@ def _add(connections: Connections, ends: tuple[str, str], text: str, time_s: flo
 def _exact_s(connection: Connection, time_s: float, busy_s: float) -> float:
     """Return when the kernel answered, by the time that it counted with data: the log's time is from some ms before.
 
-    A machine that is late makes the log's time too small, never too large. The kernel counts in ticks, so it answered
-    up to a tick earlier than the count says, but not before the log's time: the middle of what is possible.
+    A machine that is late makes the log's time too small, never too large. The kernel counts in ticks.
     """
     if math.isnan(busy_s):
         return time_s
+    connection.late_s = _TICK_S / 2
     connection.idle_s = max(connection.idle_s, time_s - busy_s)
-    latest_s = busy_s + connection.idle_s
-    return (max(time_s, latest_s - _TICK_S) + latest_s) / 2
+    return busy_s + connection.idle_s
 
 
 def _sacked_bytes(values: dict[str, float]) -> float:
