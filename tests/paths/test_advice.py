@@ -108,7 +108,14 @@ def test_the_sentence_names_the_best_its_equals_and_what_the_log_does_not_tell()
     assert said.endswith("; the log does not tell which flows will share the link later.")
     said = advice(ranking(bbr=scores["bbr"], cubic=scores["cubic"]), [SEEN, UNSEEN])
     assert "each other one is worse" in said
-    for unknown in ("the logs do not tell", "the base RTT", "the capacity", "the buffer", "random loss"):
+    for unknown in (
+        "the logs do not tell",
+        "the base RTT",
+        "the capacity",
+        "the buffer",
+        "random loss",
+        "other traffic",
+    ):
         assert unknown in said
 
 

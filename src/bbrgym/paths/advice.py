@@ -97,7 +97,7 @@ def _untold(fits: Sequence[PathFit]) -> str:
         "the capacity (up to twice the highest rate seen here)": [fit.rate_mbps.is_seen for fit in fits],
         "the buffer (up to 4 BDP here)": [fit.buffer_bytes.is_seen for fit in fits],
         "random loss (none here)": [fit.random_loss.is_seen for fit in fits],
-        "whether other traffic or the link itself varies": [not fit.competitor for fit in fits],
+        "whether other traffic takes a part or the link itself varies": [fit.competitor is False for fit in fits],
     }
     missing = [name for name, seen in kinds.items() if not all(seen)]
     logs = "the log does" if len(fits) == 1 else "the logs do"

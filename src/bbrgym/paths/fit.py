@@ -10,15 +10,17 @@ Base RTT: the smallest RTT. Unless it may be the handshake's, whose packets are 
 takes for a packet is not part of it; the interval has both. Without a minimum, the smallest smoothed RTT is an upper
 bound.
 
-Capacity, in IP bytes: while a queue stands, the bytes delivered to a lone flow grow on a straight line, since the link
-sends nothing else; they bend where the link's rate changes, once. Another sender puts its packets between: what is
-delivered bends again and again, as often as the two windows move. So busy times, in which each sample sees a queue, are
-cut into as few straight parts as there can be with errors of a packet and a half and of the log's clock. Bends at more
-than 0.7 a second are a competitor's, and the rate that was left is a trace; so are parts at rest of different rates,
-those of a link in steps. A radio link that never rests looks like a competitor. Parts of one rate are the capacity.
+Capacity, in IP bytes: while a queue stands, what is delivered to a lone flow grows on a straight line, since the link
+sends nothing else. Where the link's rate changes the line bends once, and is straight again. Another sender puts its
+packets between, so the line bends again and again, as the two windows move. Therefore the busy times, in which each
+sample sees a queue, are cut into as few straight parts as meet all samples within a packet and a half and the error of
+the log's times. More than 0.7 bends in a second, or in a third of the samples where these are rare, are a
+competitor's, and the rate that was left is a trace. So is that of a link in steps, whose parts rest at different rates.
+Parts of about the same rate are the capacity. A radio link that never rests looks like a competitor. In busy times of
+less than a second or ten RTTs another sender's window may not have moved, so they tell of none.
 
-Where busy times are short, or the rate grows with the queue (that of a sender whose window grows on a link that is not
-full), the first of these that the log has:
+Where there are no such times, or the rates spread and grow with the queue (those of a sender whose window grows on a
+link that is not full), the first of these that the log has:
 
 - The median delivery rate of the windows in which a queue stands and the application does not hold back, and the
   interval that has the median with 95 % (of the binomial distribution), if these rates spread by less than 20 %.
@@ -31,9 +33,10 @@ such delays than with others; else a lower bound, as it is where the capacity is
 is but an upper bound, or where samples are more than 20 RTTs apart.
 
 Random loss: retransmissions per packet in windows without a long queue and not right after one, with the interval of a
-Poisson number. They are an upper bound where they come in bursts, which a full queue may have caused that a smoothed
-RTT does not show, where samples are far apart, and where the rate varies, since other traffic may have filled the
-queue. Retransmissions that were not needed count too.
+Poisson number. Fewer than three say little: they are an upper bound, or none if that is below 0.1 %. They are an upper
+bound too where they come in bursts, which a full queue may have caused that a smoothed RTT does not show, where samples
+are far apart, and where the rate varies, since other traffic may have filled the queue. Retransmissions that were not
+needed count too.
 """
 
 from __future__ import annotations
@@ -189,7 +192,7 @@ class _Busy:
     Attributes:
         seconds: length of each.
         rates: of each, in IP bytes per second.
-        rests: whether more than two samples are on it; other parts may be a change between two samples.
+        rests: whether more than two samples are on it, and something was delivered; others may be a change or a pause.
         bends: number of those between them.
         samples: number of those that might have been a bend.
     """
@@ -371,7 +374,7 @@ def _busy(series: PathSeries, least_s: float, packet_bytes: int) -> _Busy:
         # A step between two samples bends twice.
         bends += len(cuts) - 2 - int((is_long[:-2] & ~is_long[1:-1] & is_long[2:]).sum())
         samples += end - begin - 1
-        rests += is_long.tolist()
+        rests += (is_long & (np.diff(delivered[cuts]) > 0)).tolist()
     seconds, sent_bytes = np.array(parts).reshape(-1, 2).T
     return _Busy(seconds, sent_bytes / seconds, np.array(rests, np.bool_), bends, samples)
 
