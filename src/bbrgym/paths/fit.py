@@ -363,7 +363,9 @@ def _busy(series: PathSeries, least_s: float, packet_bytes: int) -> _Busy:
     ends = np.flatnonzero(np.diff(np.concatenate(([False], has_queue, [False]))))
     mss_bytes = packet_bytes - HEADER_BYTES
     bent_bytes = _BENT_PKTS * max(mss_bytes, series.step_bytes)
-    parts, rests, bends, samples = [], [], 0, 0
+    parts: list[tuple[float, float]] = []
+    rests: list[bool] = []
+    bends, samples = 0, 0
     for begin, end in zip(ends[::2], ends[1::2], strict=True):
         if end - begin < _LEAST_SAMPLES:
             continue
