@@ -3,6 +3,7 @@
 
 import math
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -107,7 +108,14 @@ def test_the_sentence_names_the_best_its_equals_and_what_the_log_does_not_tell()
     assert said.endswith("; the log does not tell which flows will share the link later.")
     said = advice(ranking(bbr=scores["bbr"], cubic=scores["cubic"]), [SEEN, UNSEEN])
     assert "each other one is worse" in said
-    for unknown in ("the logs do not tell", "the base RTT", "the capacity", "the buffer", "random loss"):
+    for unknown in (
+        "the logs do not tell",
+        "the base RTT",
+        "the capacity",
+        "the buffer",
+        "random loss",
+        "other traffic",
+    ):
         assert unknown in said
 
 
@@ -124,6 +132,7 @@ def test_the_figure_lays_a_run_over_the_log(log: Path) -> None:
         assert math.isclose(np.asarray(run.x)[-1], 5.0, abs_tol=0.2)
 
 
+@pytest.mark.skipif(find_spec("torch") is None, reason="the learned rule needs PyTorch")
 def test_the_command_compares_and_advises(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["advise", str(log), "draws=2", f"output_dir={tmp_path / 'run'}"]) == 0
     said = capsys.readouterr().out
@@ -131,8 +140,19 @@ def test_the_command_compares_and_advises(log: Path, tmp_path: Path, capsys: pyt
     assert "the log does not tell" in said
     rows = pl.read_parquet(tmp_path / "run" / "summary.parquet")
     assert tuple(rows["variant"].unique(maintain_order=True)) == (*VARIANTS_ADVISED, "bbr-mix")
+    assert set(rows["agent"]) == {"fixed", "shipped-fixed", "shipped-flow"}
+    assert "not compared" not in said
     assert "The log and a run of the scenario fitted to it" in (tmp_path / "run" / "report.html").read_text()
     assert (tmp_path / "run" / "path-0.yaml").exists()
+
+
+def test_without_torch_the_table_says_what_is_not_compared(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("bbrgym.cli.advise.find_spec", lambda name: None)
+    assert main(["advise", str(log), "draws=1", f"output_dir={tmp_path / 'run'}"]) == 0
+    assert "shipped/flow is not compared: it needs torch" in capsys.readouterr().out
+    assert set(pl.read_parquet(tmp_path / "run" / "summary.parquet")["agent"]) == {"fixed", "shipped-fixed"}
 
 
 def test_a_log_that_cannot_be_read_leaves_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

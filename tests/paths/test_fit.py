@@ -123,6 +123,14 @@ def test_a_link_that_varies_becomes_a_trace(tmp_path: Path) -> None:
     assert fit.trace.rates_mbps.min() == pytest.approx(RATE_MBPS / 2, rel=0.1)
 
 
+@pytest.mark.parametrize("cc", ["bbr", "cubic", "bbr3"])
+def test_a_link_in_steps_is_not_a_shared_one(cc: str, tmp_path: Path) -> None:
+    changes = [{"at_s": at_s, "rate_mbps": RATE_MBPS * part} for at_s, part in ((3, 0.6), (6, 0.3), (9, 0.8))]
+    fit = captured(tmp_path, network(cc, changes=changes))
+    assert fit.varies is True
+    assert fit.competitor is False
+
+
 @pytest.mark.parametrize("rate", [0.002, 0.01])
 def test_bursts_of_a_flow_that_losses_hold_back_tell_the_capacity(rate: float, tmp_path: Path) -> None:
     deep = {"size_bytes": 10 * BUFFER_BYTES}

@@ -348,7 +348,7 @@ def test_our_qlog_tells_what_our_capture_tells(sequence: bytes, capture: bytes, 
     assert column(one, "time_s") == pytest.approx(column(other, "time_s"))
     delivered = np.array([column(each, "delivered_bytes") for each in (one, other)])
     assert delivered[0, -1] == pytest.approx(delivered[1, -1], abs=3 * 1448)
-    assert (delivered[0] == delivered[1]).mean() > 0.9  # the capture has no more than three SACK blocks of an ACK
+    assert (delivered[0] == delivered[1]).mean() > 0.99  # of all ACKs, each with three SACK blocks at most
     assert np.nanmin(column(one, "min_rtt_s")) == pytest.approx(column(other, "min_rtt_s")[-1], abs=1e-4)
 
 

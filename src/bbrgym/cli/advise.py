@@ -6,13 +6,14 @@ from __future__ import annotations
 import argparse
 import shlex
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from bbrgym.cli.path import fit_table, logs_and_config
 from bbrgym.cli.terminal import new_run_dir, print_results, print_run_folder, runs_bar, take_output_dir
 from bbrgym.evaluate.evaluation import prepare_evaluation
 from bbrgym.evaluate.records import EvaluationFolder
-from bbrgym.paths.advice import AGENT_ADVISED, VARIANTS_ADVISED, advice, possible_paths
+from bbrgym.paths.advice import AGENTS_ADVISED, VARIANTS_ADVISED, advice, possible_paths
 from bbrgym.paths.detect import read_log
 from bbrgym.paths.fit import fit_path
 from bbrgym.paths.fit_figure import fit_figures
@@ -27,10 +28,10 @@ from bbrgym.worlds import FAST_WORLD
 
 DESCRIPTION = f"""\
 Fits the path of a transfer, as bbrgym path does, and compares congestion controls on it in the fast world: presets of
-BBR v1 and v3, the hand-designed variants and CUBIC ({", ".join(VARIANTS_ADVISED)}), and the best fixed
-setting ({AGENT_ADVISED}). What the log does not tell is drawn from a range. It prints what the log tells, scores with
-intervals of 95 %, and a sentence of advice; the run folder has a page, on which the fitted path's run is laid over the
-log.
+BBR v1 and v3, the hand-designed variants and CUBIC ({", ".join(VARIANTS_ADVISED)}), the best fixed
+setting and, where PyTorch is installed, a learned rule ({", ".join(AGENTS_ADVISED)}). What the log does not tell is
+drawn from a range. It prints what the log tells, scores with intervals of 95 %, and a sentence of advice; the run
+folder has a page, on which the fitted path's run is laid over the log.
 
 examples:
   bbrgym advise upload.ss
@@ -58,12 +59,16 @@ def run(options: argparse.Namespace) -> None:
         known = list(fits.values())
         source = load_distribution(possible_paths(known, scenarios, "advise"))
         settings = {"world": FAST_WORLD, "variants": VARIANTS_ADVISED, "draws": config["draws"]}
-        prepared = prepare_evaluation(source, settings, agent=AGENT_ADVISED)
+        agents = AGENTS_ADVISED if find_spec("torch") else AGENTS_ADVISED[:1]
+        prepared = prepare_evaluation(source, settings, agent=list(agents))
         prepared.begin(folder)
         with runs_bar() as show:
             results = prepared.run(folder, show)
         (ranking,) = results.rankings
-        tables = [fit_table(fits), ranking_table(ranking, results.title), summary_table(results.summary, results.title)]
+        scores = ranking_table(ranking, results.title)
+        if missing := AGENTS_ADVISED[len(agents) :]:
+            scores.caption = f"{missing[0]} is not compared: it needs torch (pip install torch)."
+        tables = [fit_table(fits), scores, summary_table(results.summary, results.title)]
         figures = fit_figures(logs, fits, scenarios, "path")
         page = evaluation_page(results, shlex.join(["bbrgym", "advise", *options.logs]))
         sentence = advice(ranking, known)

@@ -26,8 +26,8 @@ from bbrgym.scenario.model import HEADER_BYTES
 VARIANTS_ADVISED = ("bbr", "bbr3", "bbr-plus", "bbr-acd", "bbq", "bbr-pg", "bbr-pg-inv", "cubic")
 """Presets of v1 and v3, the hand-designed variants and CUBIC, which are compared."""
 
-AGENT_ADVISED = "shipped/fixed"
-"""The best fixed setting, which is compared too; the other shipped agents need PyTorch."""
+AGENTS_ADVISED = ("shipped/fixed", "shipped/flow")
+"""The best fixed setting, and a rule that a sender can run by itself, which needs PyTorch; both are compared too."""
 
 _LEAST_BUFFER_BDP, _MOST_BUFFER_BDP = 0.25, 4.0
 _SPREAD = 2.0
@@ -97,7 +97,7 @@ def _untold(fits: Sequence[PathFit]) -> str:
         "the capacity (up to twice the highest rate seen here)": [fit.rate_mbps.is_seen for fit in fits],
         "the buffer (up to 4 BDP here)": [fit.buffer_bytes.is_seen for fit in fits],
         "random loss (none here)": [fit.random_loss.is_seen for fit in fits],
-        "whether other traffic or the link itself varies": [not fit.competitor for fit in fits],
+        "whether other traffic takes a part or the link itself varies": [fit.competitor is False for fit in fits],
     }
     missing = [name for name, seen in kinds.items() if not all(seen)]
     logs = "the log does" if len(fits) == 1 else "the logs do"

@@ -2,13 +2,16 @@
 """Captures, pcap or pcapng, best made at the sender, where RTTs and retransmissions are seen.
 
 A packet's RTT ends with the ACK or SACK block that ends where the packet does; a packet that was sent twice has none.
-Data that is sent below what was sent before is a retransmission. The handshake has the whole RTT wherever a capture is
-made, so it tells which side the capture was made at; the receiver's side shows neither RTTs nor what was lost.
+Data that is sent below what was sent before is a retransmission. An ACK has room for three SACK blocks, so what arrived
+is put together from all ACKs: else a connection with many gaps would seem to deliver little, and all at once later. The
+handshake has the whole RTT wherever a capture is made, so it tells which side the capture was made at; the receiver's
+side shows neither RTTs nor what was lost.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from io import BufferedReader
@@ -22,6 +25,7 @@ FORMAT = "pcap or pcapng"
 
 _SAMPLE_S = 0.01
 _MOST_OUTSTANDING = 2**17  # packets of a connection
+_MOST_EDGES = 2**15  # of what arrived
 _WRAP = 2**32
 _LARGEST_USUAL_BYTES = 1460  # payload; what a capture shows beyond that is not cut into packets yet
 
@@ -38,6 +42,7 @@ class _Half:
     acked: int = 0
     sacked: int = 0  # offset behind the highest SACK block
     delivered: int = 0
+    arrived: list[int] = field(default_factory=list)  # begin and end of each part that arrived, in order
     retransmitted_bytes: int = 0
     largest_bytes: int = 0  # payload
     rtt_s: float = NAN
@@ -63,7 +68,8 @@ class _Half:
         if self.first is None:
             return
         acked = min(self._offset(packet.acked), self.sent)
-        sacked = self._offset(packet.sacked_until) if packet.sacked_until >= 0 else 0
+        blocks = [(self._offset(begin), self._offset(end)) for begin, end in packet.sacked]
+        sacked = max((end for _, end in blocks), default=0)
         if self.sacked < sacked <= self.sent:
             self._measure(sacked, packet.time_s)
             self.sacked = sacked
@@ -73,11 +79,21 @@ class _Half:
             self.acked = acked
             while self.outstanding and next(iter(self.outstanding)) <= acked:
                 self.outstanding.popitem(last=False)
-        held = packet.sacked_bytes if sacked > acked else 0
-        self.delivered = max(self.delivered, acked + min(held, self.sent - acked))
+        for begin, end in ((0, acked), *blocks):
+            self._receive(max(begin, 0), min(end, self.sent))
         if packet.time_s - self.sampled_s >= _SAMPLE_S:
             self.sampled_s = packet.time_s
             self._sample(packet.time_s)
+
+    def _receive(self, begin: int, end: int) -> None:
+        """Take what the receiver says that it has, and count what of it is new."""
+        first, last = bisect_left(self.arrived, begin), bisect_right(self.arrived, end)
+        if begin >= end or (first == last and len(self.arrived) >= _MOST_EDGES):
+            return
+        # An odd place is inside a part: there the new part goes on with the known one.
+        known = [*([begin] if first % 2 else []), *self.arrived[first:last], *([end] if last % 2 else [])]
+        self.delivered += end - begin - sum(known[1::2]) + sum(known[::2])
+        self.arrived[first:last] = [*([] if first % 2 else [begin]), *([] if last % 2 else [end])]
 
     def _measure(self, end: int, now_s: float) -> None:
         sent_s = self.outstanding.get(end)

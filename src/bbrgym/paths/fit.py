@@ -10,16 +10,18 @@ Base RTT: the smallest RTT. Unless it may be the handshake's, whose packets are 
 takes for a packet is not part of it; the interval has both. Without a minimum, the smallest smoothed RTT is an upper
 bound.
 
-Capacity, in IP bytes: if rates spread by more than 20 % in windows with a standing queue, such windows are most, and
-the rate does not grow with the queue, the rate that was left to the connections is a trace. (A rate that grows with the
-queue is that of a sender whose window grows on a link that is not full.) A full link gives a lone flow the same rate in
-each window, so a competitor is told by a rate that changes by 2 % or more from window to window although a queue
-stands; then a spread of 5 % is enough for a trace. A radio link that never rests looks the same. Otherwise the first of
-these that the log has:
+Capacity, in IP bytes: while a queue stands, what is delivered to a lone flow grows on a straight line, since the link
+sends nothing else. Where the link's rate changes the line bends once, and is straight again. Another sender puts its
+packets between, so the line bends again and again, as the two windows move. Therefore the busy times, in which each
+sample sees a queue, are cut into as few straight parts as meet all samples within a packet and a half and the error of
+the log's times. More than 0.7 bends in a second, or in a third of the samples where these are rare, are a
+competitor's, and the rate that was left is a trace. So is that of a link in steps, whose parts rest at different rates.
+Parts of about the same rate are the capacity. A radio link that never rests looks like a competitor. In busy times of
+less than a second or ten RTTs another sender's window may not have moved, so they tell of none.
 
-- Where several samples in an RTT see a queue and none a loss, twenty packets or more are a busy time. The median rate
-  of two busy times or more, if three of four are within 5 % of it. Bursts of a flow that does not fill the link are
-  busy times too.
+Where there are no such times, or the rates spread and grow with the queue (those of a sender whose window grows on a
+link that is not full), the first of these that the log has:
+
 - The median delivery rate of the windows in which a queue stands and the application does not hold back, and the
   interval that has the median with 95 % (of the binomial distribution), if these rates spread by less than 20 %.
 - The rate that a quarter of the windows exceed in which a queue forms, as BBR's probes make it, or of those with the
@@ -31,9 +33,10 @@ such delays than with others; else a lower bound, as it is where the capacity is
 is but an upper bound, or where samples are more than 20 RTTs apart.
 
 Random loss: retransmissions per packet in windows without a long queue and not right after one, with the interval of a
-Poisson number. They are an upper bound where they come in bursts, which a full queue may have caused that a smoothed
-RTT does not show, where samples are far apart, and where the rate varies, since other traffic may have filled the
-queue. Retransmissions that were not needed count too.
+Poisson number. Fewer than three say little: they are an upper bound, or none if that is below 0.1 %. They are an upper
+bound too where they come in bursts, which a full queue may have caused that a smoothed RTT does not show, where samples
+are far apart, and where the rate varies, since other traffic may have filled the queue. Retransmissions that were not
+needed count too.
 """
 
 from __future__ import annotations
@@ -53,21 +56,23 @@ from bbrgym.scenario.model import HEADER_BYTES
 _WINDOW_RTTS, _WINDOW_S, _WINDOW_PKTS = 8.0, 0.25, 100.0
 _LEAST_WINDOWS = 5  # for a median with an interval
 _STEADY_SPREAD = 0.2
-_SHARED_SPREAD = 0.05  # of rates with a standing queue, from which on a restless rate is a part of the link's
-_FILLING_SPREADS = 2.0  # so many times that where the rate grows with the queue
-_RESTLESS, _LEAST_CHANGES = 0.018, 4  # change from window to window
+_FILLING_SPREAD, _FILLING = 0.05, 0.3  # of rates that grow with the queue, and their correlation with it, at least
+_RESTLESS_HZ, _LEAST_BENDS = 0.7, 3  # bends of a second of busy time that a competitor makes
+_RESTLESS_SHARE = 0.35  # of the samples' bends, where samples are so rare that each may be one
+_BENT_PKTS = 1.5  # an ACK for two packets comes a packet late
+_LEAST_BUSY_S, _LEAST_BUSY_RTTS = 1.0, 10.0  # in which another sender's window would have moved
+_LEAST_BUSY_PKTS = 40.0  # at rest, of which a packet and a half are little
+_LEAST_SAMPLES = 3  # of a busy time
+_ALIKE, _MOST_ALIKE = 0.05, 0.75  # so much of the busy time has rates within so much of their median
 _WINDOW_STEPS = 20.0  # in which a log counts what was delivered
 _LOSS_WINDOW_PKTS = 20.0
-_DENSE_RTTS = 0.5  # between samples, up to which they see each gap in a queue
-_BUSY_PKTS, _LEAST_BUSY = 20.0, 2
-_ALIKE, _MOST_ALIKE = 0.05, 0.75  # of busy times, so many have rates within so much of their median
-_FILLING = 0.3  # correlation of rate and queue from which on more in flight brought more: the link was not full
-_MOSTLY = 0.5  # share of the windows with a standing queue from which on a rate that varies is the link's
 _HIGH, _LOW = 0.9, 0.1  # quantiles between which rates spread
 _QUEUE_S, _QUEUE_PKTS, _QUEUE_RTTS = 0.001, 2.0, 0.05  # a queue stands from the largest of these on
+_BUSY_QUEUES = 2.0  # so many times that in a busy time: bursts and late ACKs, which a smoothed RTT has anyhow, are none
 _LONG_QUEUE, _SHORT_QUEUE = 0.7, 0.5  # of the longest
 _LOSS_CONTRAST = 4.0  # of loss rates, from which on it is the full queue's
 _LEAST_LOSSES = 3
+_NO_LOSS = 0.001  # a bound below which too few losses for a rate are none: a CUBIC flow keeps more than 38 packets
 _LATE_QUANTILE = 0.99
 _SETTLING_WINDOWS = 2  # after a long queue, in which its losses are still sent again
 _BURSTS = 2.5  # variance of losses by their mean from which on they come in bursts; 1 if they are independent
@@ -146,6 +151,8 @@ class PathSeries:
     rtt_s: NDArray[np.float64]
     limited: NDArray[np.bool_]
     min_rtt_s: float
+    late_s: float  # error of the times
+    step_bytes: float  # in which delivery is counted, 0: in packets
 
     @property
     def floor_s(self) -> float:
@@ -178,12 +185,50 @@ class _Share:
     competitor: bool | None
 
 
+@dataclass(frozen=True)
+class _Busy:
+    """Straight parts of the times in which a queue stood, [parts] each.
+
+    Attributes:
+        seconds: length of each.
+        rates: of each, in IP bytes per second.
+        rests: whether more than two samples are on it, and something was delivered; others may be a change or a pause.
+        bends: number of those between them.
+        samples: number of those that might have been a bend.
+    """
+
+    seconds: NDArray[np.float64]
+    rates: NDArray[np.float64]
+    rests: NDArray[np.bool_]
+    bends: int
+    samples: int
+
+    def is_long_enough(self, packet_bytes: int) -> bool:
+        """Return whether the parts at rest tell a rate."""
+        return bool((self.seconds * self.rates)[self.rests].sum() >= _LEAST_BUSY_PKTS * packet_bytes)
+
+    @property
+    def is_restless(self) -> bool:
+        """Whether the rate moves as beside another sender."""
+        most = min(_RESTLESS_HZ * self.seconds.sum(), _RESTLESS_SHARE * self.samples)
+        return self.bends >= _LEAST_BENDS and self.bends > most
+
+    def rate(self) -> tuple[FittedValue, bool]:
+        """Return the rate of the middle of the time at rest, and whether most of it has about the same."""
+        order = np.argsort(self.rates[self.rests])
+        rates, seconds = self.rates[self.rests][order], self.seconds[self.rests][order]
+        share = np.cumsum(seconds) / seconds.sum()
+        low, middle, high = (float(rates[np.searchsorted(share, at)]) for at in (_LOW, 0.5, _HIGH))
+        is_near = np.abs(rates - middle) <= _ALIKE * middle
+        return FittedValue(middle, low, high), bool(seconds[is_near].sum() >= _MOST_ALIKE * seconds.sum())
+
+
 def fit_path(log: PathLog) -> PathFit:
     """Return the facts of the path that a log's largest connection took."""
     largest, group = _path_of(log)
     mss_bytes = DEFAULT_MSS_BYTES if math.isnan(largest.mss_bytes) else round(largest.mss_bytes)
     series = _series(largest, group)
-    steps_pkts = _WINDOW_STEPS * sum(one.step_bytes for one in group if one.step_bytes > 0) / mss_bytes
+    steps_pkts = _WINDOW_STEPS * series.step_bytes / mss_bytes
     windows = _windows(series, mss_bytes, _WINDOW_RTTS, _WINDOW_S, max(_WINDOW_PKTS, steps_pkts))
     packet_bytes = mss_bytes + HEADER_BYTES
     rate_Bps, share = _capacity(windows, series, packet_bytes)
@@ -240,6 +285,8 @@ def _series(largest: Connection, group: Sequence[Connection]) -> PathSeries:
         columns["rtt_s"],
         columns["app_limited"] > 0,
         _nan_min(np.array(min_rtts)),
+        largest.late_s,
+        sum(one.step_bytes for one in group if one.step_bytes > 0),
     )
 
 
@@ -284,21 +331,20 @@ def _capacity(windows: _Windows, series: PathSeries, packet_bytes: int) -> tuple
     queue_s = windows.shortest_rtt_s - floor_s
     stands = free & (queue_s > least_s)
     rates = np.sort(windows.rate[stands])
-    is_told = len(rates) >= _LEAST_WINDOWS
-    spread = _spread(rates) if is_told else NAN
-    is_filling = spread > _SHARED_SPREAD and _correlation(queue_s[stands], windows.rate[stands]) >= _FILLING
-    if is_told and len(rates) >= _MOSTLY * free.sum():
-        restless = _restlessness(windows.rate, stands) >= _RESTLESS
-        if restless and _SHARED_SPREAD * (_FILLING_SPREADS if is_filling else 1) < spread <= _STEADY_SPREAD:
-            return _median(rates), _Share(varies=True, competitor=True)
-        if spread > _STEADY_SPREAD and not is_filling:
-            return _median(rates), _Share(varies=True, competitor=restless)
+    spread = _spread(rates) if len(rates) >= _LEAST_WINDOWS else NAN
+    is_filling = spread > _FILLING_SPREAD and _correlation(queue_s[stands], windows.rate[stands]) >= _FILLING
     # Without a minimum RTT, a queue that never ends is not seen.
     steady = _Share(varies=False, competitor=None if math.isnan(series.min_rtt_s) else False)
-    busy = _busy_rates(series, least_s, packet_bytes)
-    alike = busy[np.abs(busy - np.median(busy)) <= _ALIKE * np.median(busy)] if len(busy) else busy
-    if len(busy) >= _LEAST_BUSY and len(alike) >= _MOST_ALIKE * len(busy):
-        return FittedValue(float(np.median(busy)), float(alike[0]), float(alike[-1])), steady
+    busy = _busy(series, least_s if math.isnan(series.min_rtt_s) else _BUSY_QUEUES * least_s, packet_bytes)
+    if not (is_filling and spread > _STEADY_SPREAD) and busy.is_long_enough(packet_bytes):
+        rate_Bps, is_alike = busy.rate()
+        if busy.seconds.sum() < max(_LEAST_BUSY_S, _LEAST_BUSY_RTTS * floor_s):
+            if is_alike:
+                return rate_Bps, _Share(varies=False, competitor=None)
+        elif busy.is_restless:
+            return rate_Bps, _Share(varies=True, competitor=True)
+        else:
+            return rate_Bps, steady if is_alike else _Share(varies=True, competitor=False)
     if spread <= _STEADY_SPREAD:
         return _median(rates), steady
     if is_filling:
@@ -311,13 +357,46 @@ def _capacity(windows: _Windows, series: PathSeries, packet_bytes: int) -> tuple
     return FittedValue(low=highest_Bps), _Share(None, None)
 
 
-def _restlessness(rates: NDArray[np.float64], stands: NDArray[np.bool_]) -> float:
-    """Return the change of the rate, as a logarithm, from a window with a queue to the next that a quarter exceed.
+def _busy(series: PathSeries, least_s: float, packet_bytes: int) -> _Busy:
+    """Cut the times in which each sample sees a queue into straight parts."""
+    has_queue = (series.rtt_s - series.floor_s > least_s) & ~series.limited
+    ends = np.flatnonzero(np.diff(np.concatenate(([False], has_queue, [False]))))
+    mss_bytes = packet_bytes - HEADER_BYTES
+    bent_bytes = _BENT_PKTS * max(mss_bytes, series.step_bytes)
+    parts: list[tuple[float, float]] = []
+    rests: list[bool] = []
+    bends, samples = 0, 0
+    for begin, end in zip(ends[::2], ends[1::2], strict=True):
+        if end - begin < _LEAST_SAMPLES:
+            continue
+        time_s, delivered = series.time_s[begin:end], series.delivered_bytes[begin:end]
+        cuts = _straight_parts(time_s, delivered, bent_bytes, series.late_s)
+        parts += zip(np.diff(time_s[cuts]), np.diff(delivered[cuts]) / mss_bytes * packet_bytes, strict=True)
+        is_long = np.diff(cuts) > 1
+        # A step between two samples bends twice.
+        bends += len(cuts) - 2 - int((is_long[:-2] & ~is_long[1:-1] & is_long[2:]).sum())
+        samples += end - begin - 1
+        rests += (is_long & (np.diff(delivered[cuts]) > 0)).tolist()
+    seconds, sent_bytes = np.array(parts).reshape(-1, 2).T
+    return _Busy(seconds, sent_bytes / seconds, np.array(rests, np.bool_), bends, samples)
 
-    A link whose rate has steps is at rest between them; a sender beside takes more and less all the time.
-    """
-    changes = np.abs(np.diff(np.log(np.maximum(rates, 1.0))))[stands[1:] & stands[:-1]]
-    return float(np.quantile(changes, 0.75)) if len(changes) >= _LEAST_CHANGES else 0.0
+
+def _straight_parts(
+    time_s: NDArray[np.float64], delivered: NDArray[np.float64], bent_bytes: float, late_s: float
+) -> list[int]:
+    """Return the samples at which straight parts begin and end: each is as long as one line meets all its samples."""
+    cuts, low, high = [0], -math.inf, math.inf
+    for index in range(1, len(time_s)):
+        for _ in range(2):  # again if a new part begins
+            seconds = time_s[index] - time_s[cuts[-1]]
+            rate = (delivered[index] - delivered[cuts[-1]]) / seconds
+            error = (bent_bytes + late_s * rate) / seconds
+            low, high = max(low, rate - error), min(high, rate + error)
+            if low <= high:
+                break
+            cuts.append(index - 1)
+            low, high = -math.inf, math.inf
+    return [*cuts, len(time_s) - 1]
 
 
 def _median(rates: NDArray[np.float64]) -> FittedValue:
@@ -325,26 +404,6 @@ def _median(rates: NDArray[np.float64]) -> FittedValue:
     ends = (int(np.clip(len(rates) / 2 + by, 0, len(rates) - 1)) for by in (-half - 1, half))
     low, high = (float(rates[end]) for end in ends)
     return FittedValue(float(np.median(rates)), low, high)
-
-
-def _busy_rates(series: PathSeries, least_s: float, packet_bytes: int) -> NDArray[np.float64]:
-    """Return the sorted rates of the times in which each of several samples in an RTT sees a queue, and none a loss.
-
-    Without a gap in the queue, each is the capacity, however short the time is.
-    """
-    has_queue = (series.rtt_s - series.floor_s > least_s) & ~series.limited
-    follows = (np.diff(series.time_s) < series.floor_s * _DENSE_RTTS) & (np.diff(series.retransmitted_pkts) == 0)
-    follows &= has_queue[:-1] & has_queue[1:]
-    sent_bytes = series.delivered_bytes * packet_bytes / (packet_bytes - HEADER_BYTES)
-    rates, begin = [], 0
-    for index, goes_on in enumerate([*follows.tolist(), False]):
-        busy_bytes = sent_bytes[index] - sent_bytes[begin]
-        if goes_on and busy_bytes < _WINDOW_PKTS * packet_bytes:
-            continue
-        if busy_bytes >= _BUSY_PKTS * packet_bytes:
-            rates.append(busy_bytes / (series.time_s[index] - series.time_s[begin]))
-        begin = index if goes_on else index + 1
-    return np.sort(np.array(rates))
 
 
 def _correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
@@ -405,6 +464,8 @@ def _random_loss(windows: _Windows, delay_s: NDArray[np.float64], *, is_told: bo
     middle, half = losses + _Z95**2 / 2, _Z95 * math.sqrt(losses + _Z95**2 / 4)
     low, high = max(middle - half, 0.0) / packets, min((middle + half) / packets, 1.0)
     share = losses / packets
+    if high > _NO_LOSS and losses < _LEAST_LOSSES:
+        return FittedValue(high=high)
     if not is_told or (losses > 0 and ((lost - share * sent) ** 2).sum() / losses >= _BURSTS):
         return FittedValue(high=high)
     return FittedValue(share, low, high)

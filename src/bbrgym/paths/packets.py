@@ -47,8 +47,7 @@ class TcpPacket(NamedTuple):
     acked: int
     flags: int
     payload_bytes: int
-    sacked_until: int  # end of the highest SACK block, -1 if there is none
-    sacked_bytes: int  # that the blocks hold
+    sacked: tuple[tuple[int, int], ...]  # SACK blocks: sequence numbers of the first byte and behind the last
     mss_bytes: int  # payload that a SYN allows, less what a timestamp takes of it; 0: not said
 
 
@@ -185,9 +184,10 @@ def _tcp_packet(record: _Record) -> TcpPacket | None:
     )
 
 
-def _options(options: bytes) -> tuple[int, int, int]:
-    """Return what options say, as far as they are whole: the last three fields of `TcpPacket`."""
-    until, sacked, mss_bytes, stamp_bytes = -1, 0, 0, 0
+def _options(options: bytes) -> tuple[tuple[tuple[int, int], ...], int]:
+    """Return what options say, as far as they are whole: the last two fields of `TcpPacket`."""
+    sacked: tuple[tuple[int, int], ...] = ()
+    mss_bytes, stamp_bytes = 0, 0
     at = 0
     while at + 1 < len(options) and options[at] != _END:
         if options[at] == _PADDING:
@@ -202,15 +202,7 @@ def _options(options: bytes) -> tuple[int, int, int]:
         elif kind == _TIMESTAMP:
             stamp_bytes = _TIMESTAMP_BYTES
         elif kind == _SACK and size >= 10:
-            until, sacked = _blocks(value)
+            edges = struct.unpack_from(f">{len(value) // 8 * 2}I", value)
+            sacked = tuple(zip(edges[::2], edges[1::2], strict=True))
         at += size
-    return until, sacked, max(mss_bytes - stamp_bytes, 0)
-
-
-def _blocks(value: bytes) -> tuple[int, int]:
-    """Return the end of the highest SACK block and the bytes of all."""
-    edges = struct.unpack_from(f">{len(value) // 8 * 2}I", value)
-    blocks = [(begin, (end - begin) % 2**32) for begin, end in zip(edges[::2], edges[1::2], strict=True)]
-    first = blocks[0][0]
-    begin, length = max(blocks, key=lambda one: (one[0] - first + 2**31) % 2**32)
-    return (begin + length) % 2**32, sum(length for _, length in blocks)
+    return sacked, max(mss_bytes - stamp_bytes, 0)

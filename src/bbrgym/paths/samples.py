@@ -50,6 +50,7 @@ class Connection:
         has_handshake: whether the minimum RTT may be of the handshake, whose packets are short.
         peer: tells paths apart; connections with the same one share a path.
         idle_s: time that the log's clock is ahead of the connection's own, which rests without data; -inf: no sample.
+        late_s: error that the samples' times may have.
         skipped: number of samples whose time or counter fell, and that were not taken.
     """
 
@@ -61,6 +62,7 @@ class Connection:
     has_handshake: bool = True
     peer: str = ""
     idle_s: float = -math.inf
+    late_s: float = 0.001  # of a host
     skipped: int = 0
     _rows: array[float] = field(default_factory=lambda: array("d"))
     _stride: int = 1

@@ -29,6 +29,7 @@ _DATE = re.compile(
 )
 _COUNT = re.compile(r"[\s#=\[-]*time:? +(\d{1,8}(?:\.\d{1,9})?)(?= |s|$)", re.IGNORECASE)
 _UNITS_S = {13: 1e-3, 19: 1e-9}
+_TICK_S = 0.004  # of most distributions' kernels
 
 
 def is_ss(begin: str) -> bool:
@@ -90,10 +91,11 @@ def _add(connections: Connections, ends: tuple[str, str], text: str, time_s: flo
 def _exact_s(connection: Connection, time_s: float, busy_s: float) -> float:
     """Return when the kernel answered, by the time that it counted with data: the log's time is from some ms before.
 
-    A machine that is late makes the log's time too small, never too large.
+    A machine that is late makes the log's time too small, never too large. The kernel counts in ticks.
     """
     if math.isnan(busy_s):
         return time_s
+    connection.late_s = _TICK_S / 2
     connection.idle_s = max(connection.idle_s, time_s - busy_s)
     return busy_s + connection.idle_s
 
