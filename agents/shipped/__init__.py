@@ -3,7 +3,7 @@
 
 about.json says how one was trained, and holds the setting of one with fixed tunables, which needs no PyTorch. Beside it
 is what the use of a run folder needs and, of one that a flow follows by itself, its integer form: exported/*.h, as
-`bbrgym export` writes it, from which the build makes exported/*.bpf.o.
+`bbrgym export` writes it but that what all policies share is included, from which the build makes exported/*.bpf.o.
 """
 
 from __future__ import annotations

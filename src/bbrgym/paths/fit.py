@@ -209,7 +209,7 @@ class _Busy:
 
     @property
     def is_restless(self) -> bool:
-        """Whether the rate moves as beside another sender."""
+        """Return whether the rate moves as beside another sender."""
         most = min(_RESTLESS_HZ * self.seconds.sum(), _RESTLESS_SHARE * self.samples)
         return self.bends >= _LEAST_BENDS and self.bends > most
 
