@@ -99,7 +99,7 @@ def test_it_drains_by_the_tunables_that_there_are(tunables: list[str] | None) ->
     assembly = Assembly(settings, 1.0)
     draining = {name: value for name, value in DRAINING.items() if tunables is None or name in tunables}
     own = bbrgym.VARIANTS["bbq"].preset
-    for name, value in assembly.scaling.to_values(assembly.identification_setting).items():
+    for name, value in assembly.scaling.to_values(assembly.draining).items():
         assert value == pytest.approx(draining.get(name, own[name]), rel=1e-4)
 
 
