@@ -36,7 +36,6 @@ from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.rollout import batch_of, options_for
 from bbrgym.agents.training.about import KEY, about_agent
 from bbrgym.agents.training.folder import TrainingFolder
-from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError, MissingExtraError, nearest
 from bbrgym.runs.atomic_files import write_atomically
 from bbrgym.runs.checksum import add_checksum, with_onnx_checksum
@@ -86,7 +85,7 @@ def export(
     folder = TrainingFolder(Path(run_dir))
     write = partial(write_atomically, path) if output is not None else partial(folder.write_file, name)
     if format in ("c", "bpf"):
-        if isinstance(agent, PortfolioAgent) and isinstance(batch, TuneBatch):
+        if isinstance(agent, PortfolioAgent):
             policy = quantise_portfolio(agent, batch, options)
         elif isinstance(network, ModesNetwork):
             policy = quantise_rule(network, batch, options, agent.name)

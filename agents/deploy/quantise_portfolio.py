@@ -12,11 +12,12 @@ from bbrgym.agents.deploy.quantise import ObservationPlan, shift_to, whole_setti
 from bbrgym.agents.deploy.trace_program import traced
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
+from bbrgym.envs.flow_batch import FlowBatch
 from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch
 
 
-def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch, options: Options) -> IntegerPolicy:
+def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch | FlowBatch, options: Options) -> IntegerPolicy:
     """Return the agent in integer arithmetic.
 
     Raises:
@@ -24,7 +25,8 @@ def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch, options: Options
     """
     plan, routine = ObservationPlan(batch, options), agent.routine
     is_input = np.zeros((routine.intervals, batch.observation.width), np.bool_)
-    is_input[:, : batch.max_tuned * len(batch.observation.features)] = True
+    flows = batch.max_tuned if isinstance(batch, TuneBatch) else 1
+    is_input[:, : flows * len(batch.observation.features)] = True
     if len(agent.networks) > 1:
         is_input[-1, -len(plan.tunables) :] = True  # the setting that was held
     example = torch.full((1, *is_input.shape), 0.5)

@@ -11,9 +11,9 @@ from torch import Tensor
 from bbrgym.agents.portfolio.identification_features import IdentificationFeatures, ReselectFeatures
 from bbrgym.agents.portfolio.policy import IdentificationRoutine, PortfolioAgent, PortfolioNetwork
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
+from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.envs.scaling import NormalisedAction, TunableScaling
-from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.tunables import VARIANTS
 
 DRAINING: Mapping[str, float] = {"bbr_cwnd_gain": 1.24, "use_probe_cap": 1, "use_forced_drain": 1}
@@ -24,6 +24,7 @@ class Found(TypedDict):
     """Content of a checkpoint: what the stages have found."""
 
     library: Tensor  # settings, [settings, tunables]
+    identification: NotRequired[Tensor]  # setting during the identification, [tunables]. Default: the draining one
     selector: Mapping[str, Tensor]  # state of the selector by the features of the identification
     privileged: Mapping[str, Tensor]  # state of the selector by the true parameters
     reselect: NotRequired[Mapping[str, Tensor]]  # state of the selector that chooses again; missing without one
@@ -38,18 +39,18 @@ class Assembly:
 
     def __init__(self, settings: TrainingSettings, identification_s: float) -> None:
         options = settings.options(settings.world_name)
-        batch = TuneBatch(1, options)
+        batch = batch_of(1, options)
         settings.refuse_all_but_whole_settings()
         self.scaling = batch.scaling  # of the tunables that the agent sets
-        # setting during the identification, [tunables]
-        self.identification_setting = _identification_setting(batch.scaling)
+        self.is_per_flow = settings.is_per_flow
+        self.draining = _draining(batch.scaling)  # setting that drains, [tunables]
         # control intervals of the identification
         self.intervals = max(1, round(identification_s / options.control_interval_s))
         # from the observations of an identification
         self.features = IdentificationFeatures(self.intervals, len(batch.scaling.names))
         # from those of a time in which a setting was held
         self.reselect_features = ReselectFeatures(self.features, batch.scaling.names)
-        self._name = settings.agent_name
+        self._name = settings.label
 
     def agent(self, found: Found) -> PortfolioAgent:
         """Return the agent with what the stages have found."""
@@ -58,8 +59,9 @@ class Assembly:
         if "reselect" in found:
             networks.append(self.network(self.reselect_features, library, found["reselect"]))
         privileged = TreeSelector(found["privileged"])
-        routine = IdentificationRoutine(self.identification_setting, self.intervals)
-        return PortfolioAgent(self._name, networks, routine, privileged)
+        setting = found["identification"].numpy() if "identification" in found else self.draining
+        routine = IdentificationRoutine(setting, self.intervals)
+        return PortfolioAgent(self._name, networks, routine, privileged, is_per_flow=self.is_per_flow)
 
     def network(
         self,
@@ -71,7 +73,7 @@ class Assembly:
         return PortfolioNetwork(features, TreeSelector(selector), library.numpy(), self.intervals).eval()
 
 
-def _identification_setting(scaling: TunableScaling) -> NormalisedAction:
+def _draining(scaling: TunableScaling) -> NormalisedAction:
     """Return the part of `DRAINING` that there are tunables for; the others keep the variant's own values."""
     draining = {name: value for name, value in DRAINING.items() if name in scaling.names}
     return scaling.from_values({**VARIANTS[scaling.variant].preset, **draining})

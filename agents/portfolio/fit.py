@@ -34,11 +34,12 @@ class FitSettings(Model):
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Examples to fit on, one of each draw."""
+    """Examples to fit on: one of each controller of each draw, all tuned flows' or each flow's own."""
 
-    features: Tensor  # of the identifications, [draws, features]
-    scores: Table  # of the library's settings, [draws, settings]
-    weights: Table  # of the draws, [draws]
+    features: Tensor  # of the identifications, [examples, features]
+    scores: Table  # of the library's settings in the example's draw, [examples, settings]
+    weights: Table  # of the draws, divided among their examples, [examples]
+    draws: Indices  # number of each example's draw, from 0 on, [examples]
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -46,11 +47,13 @@ class Examples:
     def of(self, chosen: Flags) -> Examples:
         """Return some of the draws."""
         kept = torch.from_numpy(chosen)
-        return Examples(self.features[kept], self.scores[chosen], self.weights[chosen])
+        return Examples(self.features[kept], self.scores[chosen], self.weights[chosen], self.draws[chosen])
 
     def folds(self, count: int, seed: int) -> Indices:
-        """Return the fold of each draw in a cross-validation, [draws]."""
-        return np.random.default_rng(seed).permutation(len(self)) % count
+        """Return the fold of each example in a cross-validation, that of its draw, [examples]."""
+        of_draws = np.random.default_rng(seed).permutation(int(self.draws.max()) + 1) % count
+        folds: Indices = of_draws[self.draws]
+        return folds
 
     def targets(self, clip: float) -> Table:
         """Return what a fit predicts: each score less the mean over the library, clipped, [draws, settings]."""

@@ -80,12 +80,17 @@ class IdentificationRoutine:
 class PortfolioAgent:
     """Agent that identifies the path, then holds the setting that its network chooses."""
 
-    is_per_flow = False
-
     def __init__(
-        self, name: str, networks: Sequence[PortfolioNetwork], routine: IdentificationRoutine, privileged: TreeSelector
+        self,
+        name: str,
+        networks: Sequence[PortfolioNetwork],
+        routine: IdentificationRoutine,
+        privileged: TreeSelector,
+        *,
+        is_per_flow: bool = False,
     ) -> None:
         self.name = name
+        self.is_per_flow = is_per_flow
         self.routine = routine
         self.networks = tuple(network.eval() for network in networks)  # as given
         # settings to choose from, [settings, tunables]; the first is the best fixed one

@@ -28,6 +28,7 @@ class PortfolioTrainer(StageSettings, Trainer):
     """Trains and loads portfolio agents; its fields are those of `StageSettings`."""
 
     is_distributed: ClassVar[bool] = True
+    is_shared: ClassVar[bool] = True
     is_continuable: ClassVar[bool] = False  # its stages divide the steps
 
     def adapted(self, settings: TrainingSettings) -> TrainingSettings:

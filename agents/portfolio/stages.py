@@ -17,6 +17,9 @@ import torch
 from pydantic import Field
 from torch import nn
 
+from bbrgym.agents.base import Constant
+from bbrgym.agents.evolution.groups import BESIDE_OTHERS, group_of
+from bbrgym.agents.loading import load_agent
 from bbrgym.agents.networks import torch_threads
 from bbrgym.agents.oracle import presets
 from bbrgym.agents.portfolio.assembly import Assembly, Found
@@ -29,7 +32,7 @@ from bbrgym.agents.portfolio.fit import (
     cross_validate,
     fitted,
 )
-from bbrgym.agents.portfolio.identification import IdentificationPart, examples_of
+from bbrgym.agents.portfolio.identification import IdentificationPart, examples_of, watched
 from bbrgym.agents.portfolio.identification_features import settings_held
 from bbrgym.agents.portfolio.library import Candidates, children, coverage
 from bbrgym.agents.portfolio.parameters import true_parameters
@@ -40,7 +43,7 @@ from bbrgym.agents.training.checkpoints import has_state, restore_state, save_st
 from bbrgym.agents.training.draws import TrainingDraw, training_draws
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.envs.library import Library, write_library
-from bbrgym.envs.scaling import NormalisedAction
+from bbrgym.envs.scaling import NormalisedAction, TunableScaling
 from bbrgym.errors import ConfigError
 from bbrgym.schema import Float, Model, Whole
 from bbrgym.worlds import registered_worlds
@@ -55,6 +58,8 @@ StageShare = Annotated[Float, Field(gt=0, lt=1)]
 class StageSettings(Model):
     """Hyperparameters of the stages."""
 
+    # run folder of a training that found a fixed setting, a candidate for the library. Default: none
+    start: str = ""
     library_size: Annotated[Whole, Field(ge=1, le=1000)] = 8  # largest number of settings of the library
     search_share: StageShare = 0.25  # share of the steps for stage search
     search_trials: Annotated[Whole, Field(ge=1, le=100_000)] = 40  # settings tried on each of its draws
@@ -95,7 +100,7 @@ class Stages:
         self._conditions = TrainingConditions(
             training.options(training.world_name), training.world[training.world_name], training.validation.score_delta
         )
-        self._presets = presets(assembly.scaling)
+        self._presets = [*presets(assembly.scaling), *self._start()]
         self._plan = self._planned()
         self._parts = Parts(run.folder, run.rollouts, training.threads, self._part_is_done)
         self._step = 0
@@ -109,11 +114,13 @@ class Stages:
             self._step = self._run.state.step
             self._checkpoint(kept[0])
             return
-        library = self._library(self._refined(self._crossed(self._candidates())))
-        examples = self._examples(library)
+        chosen = self._refined(self._crossed(self._candidates()))
+        library, setting = self._library(chosen), self._identification_setting(chosen)
+        examples = self._examples(library, setting)
         selector, privileged = self._selector(examples), self._privileged(examples)
         found: Found = {
             "library": torch.from_numpy(library),
+            "identification": torch.from_numpy(setting),
             "selector": selector.state_dict(),
             "privileged": privileged.state_dict(),
         }
@@ -138,13 +145,12 @@ class Stages:
         steps["identification"] = total - sum(steps.values())
         plan: dict[str, tuple[TrainingDraw, ...]] = {"reselect": ()}
 
-        def take(stage: str, runs: int, watched: int = 0, least: int = 1) -> None:
+        def take(stage: str, runs: int, identifications: int = 0, least: int = 1) -> None:
             """Take as many draws as the stage can run so often, after the intervals that are simulated once."""
 
             def cost(draw: TrainingDraw) -> int:
-                if watched:
-                    self._refuse_short(draw, watched)
-                return watched + runs * (self._conditions.intervals(draw.scenario) - watched)
+                once = self._refuse_short(draw, identifications) if identifications else 0
+                return once + runs * (self._conditions.intervals(draw.scenario) - once)
 
             plan[stage] = _affordable(stage, draws, steps[stage], cost, least=least)
 
@@ -158,14 +164,31 @@ class Stages:
             take("reselect", size, 2 * identified, least)
         return plan
 
-    def _refuse_short(self, draw: TrainingDraw, watched: int) -> None:
-        run = self._conditions.intervals(draw.scenario)
-        if run <= watched:
+    def _refuse_short(self, draw: TrainingDraw, identifications: int) -> int:
+        """Return the intervals that are watched of a run; raise ConfigError if it is not longer."""
+        run, end = self._conditions.intervals(draw.scenario), watched(self._conditions, draw, identifications)
+        if run <= end:
             with_reselection = ", twice because of agent.reselect_share" if self._settings.reselect_share else ""
             raise ConfigError(
                 f"agent.identification_s: are {self._assembly.intervals} control intervals{with_reselection}, expected "
                 f"less than a run's {run}, of {draw.scenario.name}"
             )
+        return end
+
+    def _start(self) -> list[NormalisedAction]:
+        """Return the setting of the run to start from, if there is one."""
+        if not self._settings.start:
+            return []
+        agent, arguments = load_agent(self._settings.start)
+        if not isinstance(agent, Constant) or arguments["variant"] != self._run.settings.variant:
+            raise ConfigError(
+                f"agent.start: {self._settings.start!r} holds agent {agent.name} of {arguments['variant']}, expected a "
+                f"training of agent=evolution agent.policy=fixed with variant={self._run.settings.variant}"
+            )
+        found = TunableScaling(arguments["variant"], arguments.get("tunables")).to_values(agent.action)
+        scaling = self._assembly.scaling
+        setting = {name: found.get(name, value) for name, value in scaling.to_values(scaling.default).items()}
+        return [scaling.from_values(setting)]
 
     # ---- stages ------------------------------------------------------------------------------------------------
 
@@ -225,12 +248,25 @@ class Stages:
         run.logger.table(self._step, "coverage", curve)
         return library
 
-    def _examples(self, library: NormalisedAction) -> Examples:
+    def _identification_setting(self, chosen: Candidates) -> NormalisedAction:
+        """Return the setting during the identification, [tunables].
+
+        All flows together identify by the draining one. A flow by itself needs longer, so it identifies by the setting
+        of the library that is best where there are no flows of others: these are seen from there.
+        """
+        is_own = [group_of(draw) != BESIDE_OTHERS for draw in self._plan["refine"]]
+        if not self._assembly.is_per_flow or not any(is_own):
+            return self._assembly.draining
+        best = int((chosen.weights[is_own] @ chosen.scores[is_own]).argmax())
+        setting: NormalisedAction = self._assembly.scaling.snap(chosen.settings)[1][best]
+        return setting
+
+    def _examples(self, library: NormalisedAction, setting: NormalisedAction) -> Examples:
         """Return the examples of the draws of stage identification."""
         run, assembly = self._run, self._assembly
         run.stage = "identification"
         parts = [
-            IdentificationPart(self._conditions, draws, assembly.identification_setting, assembly.intervals, library)
+            IdentificationPart(self._conditions, draws, setting, assembly.intervals, library)
             for draws in parts_of(self._plan["identification"])
         ]
         table = self._parts.tables("identification", parts)
@@ -250,7 +286,7 @@ class Stages:
         first = assembly.network(assembly.features, library, found["selector"])
         parts = [
             IdentificationPart(
-                self._conditions, draws, assembly.identification_setting, assembly.intervals, library.numpy(), first
+                self._conditions, draws, found["identification"].numpy(), assembly.intervals, library.numpy(), first
             )
             for draws in parts_of(self._plan["reselect"])
         ]
@@ -290,7 +326,7 @@ class Stages:
     def _privileged(self, examples: Examples) -> TreeSelector:
         """Return the selector by true parameters."""
         parameters = torch.from_numpy(true_parameters([draw.scenario for draw in self._plan["identification"]])).float()
-        selector, validated = self._fitted(replace(examples, features=parameters))
+        selector, validated = self._fitted(replace(examples, features=parameters[examples.draws]))
         self._record({"fit/privileged_gain": validated.score - validated.fixed_score})
         return selector
 

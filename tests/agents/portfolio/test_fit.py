@@ -20,7 +20,7 @@ def examples(draws=240, *, noise=0.3, seed=1):
     features = generator.normal(size=(draws, 4))
     scores = np.stack([features[:, 0], -features[:, 0], np.full(draws, -3.0)], axis=1)
     scores += generator.normal(scale=noise, size=scores.shape)
-    return Examples(torch.from_numpy(features).float(), scores, generator.uniform(1.0, 3.0, draws))
+    return Examples(torch.from_numpy(features).float(), scores, generator.uniform(1.0, 3.0, draws), np.arange(draws))
 
 
 def test_it_learns_what_decides():

@@ -17,6 +17,7 @@ from tiny import SCENARIO, interrupt, run
 import bbrgym
 from bbrgym.agents.deploy.export_agent import export
 from bbrgym.agents.loading import load_agent
+from bbrgym.agents.oracle import presets
 from bbrgym.agents.portfolio.assembly import DRAINING, Assembly
 from bbrgym.agents.portfolio.identification import histories
 from bbrgym.agents.portfolio.identification_features import settings_held
@@ -25,6 +26,7 @@ from bbrgym.agents.training.settings import parse_training
 from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.envs.library import load_library
 from bbrgym.envs.observation import FEATURE_LISTS
+from bbrgym.envs.scaling import TunableScaling
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.errors import MissingExtraError
 from bbrgym.evaluate.evaluation import run_evaluation
@@ -104,7 +106,7 @@ def test_it_drains_by_the_tunables_that_there_are(tunables: list[str] | None) ->
     assembly = Assembly(settings, 1.0)
     draining = {name: value for name, value in DRAINING.items() if tunables is None or name in tunables}
     own = bbrgym.VARIANTS["bbq"].preset
-    for name, value in assembly.scaling.to_values(assembly.identification_setting).items():
+    for name, value in assembly.scaling.to_values(assembly.draining).items():
         assert value == pytest.approx(draining.get(name, own[name]), rel=1e-4)
 
 
@@ -248,6 +250,56 @@ def test_the_exported_network_chooses_as_the_agent_does(
     assert len(np.unique(chosen, axis=0)) > 1
     for row, turn, setting in zip(history, turns.tolist(), chosen, strict=True):
         assert (agent.choose(list(row), turn=turn) == setting).all()
+
+
+# ---- each flow by itself -------------------------------------------------------------------------------------
+
+LATE = {**SCENARIO, "flows": [{**SCENARIO["flows"][0], "start_s": {"uniform": [0, 0.4]}}]}
+
+
+@pytest.fixture(scope="module")
+def fixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    agent = {"name": "evolution", "policy": "fixed", "policies": 4, "draws": 2}
+    return run(tmp_path_factory.mktemp("fixed") / "run", agent, env="multi", total_steps=400)
+
+
+@pytest.fixture(scope="module")
+def per_flow(fixed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    settings = small({**RESELECT, "start": str(fixed)}, env="multi", scenario=LATE)
+    return run(tmp_path_factory.mktemp("per-flow") / "run", **settings)
+
+
+def test_each_flow_identifies_from_its_own_start_and_is_an_example(per_flow: Path) -> None:
+    agent, _ = load_agent(per_flow)
+    assert (agent.is_per_flow, agent.name) == (True, "portfolio-multi")
+    assert any((agent.routine.setting == setting).all() for setting in agent.library)
+    source = bbrgym.load_distribution(LATE)
+    names = FEATURE_LISTS["memory"]
+    for stage in ("identification", "reselect"):
+        table = pl.concat(map(pl.read_parquet, sorted((per_flow / "states").glob(f"{stage}-*.parquet"))))
+        views = histories(table, agent.routine.intervals).numpy()
+        for (seed,), own in table.group_by("draw"):
+            assert own["controller"].to_list() == list(range(len(source(int(seed)).resolved().flows)))
+            assert own["scores"].n_unique() == 1  # all flows hold the setting that is tried
+        assert (views[:, :, names.index("active")] == 1).all()  # from the first interval on
+
+
+def test_the_setting_that_it_starts_from_is_a_candidate(per_flow: Path) -> None:
+    searched = sum(len(pl.read_parquet(path)) for path in (per_flow / "states").glob("search-*.parquet"))
+    crossed = pl.read_parquet(per_flow / "states" / "cross-00000.parquet")
+    assert len(crossed["scores"][0]) == len(presets(TunableScaling("bbq"))) + 1 + searched
+
+
+def test_what_holds_no_setting_is_no_start(per_flow: Path, tmp_path: Path) -> None:
+    with pytest.raises(bbrgym.ConfigError, match=r"agent\.start: .* holds agent portfolio-multi of bbq, expected a"):
+        train(output_dir=tmp_path / "run", **small({"start": str(per_flow)}, env="multi"))
+
+
+def test_flows_by_themselves_are_evaluated_and_exported(per_flow: Path, tmp_path: Path) -> None:
+    settings = {"variants": ["bbq"], "variant": "bbq", "world": "twin", "draws": 2, "split": "train"}
+    outcome = run_evaluation(LATE, settings, agent=[str(per_flow), f"privileged:{per_flow}"])
+    assert outcome.rankings[0].scores.names == ["bbq", "portfolio-multi bbq", "privileged bbq"]
+    assert "#define POLICY_IS_PER_FLOW 1" in export(per_flow, "c", output=tmp_path / "agent.h").read_text()
 
 
 # ---- evaluation ----------------------------------------------------------------------------------------------
