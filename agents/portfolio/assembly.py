@@ -19,6 +19,9 @@ from bbrgym.tunables import VARIANTS
 DRAINING: Mapping[str, float] = {"bbr_cwnd_gain": 1.24, "use_probe_cap": 1, "use_forced_drain": 1}
 """Setting that empties its own queue, so that what stays in the queue is others', where these tunables are set."""
 
+OFTEN_EMPTY: Mapping[str, float] = {"bbr_probe_rtt_interval_us": 2_000_000, "use_random_probe_rtt": 0}
+"""What lets the queue run empty as often as the ranges allow, where these tunables are set."""
+
 
 class Found(TypedDict):
     """Content of a checkpoint: what the stages have found."""
@@ -62,6 +65,11 @@ class Assembly:
         setting = found["identification"].numpy() if "identification" in found else self.draining
         routine = IdentificationRoutine(setting, self.intervals)
         return PortfolioAgent(self._name, networks, routine, privileged, is_per_flow=self.is_per_flow)
+
+    def emptying(self, setting: NormalisedAction) -> NormalisedAction:
+        """Return a setting that lets the queue run empty as often as it may, [tunables]."""
+        often = {name: value for name, value in OFTEN_EMPTY.items() if name in self.scaling.names}
+        return self.scaling.from_values({**self.scaling.to_values(setting), **often})
 
     def network(
         self,

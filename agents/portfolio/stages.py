@@ -7,7 +7,7 @@ An interrupted training goes on from the parts in states/. All scores are of run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, cast
 
@@ -37,15 +37,17 @@ from bbrgym.agents.portfolio.identification_features import settings_held
 from bbrgym.agents.portfolio.library import Candidates, children, coverage
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.parts import Parts, parts_of
+from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.tasks import CrossPart, SearchPart, TrainingConditions, scores_of, settings_of
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
+from bbrgym.agents.shipped import SHIPPED, shipped_setting
 from bbrgym.agents.training.checkpoints import has_state, restore_state, save_state
 from bbrgym.agents.training.draws import TrainingDraw, training_draws
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.envs.library import Library, write_library
 from bbrgym.envs.scaling import NormalisedAction, TunableScaling
 from bbrgym.errors import ConfigError
-from bbrgym.schema import Float, Model, Whole
+from bbrgym.schema import Float, List, Model, Whole
 from bbrgym.worlds import registered_worlds
 
 LIBRARY = "library.yaml"
@@ -58,8 +60,9 @@ StageShare = Annotated[Float, Field(gt=0, lt=1)]
 class StageSettings(Model):
     """Hyperparameters of the stages."""
 
-    # run folder of a training that found a fixed setting, a candidate for the library. Default: none
-    start: str = ""
+    # run folders, or names as shipped/wan, of trainings that found a fixed setting or a portfolio: candidates for the
+    # library. Default: none
+    start: List[str] = ()
     library_size: Annotated[Whole, Field(ge=1, le=1000)] = 8  # largest number of settings of the library
     search_share: StageShare = 0.25  # share of the steps for stage search
     search_trials: Annotated[Whole, Field(ge=1, le=100_000)] = 40  # settings tried on each of its draws
@@ -115,7 +118,8 @@ class Stages:
             self._checkpoint(kept[0])
             return
         chosen = self._refined(self._crossed(self._candidates()))
-        library, setting = self._library(chosen), self._identification_setting(chosen)
+        setting = self._identification_setting(chosen)
+        library = self._library(chosen, setting)
         examples = self._examples(library, setting)
         selector, privileged = self._selector(examples), self._privileged(examples)
         found: Found = {
@@ -175,20 +179,18 @@ class Stages:
             )
         return end
 
-    def _start(self) -> list[NormalisedAction]:
-        """Return the setting of the run to start from, if there is one."""
-        if not self._settings.start:
-            return []
-        agent, arguments = load_agent(self._settings.start)
-        if not isinstance(agent, Constant) or arguments["variant"] != self._run.settings.variant:
-            raise ConfigError(
-                f"agent.start: {self._settings.start!r} holds agent {agent.name} of {arguments['variant']}, expected a "
-                f"training of agent=evolution agent.policy=fixed with variant={self._run.settings.variant}"
-            )
-        found = TunableScaling(arguments["variant"], arguments.get("tunables")).to_values(agent.action)
+    def _start(self) -> Iterator[NormalisedAction]:
+        """Yield the settings to start from; a tunable that they do not have keeps the variant's own value."""
         scaling = self._assembly.scaling
-        setting = {name: found.get(name, value) for name, value in scaling.to_values(scaling.default).items()}
-        return [scaling.from_values(setting)]
+        own = scaling.to_values(scaling.default)
+        for name in self._settings.start:
+            variant, settings = _settings_of(name)
+            if variant != self._run.settings.variant:
+                raise ConfigError(
+                    f"agent.start: {name!r} has variant {variant}, allowed is {self._run.settings.variant}"
+                )
+            for setting in settings:
+                yield scaling.from_values({one: setting.get(one, value) for one, value in own.items()})
 
     # ---- stages ------------------------------------------------------------------------------------------------
 
@@ -231,12 +233,16 @@ class Stages:
         table = self._parts.tables(stage, parts)
         return Candidates(settings, scores_of(table), table["weight"].to_numpy())
 
-    def _library(self, chosen: Candidates) -> NormalisedAction:
-        """Return the library, [settings, tunables]: the best fixed setting first."""
+    def _library(self, chosen: Candidates, identification: NormalisedAction) -> NormalisedAction:
+        """Return the library, [settings, tunables]: the best fixed setting first.
+
+        That of a flow by itself has the setting of the identification too, by which it may go on.
+        """
         run = self._run
         covered = coverage(chosen.scores, chosen.weights)
         curve = pl.DataFrame({"settings": np.arange(1, len(covered) + 1), "score": covered})
-        library: NormalisedAction = self._assembly.scaling.snap(chosen.settings)[1]
+        own = [identification[None]] if self._assembly.is_per_flow else []
+        library: NormalisedAction = self._assembly.scaling.snap(np.concatenate([chosen.settings, *own]))[1]
         rows = [self._assembly.scaling.to_values(setting) for setting in library]
         settings = {f"setting-{number}": values for number, values in enumerate(rows, start=1)}
         origin = f"agent {run.settings.agent_name} on {run.settings.source.name}, seed {run.settings.seed}"
@@ -251,15 +257,15 @@ class Stages:
     def _identification_setting(self, chosen: Candidates) -> NormalisedAction:
         """Return the setting during the identification, [tunables].
 
-        All flows together identify by the draining one. A flow by itself needs longer, so it identifies by the setting
-        of the library that is best where there are no flows of others: these are seen from there.
+        All flows together identify by the draining one. A flow by itself identifies by the setting of the library that
+        is best where there are no flows of others, which empties its queue as often as it may: what stays there is
+        theirs.
         """
         is_own = [group_of(draw) != BESIDE_OTHERS for draw in self._plan["refine"]]
         if not self._assembly.is_per_flow or not any(is_own):
             return self._assembly.draining
         best = int((chosen.weights[is_own] @ chosen.scores[is_own]).argmax())
-        setting: NormalisedAction = self._assembly.scaling.snap(chosen.settings)[1][best]
-        return setting
+        return self._assembly.emptying(chosen.settings[best])
 
     def _examples(self, library: NormalisedAction, setting: NormalisedAction) -> Examples:
         """Return the examples of the draws of stage identification."""
@@ -378,3 +384,27 @@ def _affordable(
             f"agent.search_share, agent.cross_share, agent.refine_share and agent.reselect_share"
         )
     return tuple(taken)
+
+
+def _settings_of(start: str) -> tuple[str, Sequence[Mapping[str, float]]]:
+    """Return the variant and the settings of a fixed setting or a portfolio to start from.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    folder = SHIPPED.get(start, start)
+    fixed = shipped_setting(SHIPPED[start]) if start in SHIPPED else None
+    if fixed is not None:
+        return fixed[0], [fixed[1]]
+    agent, arguments = load_agent(folder)
+    if isinstance(agent, Constant):
+        library = agent.action[None]
+    elif isinstance(agent, PortfolioAgent):
+        library = agent.library
+    else:
+        raise ConfigError(
+            f"agent.start: {start!r} holds agent {agent.name}, expected a portfolio or a training of agent=evolution "
+            "agent.policy=fixed"
+        )
+    scaling = TunableScaling(arguments["variant"], arguments.get("tunables"))
+    return arguments["variant"], [scaling.to_values(setting) for setting in library]

@@ -265,7 +265,7 @@ def fixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def per_flow(fixed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    settings = small({**RESELECT, "start": str(fixed)}, env="multi", scenario=LATE)
+    settings = small({**RESELECT, "start": [str(fixed)]}, env="multi", scenario=LATE)
     return run(tmp_path_factory.mktemp("per-flow") / "run", **settings)
 
 
@@ -290,9 +290,13 @@ def test_the_setting_that_it_starts_from_is_a_candidate(per_flow: Path) -> None:
     assert len(crossed["scores"][0]) == len(presets(TunableScaling("bbq"))) + 1 + searched
 
 
-def test_what_holds_no_setting_is_no_start(per_flow: Path, tmp_path: Path) -> None:
-    with pytest.raises(bbrgym.ConfigError, match=r"agent\.start: .* holds agent portfolio-multi of bbq, expected a"):
-        train(output_dir=tmp_path / "run", **small({"start": str(per_flow)}, env="multi"))
+def test_what_holds_no_settings_of_the_variant_is_no_start(tmp_path: Path) -> None:
+    with pytest.raises(bbrgym.ConfigError, match=r"agent\.start: 'shipped/wan' has variant bbr-mix, allowed is bbq"):
+        train(output_dir=tmp_path / "run", **small({"start": ["shipped/wan"]}, env="multi"))
+    with pytest.raises(
+        bbrgym.ConfigError, match=r"agent\.start: 'shipped/flow' holds agent .*, expected"
+    ):
+        train(output_dir=tmp_path / "run", **small({"start": ["shipped/flow"]}, env="multi"))
 
 
 def test_flows_by_themselves_are_evaluated_and_exported(per_flow: Path, tmp_path: Path) -> None:
