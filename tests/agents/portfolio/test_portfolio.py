@@ -280,7 +280,10 @@ def test_each_flow_identifies_from_its_own_start_and_is_an_example(per_flow: Pat
         views = histories(table, agent.routine.intervals).numpy()
         for (seed,), own in table.group_by("draw"):
             assert own["controller"].to_list() == list(range(len(source(int(seed)).resolved().flows)))
-            assert own["scores"].n_unique() == 1  # all flows hold the setting that is tried
+            assert own["scores"].n_unique() == own["divided"].n_unique() == 1  # of the draw, whatever flow looks
+            first, divided = own["scores"].to_list()[0], own["divided"].to_list()[0]
+            assert first[0] == divided[0]
+            assert len(own) == 1 or first[1:] != divided[1:]  # the other flows hold the first setting
         assert (views[:, :, names.index("active")] == 1).all()  # from the first interval on
 
 
@@ -293,9 +296,7 @@ def test_the_setting_that_it_starts_from_is_a_candidate(per_flow: Path) -> None:
 def test_what_holds_no_settings_of_the_variant_is_no_start(tmp_path: Path) -> None:
     with pytest.raises(bbrgym.ConfigError, match=r"agent\.start: 'shipped/wan' has variant bbr-mix, allowed is bbq"):
         train(output_dir=tmp_path / "run", **small({"start": ["shipped/wan"]}, env="multi"))
-    with pytest.raises(
-        bbrgym.ConfigError, match=r"agent\.start: 'shipped/flow' holds agent .*, expected"
-    ):
+    with pytest.raises(bbrgym.ConfigError, match=r"agent\.start: 'shipped/flow' holds agent .*, expected"):
         train(output_dir=tmp_path / "run", **small({"start": ["shipped/flow"]}, env="multi"))
 
 
