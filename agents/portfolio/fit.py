@@ -15,7 +15,7 @@ from torch import Tensor
 
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.errors import MissingExtraError
-from bbrgym.schema import Float, Model, Positive, Whole
+from bbrgym.schema import Float, Model, NotNegative, Positive, Whole
 from bbrgym.worlds import Flags, Table
 
 Indices = npt.NDArray[np.intp]
@@ -29,6 +29,9 @@ class FitSettings(Model):
     # share of the features that each split of a tree chooses from
     split_share: Annotated[Float, Field(gt=0, le=1)] = 1.0
     clip: Positive = 2.0  # largest distance of a score from the mean over the library that counts
+    # what the library's first setting has besides its predicted score: flows that choose by themselves and do not agree
+    # lose, so another setting must promise more
+    margin: NotNegative = 0.0
     folds: Annotated[Whole, Field(ge=2, le=100)] = 5  # parts of the draws in the cross-validation
 
 
@@ -85,6 +88,7 @@ def fitted(examples: Examples, fit: FitSettings, seed: int) -> TreeSelector:
         threshold[number, leads_on] = tree.threshold[leads_on]
         left[number, leads_on], right[number, leads_on] = tree.children_left[leads_on], tree.children_right[leads_on]
         value[number, : tree.node_count] = tree.value[:, :, 0]
+    value[..., 0] += fit.margin
     tables = {"feature": feature, "threshold": threshold, "left": left, "right": right, "value": value}
     return TreeSelector({name: torch.from_numpy(table) for name, table in tables.items()}).eval()
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Stages `identification` and `reselect`: the path identified as by the agent, then every setting from that moment on.
 
-Flows that choose by themselves do not always agree. So a setting is tried twice among several of them: all hold it, and
-every second one, while the others hold the library's first.
-
 In stage `reselect` that moment is as much time later, when the agent has held the setting that it chose first. The
 world is saved at that moment and restored for each setting, so what leads to it is simulated once.
 
@@ -52,8 +49,7 @@ class IdentificationPart:
         """Control intervals of all runs; those before the settings are tried count once."""
         ends = [(watched(self.conditions, draw, self._identifications), draw) for draw in self.draws]
         return sum(
-            end + trials(self.conditions, len(self.library)) * max(0, self.conditions.intervals(draw.scenario) - end)
-            for end, draw in ends
+            end + len(self.library) * max(0, self.conditions.intervals(draw.scenario) - end) for end, draw in ends
         )
 
     def __call__(self, threads: int | None) -> pl.DataFrame:
@@ -68,7 +64,6 @@ class IdentificationPart:
         try:
             histories, moments = self._identified(batch)
             scores = self._scores(batch, moments)
-            divided = self._scores(batch, moments, is_divided=True) if isinstance(batch, FlowBatch) else scores
         finally:
             batch.close()
         rows = [
@@ -78,11 +73,8 @@ class IdentificationPart:
                 "weight": draw.weight / len(own),
                 "history": history.ravel(),
                 "scores": of_draw,
-                "divided": divided_of_draw,
             }
-            for draw, own, of_draw, divided_of_draw in zip(
-                self.draws, histories, scores.tolist(), divided.tolist(), strict=True
-            )
+            for draw, own, of_draw in zip(self.draws, histories, scores.tolist(), strict=True)
             for controller, history in enumerate(own)
         ]
         return pl.DataFrame(rows, schema_overrides={"history": pl.List(pl.Float32)})
@@ -135,31 +127,20 @@ class IdentificationPart:
             [moments[draw] for draw in range(len(self.draws))],
         )
 
-    def _scores(self, batch: TuneBatch | FlowBatch, moments: Sequence[Snapshot], *, is_divided: bool = False) -> Table:
-        """Return the scores of the runs with each setting held to the end from a moment on, [draws, settings].
-
-        Divided, every second tuned flow holds it and the others the first setting, whose own score is that of all.
-        """
+    def _scores(self, batch: TuneBatch | FlowBatch, moments: Sequence[Snapshot]) -> Table:
+        """Return the scores of the runs with each setting held to the end from a moment on, [draws, settings]."""
         worlds = _worlds_of(batch)
         columns = [TUNABLE_COLUMNS[name] for name in batch.scaling.names]
         scores = np.empty((len(self.draws), len(self.library)))
-        first, *_ = every = batch.scaling.values(self.library)
-        for number, values in enumerate(every):
+        for number, values in enumerate(batch.scaling.values(self.library)):
             for index, moment in enumerate(moments):
                 worlds.restore(index, moment)
                 tuned = [flow for flow, each in enumerate(moment.scenario.resolved().flows) if each.role == "tuned"]
                 worlds.tunables[np.ix_([index], tuned, columns)] = values
-                if is_divided:
-                    worlds.tunables[np.ix_([index], tuned[1::2], columns)] = first
             worlds.run_to_end()
             for index in range(len(moments)):
                 scores[index, number] = score_of_world(worlds, index, delta=self.conditions.delta)
         return scores
-
-
-def trials(conditions: TrainingConditions, settings: int) -> int:
-    """Return how often each draw is run to its end to try some settings."""
-    return settings * (2 if isinstance(conditions.options, FlowOptions) else 1)
 
 
 def watched(conditions: TrainingConditions, draw: TrainingDraw, identifications: int) -> int:
@@ -186,10 +167,9 @@ def histories(table: pl.DataFrame, intervals: int) -> Tensor:
     return torch.from_numpy(np.array(table["history"].to_list(), np.float32).reshape(len(table), intervals, -1))
 
 
-def examples_of(table: pl.DataFrame, features: nn.Module, intervals: int, divided: float) -> Examples:
-    """Return the examples of a table of `IdentificationPart`; `divided` is the weight of its divided runs."""
+def examples_of(table: pl.DataFrame, features: nn.Module, intervals: int) -> Examples:
+    """Return the examples of a table of `IdentificationPart`."""
     with torch.no_grad():
         found = features(histories(table, intervals))
-    scores = [np.array(table[name].to_list()) for name in ("scores", "divided")]
     draws = np.cumsum(table["controller"].to_numpy() == 0) - 1
-    return Examples(found, (1.0 - divided) * scores[0] + divided * scores[1], table["weight"].to_numpy(), draws)
+    return Examples(found, np.array(table["scores"].to_list()), table["weight"].to_numpy(), draws)

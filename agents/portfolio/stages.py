@@ -18,7 +18,7 @@ from pydantic import Field
 from torch import nn
 
 from bbrgym.agents.base import Constant
-from bbrgym.agents.evolution.groups import SEVERAL, group_of
+from bbrgym.agents.evolution.groups import BESIDE_OTHERS, group_of
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.networks import torch_threads
 from bbrgym.agents.oracle import presets
@@ -32,7 +32,7 @@ from bbrgym.agents.portfolio.fit import (
     cross_validate,
     fitted,
 )
-from bbrgym.agents.portfolio.identification import IdentificationPart, examples_of, trials, watched
+from bbrgym.agents.portfolio.identification import IdentificationPart, examples_of, watched
 from bbrgym.agents.portfolio.identification_features import settings_held
 from bbrgym.agents.portfolio.library import Candidates, children, coverage
 from bbrgym.agents.portfolio.parameters import true_parameters
@@ -73,8 +73,6 @@ class StageSettings(Model):
     # share of the steps for stage reselect, to choose again every ``identification_s``; 0: the first choice is held
     reselect_share: Annotated[Float, Field(ge=0, lt=1)] = 0.0
     identification_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0  # length of the identification
-    # of flows that choose by themselves: weight of the runs in which half of them hold a setting, in its score
-    divided_weight: Annotated[Float, Field(ge=0, le=1)] = 0.3
     by_cost: bool = True  # whether draws are sampled by cost, see `bbrgym.agents.training.draws`
     fit: FitSettings = Field(default_factory=FitSettings)  # settings of the fit
 
@@ -165,7 +163,7 @@ class Stages:
         take("cross", candidates)
         size, least = min(settings.library_size, candidates), 2 * settings.fit.folds
         take("refine", min(_KEPT * settings.library_size, candidates) + settings.refine_turns * size)
-        tried = trials(self._conditions, size + self._assembly.is_per_flow)  # also the setting of the identification
+        tried = size + self._assembly.is_per_flow  # then the setting of the identification is in the library too
         take("identification", tried, identified, least)
         if settings.reselect_share:
             take("reselect", tried, 2 * identified, least)
@@ -188,10 +186,8 @@ class Stages:
         own = scaling.to_values(scaling.default)
         for name in self._settings.start:
             variant, settings = _settings_of(name)
-            if variant != self._run.settings.variant:
-                raise ConfigError(
-                    f"agent.start: {name!r} has variant {variant}, allowed is {self._run.settings.variant}"
-                )
+            if variant != scaling.variant:
+                raise ConfigError(f"agent.start: {name!r} has variant {variant}, allowed is {scaling.variant}")
             for setting in settings:
                 yield scaling.from_values({one: setting.get(one, value) for one, value in own.items()})
 
@@ -261,13 +257,13 @@ class Stages:
         """Return the setting during the identification, [tunables].
 
         All flows together identify by the draining one. A flow by itself identifies by the setting of the library that
-        is best for several of them without others, which empties the queue as often as it may: what stays there is
-        others'.
+        is best where there are no flows of others, which empties its queue as often as it may: what stays there is
+        theirs.
         """
-        is_several = [group_of(draw) == SEVERAL for draw in self._plan["refine"]]
-        if not self._assembly.is_per_flow or not any(is_several):
+        is_own = [group_of(draw) != BESIDE_OTHERS for draw in self._plan["refine"]]
+        if not self._assembly.is_per_flow or not any(is_own):
             return self._assembly.draining
-        best = int((chosen.weights[is_several] @ chosen.scores[is_several]).argmax())
+        best = int((chosen.weights[is_own] @ chosen.scores[is_own]).argmax())
         return self._assembly.emptying(chosen.settings[best])
 
     def _examples(self, library: NormalisedAction, setting: NormalisedAction) -> Examples:
@@ -285,7 +281,7 @@ class Stages:
         """Return the examples of a stage's table."""
         assembly = self._assembly
         with torch_threads(1):
-            return examples_of(table, features, assembly.intervals, self._settings.divided_weight)
+            return examples_of(table, features, assembly.intervals)
 
     def _fit_reselection(self, found: Found) -> None:
         """Add what chooses again to what was found."""

@@ -30,6 +30,12 @@ def test_it_learns_what_decides():
     assert (chosen == (new.features[:, 0].numpy() < 0))[clear].mean() > 0.95
 
 
+def test_a_margin_is_in_favour_of_the_first_setting_alone():
+    known, new = examples(), examples(seed=2)
+    plain, favoured = (fitted(known, FIT.model_copy(update={"margin": m}), 1)(new.features).numpy() for m in (0.0, 0.4))
+    assert favoured - plain == pytest.approx(np.tile([0.4, 0.0, 0.0], (len(plain), 1)), abs=1e-6)
+
+
 def test_cross_validation_knows_the_gain_and_what_it_rests_on():
     known = examples()
     validated = cross_validate(known, FIT, 1)
