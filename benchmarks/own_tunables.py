@@ -4,7 +4,8 @@
 usage: python benchmarks/own_tunables.py RULE... [--draws 200] [--first-draw 0] [--world twin] [--write PAGE]
 
 RULE is a run folder of `bbrgym train experiment=wan_per_flow variant=NAME 'action.tunables=[...]' agent.start=FIXED`,
-and FIXED that of the search for its fixed setting, `agent.policy=fixed`. Intervals are by bootstrap over draws.
+or of `experiment=wan_flow_portfolio` with `'agent.start=[FIXED]'`, and FIXED that of the search for its fixed setting,
+`agent.policy=fixed`. Intervals are by bootstrap over draws.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def row(run: Path, asked: argparse.Namespace) -> Sequence[str]:
         "draws": asked.draws,
         "first_draw": asked.first_draw,
     }
-    agents = {"rule": str(run), "searched": training.agent["start"]}
+    start = training.agent["start"]
+    agents = {"rule": str(run), "searched": start if isinstance(start, str) else start[0]}
     scores = run_evaluation(training.source, settings, agent=agents).rankings[0].scores
     by_kind = {name.split()[0]: name for name in scores.names}
     pairs = (("searched", training.variant), ("rule", training.variant), ("rule", "searched"))

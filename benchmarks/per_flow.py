@@ -4,7 +4,8 @@
 usage: python benchmarks/per_flow.py RULE... --fixed RUN [--draws 200] [--first-draw 0] [--world twin]
     [--write docs/results.md]
 
-RULE and RUN are run folders of `bbrgym train experiment=wan_per_flow`, RUN with `agent.policy=fixed`. Three tables:
+RULE is a run folder of `bbrgym train experiment=wan_per_flow` or `wan_flow_portfolio`, RUN one with
+`agent.policy=fixed`, or shipped/fixed. Three tables:
 
     networks   gain over the fixed setting by family of networks of `wan_mix`, and on other distributions
     harm       what two flows of others get of their equal share beside two of each control (Ware et al., HotNets 2019)
