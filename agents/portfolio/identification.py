@@ -107,8 +107,8 @@ class IdentificationPart:
         for done in range(max(ends)):
             begun[acts & (begun < 0)] = done
             if self.first is not None:
-                for place in np.argwhere((begun >= 0) & (begun + self.intervals == done)).tolist():
-                    held[tuple(place)] = alone(self.first, history(*place, 0).reshape(1, -1))[0][0]
+                for draw, controller in np.argwhere((begun >= 0) & (begun + self.intervals == done)).tolist():
+                    held[draw, controller] = alone(self.first, history(draw, controller, 0).reshape(1, -1))[0][0]
             batch.act(held if isinstance(batch, FlowBatch) else held[:, 0])
             views.append(np.asarray(batch.observe()).reshape(*acts.shape, -1))
             for draw in [draw for draw, end in enumerate(ends) if end == done + 1]:

@@ -391,11 +391,9 @@ def _settings_of(start: str) -> tuple[str, Sequence[Mapping[str, float]]]:
     Raises:
         ConfigError: it is neither.
     """
-    folder = SHIPPED.get(start, start)
-    fixed = shipped_setting(SHIPPED[start]) if start in SHIPPED else None
-    if fixed is not None:
+    if start in SHIPPED and (fixed := shipped_setting(SHIPPED[start])) is not None:
         return fixed[0], [fixed[1]]
-    agent, arguments = load_agent(folder)
+    agent, arguments = load_agent(SHIPPED.get(start, start))
     if isinstance(agent, Constant):
         library = agent.action[None]
     elif isinstance(agent, PortfolioAgent):
