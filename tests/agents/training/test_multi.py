@@ -107,9 +107,9 @@ def test_what_is_loaded_scores_what_was_validated_here_and_in_an_evaluation(trai
     assert rows.unique("seed", maintain_order=True)["score"].to_list() == best["score"].to_list()
 
 
-@pytest.mark.parametrize("name", ["recurrent_ppo", "torch_ppo", "grid", "optuna", "portfolio"])
+@pytest.mark.parametrize("name", ["recurrent_ppo", "torch_ppo", "grid", "optuna"])
 def test_agents_that_cannot_share_a_policy_are_refused(name: str, tmp_path: Path) -> None:
-    able = "dqn, evolution, ppo, sac, tqc"
+    able = "dqn, evolution, portfolio, ppo, sac, tqc"
     with pytest.raises(bbrgym.ConfigError, match=rf"agent\.name: is '{name}', expected one of {able} with"):
         train(output_dir=tmp_path / "run", **asked_for_flows({"name": name}))
 
