@@ -23,7 +23,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -36,14 +35,15 @@ from bbrgym.agents.base import Agent, Constant
 from bbrgym.agents.evolution.corrections_network import CorrectionsNetwork
 from bbrgym.agents.evolution.deployed import Deployed
 from bbrgym.agents.evolution.gate import fit_gate
-from bbrgym.agents.evolution.groups import BESIDE_OTHERS, group_of, guarded_mean
 from bbrgym.agents.evolution.modes_network import HeldNetwork, ModesNetwork
 from bbrgym.agents.evolution.population import Parameters, Population
 from bbrgym.agents.evolution.search import Evolution
 from bbrgym.agents.network_agents import NetworkAgent
 from bbrgym.agents.oracle import presets
 from bbrgym.agents.rollout import batch_of
+from bbrgym.agents.start import start_settings
 from bbrgym.agents.training.checkpoints import has_state, restore_state, save_state
+from bbrgym.agents.training.draw_groups import BESIDE_OTHERS, group_of, guarded_mean
 from bbrgym.agents.training.draws import TrainingDraw, training_draws
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.loop import TrainingRun
@@ -73,7 +73,8 @@ class EvolutionTrainer(Trainer):
     # around one, `CorrectionsNetwork`) or `fixed` (the best fixed setting)
     policy: Literal["modes", "network", "fixed"] = "modes"
     corrected: List[str] = ()  # tunables that a rule corrects by features beside its choice, or that a network moves
-    # run folder of a training with `policy=fixed`, whose setting is the first anchor. Default: search it
+    # run folder, or a name as shipped/fixed, of a training that found a fixed setting or a portfolio, whose best one is
+    # the first anchor. Default: search it
     start: str = ""
     # share of the steps for the search of the first anchor; half as many for the second one of a rule
     anchor_share: Annotated[Float, Field(gt=0, lt=0.6)] = 0.4
@@ -152,7 +153,7 @@ class _Search:
 
     def _anchors(self, steps: int) -> Tensor:
         """Return the settings of the modes, the best one for all draws first: [modes, tunables]."""
-        anchors = [self._start() if self._asked.start else self._anchor("all", _is_any, self._step + steps)]
+        anchors = [self._first_anchor(self._step + steps)]
         if self._asked.policy == "network":
             return torch.stack(anchors)
         drawn = self._drawn("groups", self._asked.draws)
@@ -160,17 +161,11 @@ class _Search:
             anchors.append(self._anchor("beside others", _is_beside_others, self._step + steps // 2, anchors[0]))
         return torch.stack(anchors)
 
-    def _start(self) -> Tensor:
-        """Return the setting of the run to start from."""
-        found: dict[str, Tensor] = {}
-        restore_state(TrainingFolder(Path(self._asked.start)), "last", lambda state: found.update(state["policy"]))
-        names = self._scaling.names
-        if "setting" not in found or found["setting"].shape != (len(names),):
-            raise ConfigError(
-                f"agent.start: {self._asked.start} holds no setting of {len(names)} tunables, expected a run folder of "
-                "agent=evolution agent.policy=fixed with the same variant and action"
-            )
-        return found["setting"]
+    def _first_anchor(self, end: int) -> Tensor:
+        """Return the setting to start from, or the one that a search finds until a step."""
+        if self._asked.start:
+            return torch.from_numpy(start_settings(self._asked.start, self._scaling)[0])
+        return self._anchor("all", _is_any, end)
 
     def _anchor(self, group: str, is_wanted: _Wanted, end: int, *also: Tensor) -> Tensor:
         """Return the setting with the best mean score over the draws of a group that a search finds until a step.

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bbrgym.agents.evolution.groups import group_of
 from bbrgym.agents.evolution.modes_network import ModesNetwork
 from bbrgym.agents.explanation.episodes import Decisions, RecordedEpisode
+from bbrgym.agents.training.draw_groups import group_of
 from bbrgym.agents.training.draws import TrainingDraw
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.worlds import Table

@@ -7,8 +7,9 @@ An interrupted training goes on from the parts in states/. All scores are of run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Annotated, Any, cast
 
 import numpy as np
@@ -17,9 +18,6 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from bbrgym.agents.base import Constant
-from bbrgym.agents.evolution.groups import BESIDE_OTHERS, group_of
-from bbrgym.agents.loading import load_agent
 from bbrgym.agents.networks import torch_threads
 from bbrgym.agents.oracle import presets
 from bbrgym.agents.portfolio.assembly import Assembly, Found
@@ -37,15 +35,15 @@ from bbrgym.agents.portfolio.identification_features import settings_held
 from bbrgym.agents.portfolio.library import Candidates, children, coverage
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.parts import Parts, parts_of
-from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.tasks import CrossPart, SearchPart, TrainingConditions, scores_of, settings_of
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
-from bbrgym.agents.shipped import SHIPPED, shipped_setting
+from bbrgym.agents.start import start_settings
 from bbrgym.agents.training.checkpoints import has_state, restore_state, save_state
+from bbrgym.agents.training.draw_groups import BESIDE_OTHERS, group_of
 from bbrgym.agents.training.draws import TrainingDraw, training_draws
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.envs.library import Library, write_library
-from bbrgym.envs.scaling import NormalisedAction, TunableScaling
+from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.errors import ConfigError
 from bbrgym.schema import Float, List, Model, Whole
 from bbrgym.worlds import registered_worlds
@@ -103,7 +101,8 @@ class Stages:
         self._conditions = TrainingConditions(
             training.options(training.world_name), training.world[training.world_name], training.validation.score_delta
         )
-        self._presets = [*presets(assembly.scaling), *self._start()]
+        found = [start_settings(one, assembly.scaling) for one in settings.start]
+        self._presets = [*presets(assembly.scaling), *chain.from_iterable(found)]
         self._plan = self._planned()
         self._parts = Parts(run.folder, run.rollouts, training.threads, self._part_is_done)
         self._step = 0
@@ -179,17 +178,6 @@ class Stages:
                 f"less than a run's {run}, of {draw.scenario.name}"
             )
         return end
-
-    def _start(self) -> Iterator[NormalisedAction]:
-        """Yield the settings to start from; a tunable that they do not have keeps the variant's own value."""
-        scaling = self._assembly.scaling
-        own = scaling.to_values(scaling.default)
-        for name in self._settings.start:
-            variant, settings = _settings_of(name)
-            if variant != scaling.variant:
-                raise ConfigError(f"agent.start: {name!r} has variant {variant}, allowed is {scaling.variant}")
-            for setting in settings:
-                yield scaling.from_values({one: setting.get(one, value) for one, value in own.items()})
 
     # ---- stages ------------------------------------------------------------------------------------------------
 
@@ -383,25 +371,3 @@ def _affordable(
             f"agent.search_share, agent.cross_share, agent.refine_share and agent.reselect_share"
         )
     return tuple(taken)
-
-
-def _settings_of(start: str) -> tuple[str, Sequence[Mapping[str, float]]]:
-    """Return the variant and the settings of a fixed setting or a portfolio to start from.
-
-    Raises:
-        ConfigError: it is neither.
-    """
-    if start in SHIPPED and (fixed := shipped_setting(SHIPPED[start])) is not None:
-        return fixed[0], [fixed[1]]
-    agent, arguments = load_agent(SHIPPED.get(start, start))
-    if isinstance(agent, Constant):
-        library = agent.action[None]
-    elif isinstance(agent, PortfolioAgent):
-        library = agent.library
-    else:
-        raise ConfigError(
-            f"agent.start: {start!r} holds agent {agent.name}, expected a portfolio or a training of agent=evolution "
-            "agent.policy=fixed"
-        )
-    scaling = TunableScaling(arguments["variant"], arguments.get("tunables"))
-    return arguments["variant"], [scaling.to_values(setting) for setting in library]
