@@ -47,10 +47,12 @@ class LibraryAgent(Agent, Protocol):
     """An agent that chooses among the settings of a library, for any number of tuned flows.
 
     Attributes:
-        library: the settings, [settings, tunables]; the first is the best fixed one.
+        library: the settings, [settings, tunables].
+        fixed: best fixed setting of the training, [tunables].
     """
 
     library: NDArray[np.float32]
+    fixed: NDArray[np.float32]
 
     def privileged_policy(self, scenario: Scenario) -> Policy:
         """Return a policy of one environment that chooses by the true parameters of its scenario."""

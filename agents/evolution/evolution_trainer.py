@@ -36,7 +36,7 @@ from bbrgym.agents.evolution.corrections_network import CorrectionsNetwork
 from bbrgym.agents.evolution.deployed import Deployed
 from bbrgym.agents.evolution.gate import fit_gate
 from bbrgym.agents.evolution.modes_network import HeldNetwork, ModesNetwork
-from bbrgym.agents.evolution.population import Parameters, Population
+from bbrgym.agents.evolution.population import NetworkPolicies, Parameters, Population
 from bbrgym.agents.evolution.search import Evolution
 from bbrgym.agents.network_agents import NetworkAgent
 from bbrgym.agents.oracle import presets
@@ -230,8 +230,9 @@ class _Search:
         """Return samples: weight, gains of the other modes, features; [samples, numbers]."""
         seen: list[tuple[NDArray[np.float32], Flags]] = []
         population = self._population(len(network.anchors))
+        policies = NetworkPolicies(network, parameters, population.rows, population.width)
         scores = population.scores(
-            network, parameters, draws, on_observed=lambda rows, acts: seen.append((rows[0].copy(), acts[0].copy()))
+            policies, draws, on_observed=lambda rows, acts: seen.append((rows[0].copy(), acts[0].copy()))
         )
         gains = (scores[1:] - scores[0]).T
         samples = []
@@ -308,11 +309,14 @@ class _Search:
 
     def _scores(self, network: nn.Module, parameters: Parameters, draws: Sequence[TrainingDraw]) -> Table:
         """Return the scores of policies on draws, [policies, draws]."""
-        policies = len(next(iter(parameters.values())))
-        population = self._population(policies)
-        scores: Table = self._result(
-            policies, draws, lambda: torch.from_numpy(population.scores(network, parameters, draws))
-        ).numpy()
+        count = len(next(iter(parameters.values())))
+        population = self._population(count)
+
+        def simulate() -> Tensor:
+            policies = NetworkPolicies(network, parameters, population.rows, population.width)
+            return torch.from_numpy(population.scores(policies, draws))
+
+        scores: Table = self._result(count, draws, simulate).numpy()
         return scores
 
     def _result(self, policies: int, draws: Sequence[TrainingDraw], simulate: Callable[[], Tensor]) -> Tensor:

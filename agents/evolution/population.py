@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.draws import TrainingDraw
@@ -23,31 +23,45 @@ Parameters = Mapping[str, Tensor]
 """Parameters of a population's policies by name, [policies, ...] each."""
 
 
+class Policies(Protocol):
+    """Policies of a population, which act at once."""
+
+    def actions(self, observations: NDArray[np.float32], starts: Flags) -> NDArray[np.float32]:
+        """Return the actions, [P, rows, tunables].
+
+        Args:
+            observations: [P, rows, numbers].
+            starts: which rows are at the beginning of an episode or of a flow, [P, rows].
+        """
+
+
 class Population:
     """Environments for P policies on D draws each, where every policy meets the same D runs.
 
     Attributes:
-        features: numbers of an observation before the current tunables.
+        width: numbers of an observation.
+        features: of them, those before the current tunables.
+        rows: observations of each policy, one for each controller in each of its draws.
     """
 
     def __init__(self, policies: int, draws: int, options: Options, delta: float) -> None:
         self._shape = (policies, draws)
         self._batch = batch_of(policies * draws, options)
+        self.width = self._batch.observation.width
         self._delta = delta
-        self.features = self._batch.observation.width - len(self._batch.scaling.names)
+        self.rows = draws * (self._batch.max_tuned if isinstance(self._batch, FlowBatch) else 1)
+        self.features = self.width - len(self._batch.scaling.names)
 
     def scores(
         self,
-        network: nn.Module,
-        parameters: Parameters,
+        acting: Policies,
         draws: Sequence[TrainingDraw],
         on_observed: Callable[[NDArray[np.float32], Flags], object] | None = None,
     ) -> Table:
         """Return the score of each policy on each draw, [P, D].
 
         Args:
-            network: policy with a memory, such as `ModesNetwork`, whose parameters are replaced.
-            parameters: of the policies.
+            acting: the policies, which have not acted yet.
             draws: D of them.
             on_observed: called with the observations of all policies, [P, D * rows, numbers], and which of these act.
 
@@ -59,15 +73,14 @@ class Population:
         self._batch.set_options({"scenario": [draw.scenario for draw in draws] * policies}, worlds)
         seeds = [draw.run_seed(0) for draw in draws] * policies
         observations = cast(Observation, self._batch.reset(worlds, seeds))
-        acting = _Acting(network, parameters, self._rows, observations.shape[-1])
-        starts = np.ones(self._rows, np.bool_)
+        starts = np.ones((policies, self.rows), np.bool_)
         scores = np.full(len(worlds), np.nan)
         running = cast(VectorWorld, self._batch.worlds)
         while True:
             rows = observations.reshape(policies, -1, observations.shape[-1])
             if on_observed is not None:
-                on_observed(rows, self._acts().reshape(policies, -1))
-            actions = acting.actions(rows, starts.reshape(policies, -1))
+                on_observed(rows, self._acts())
+            actions = acting.actions(rows, starts)
             self._batch.act(actions.reshape(*observations.shape[:-1], -1))
             starts = self._joined()
             ended = self._batch.has_ended
@@ -88,26 +101,30 @@ class Population:
         team, (flows, _) = draw.team or draw.scenario, running.summary(index)
         return score_of_run(team, running.flow_summary_fields, flows, delta=self._delta)
 
-    @property
-    def _rows(self) -> int:
-        policies, draws = self._shape
-        return policies * draws * (self._batch.max_tuned if isinstance(self._batch, FlowBatch) else 1)
-
     def _acts(self) -> Flags:
-        return self._batch.will_act.ravel() if isinstance(self._batch, FlowBatch) else np.ones(self._rows, np.bool_)
+        shape = self._shape[0], self.rows
+        return self._batch.will_act.reshape(shape) if isinstance(self._batch, FlowBatch) else np.ones(shape, np.bool_)
 
     def _joined(self) -> Flags:
-        if isinstance(self._batch, FlowBatch):
-            return self._batch.has_joined.ravel()
-        return np.zeros(self._rows, np.bool_)
+        shape = self._shape[0], self.rows
+        return (
+            self._batch.has_joined.reshape(shape) if isinstance(self._batch, FlowBatch) else np.zeros(shape, np.bool_)
+        )
 
 
-class _Acting:
-    """Acts by all policies of a population at once: rows of observations [P, rows, numbers] -> [P, rows, tunables]."""
+class NetworkPolicies(Policies):
+    """Policies of one network with a memory, such as `ModesNetwork`, with parameters of their own.
+
+    Args:
+        network: whose parameters are replaced.
+        parameters: of the policies.
+        rows: observations of each policy.
+        width: numbers of an observation.
+    """
 
     def __init__(self, network: Any, parameters: Parameters, rows: int, width: int) -> None:
         policies = len(next(iter(parameters.values())))
-        _, _, *memory = network.first_inputs(rows // policies, width)
+        _, _, *memory = network.first_inputs(rows, width)
         self._memory = [part.expand(policies, *part.shape) for part in memory]
         self._parameters = dict(parameters)
         buffers = dict(network.named_buffers())

@@ -10,4 +10,5 @@ A training has these stages, each with a share of the steps:
     identification   more draws: the path identified as the agent will, then each setting of the library tried
     reselect         more draws: the first choice held, then each setting tried, if it shall choose again
     fit              trees from the observations of the identification to the score of each setting of the library
+    evolve           the settings moved by CMA-ES, scored by whole runs in which they are chosen so
 """

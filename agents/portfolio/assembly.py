@@ -27,6 +27,7 @@ class Found(TypedDict):
     """Content of a checkpoint: what the stages have found."""
 
     library: Tensor  # settings, [settings, tunables]
+    fixed: NotRequired[Tensor]  # best fixed setting, [tunables]. Default: the library's first
     identification: NotRequired[Tensor]  # setting during the identification, [tunables]. Default: the draining one
     selector: Mapping[str, Tensor]  # state of the selector by the features of the identification
     privileged: Mapping[str, Tensor]  # state of the selector by the true parameters
@@ -64,7 +65,8 @@ class Assembly:
         privileged = TreeSelector(found["privileged"])
         setting = found["identification"].numpy() if "identification" in found else self.draining
         routine = IdentificationRoutine(setting, self.intervals)
-        return PortfolioAgent(self._name, networks, routine, privileged, is_per_flow=self.is_per_flow)
+        fixed = found["fixed"].numpy() if "fixed" in found else None
+        return PortfolioAgent(self._name, networks, routine, privileged, is_per_flow=self.is_per_flow, fixed=fixed)
 
     def emptying(self, setting: NormalisedAction) -> NormalisedAction:
         """Return a setting that lets the queue run empty as often as it may, [tunables]."""

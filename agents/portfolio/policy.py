@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -16,10 +16,18 @@ from torch import Tensor, nn
 from bbrgym.agents.network_agents import alone
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
-from bbrgym.envs.features import Observation
 from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Flags
+
+Histories: TypeAlias = NDArray[np.float32]
+"""Observations of an identification, [environments, intervals, numbers]."""
+
+Rows: TypeAlias = NDArray[np.intp]
+"""Numbers of environments, [environments]."""
+
+Chooser: TypeAlias = Callable[[Histories, Rows], NormalisedAction]
+"""Function from histories of some environments to their settings, [environments, tunables]."""
 
 
 class PortfolioNetwork(nn.Module):
@@ -43,8 +51,11 @@ class PortfolioNetwork(nn.Module):
         self._intervals = intervals
 
     def forward(self, history: Tensor) -> Tensor:
-        features = self.features(history.reshape(-1, self._intervals, history.shape[1] // self._intervals))
-        return self.library[self.selector(features).argmax(-1)]
+        return self.library[self.choices(history.reshape(-1, self._intervals, history.shape[1] // self._intervals))]
+
+    def choices(self, histories: Tensor) -> Tensor:
+        """Return the number of the setting that is chosen, [N], by histories [N, intervals, numbers]."""
+        return cast(Tensor, self.selector(self.features(histories))).argmax(-1)
 
     def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:
         """Return zeros as inputs for ``count`` environments, of whose intervals ``width`` numbers are observed."""
@@ -88,13 +99,14 @@ class PortfolioAgent:
         privileged: TreeSelector,
         *,
         is_per_flow: bool = False,
+        fixed: NormalisedAction | None = None,
     ) -> None:
         self.name = name
         self.is_per_flow = is_per_flow
         self.routine = routine
         self.networks = tuple(network.eval() for network in networks)  # as given
-        # settings to choose from, [settings, tunables]; the first is the best fixed one
-        self.library: NormalisedAction = self.networks[0].library.numpy()
+        self.library: NormalisedAction = self.networks[0].library.numpy()  # settings to choose from
+        self.fixed: NormalisedAction = self.library[0] if fixed is None else fixed  # best fixed setting, [tunables]
         self._privileged = privileged.eval()
 
     def network(self) -> PortfolioNetwork | ReselectingNetwork:
@@ -102,58 +114,67 @@ class PortfolioAgent:
         return self.networks[0] if len(self.networks) == 1 else ReselectingNetwork(*self.networks).eval()
 
     def make_policy(self, seeds: Sequence[int]) -> PortfolioPolicy:
-        choosers = [partial(self.choose, turn=turn) for turn in range(len(self.networks))]
-        return PortfolioPolicy([_Episode(self.routine, choosers) for _ in seeds])
+        return self._policy(len(seeds), [partial(self._choose_each, turn=turn) for turn in range(len(self.networks))])
 
-    def choose(self, history: Sequence[Observation], turn: int = 0) -> NormalisedAction:
-        """Return the setting for an identification's observations, [tunables]; in turn 1, after the first choice."""
-        chosen: NormalisedAction = alone(self.networks[turn], np.concatenate(history)[None])[0][0]
+    def choose(self, history: NDArray[np.float32], turn: int = 0) -> NormalisedAction:
+        """Return the setting for an identification's observations, [intervals, numbers].
+
+        In turn 1 it is that after the first choice.
+        """
+        chosen: NormalisedAction = alone(self.networks[turn], history.reshape(1, -1))[0][0]
         return chosen
 
     def privileged_policy(self, scenario: Scenario) -> PortfolioPolicy:
         """Return a policy of one environment that identifies, then chooses by the true parameters of its scenario."""
         parameters = true_parameters([scenario]).astype(np.float32)
         setting = self.library[alone(self._privileged, parameters)[0][0].argmax()]
-        return PortfolioPolicy([_Episode(self.routine, [lambda _: setting])])
+        return self._policy(1, [lambda _histories, _rows: setting[None]])
+
+    def _choose_each(self, histories: Histories, _rows: Rows, turn: int) -> NormalisedAction:
+        return np.stack([self.choose(history, turn) for history in histories])
+
+    def _policy(self, count: int, choosers: Sequence[Chooser]) -> PortfolioPolicy:
+        return PortfolioPolicy(np.tile(self.routine.setting, (count, 1)), self.routine.intervals, choosers)
 
 
 class PortfolioPolicy:
-    """The agent in environments side by side."""
+    """Identifies the path, chooses a setting, and holds it until it chooses again; N environments side by side.
 
-    def __init__(self, episodes: Sequence[_Episode]) -> None:
-        self._episodes = episodes
+    Args:
+        first: settings during the identification, [N, tunables].
+        intervals: of an identification, and between two choices.
+        choosers: of the first choice and, if there is a second one, of all later ones.
+    """
+
+    def __init__(self, first: NormalisedAction, intervals: int, choosers: Sequence[Chooser]) -> None:
+        self._first = first
+        self._intervals = intervals
+        self._choosers = choosers
+        self._held = first.copy()
+        self._choices = np.zeros(len(first), np.intp)
+        self._seen = np.zeros(len(first), np.intp)  # intervals since the last choice
+        self._histories: Histories = np.zeros((len(first), intervals, 0), np.float32)
 
     def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:
-        rows = zip(self._episodes, observations, episode_starts, strict=True)
-        return np.stack([episode.act(observation, bool(is_first)) for episode, observation, is_first in rows])
+        """Return the actions after an interval, or at the beginning, [N, tunables]."""
+        if not self._histories.size:
+            self._histories = np.zeros((*self._histories.shape[:2], observations.shape[1]), np.float32)
+        self._restart(episode_starts)
+        self._watch(observations, ~episode_starts & ((self._choices == 0) | (len(self._choosers) > 1)))
+        is_due = self._seen == self._intervals
+        for turn, choose in enumerate(self._choosers):
+            rows = np.flatnonzero(is_due & (np.minimum(self._choices, len(self._choosers) - 1) == turn))
+            if len(rows):
+                self._held[rows] = choose(self._histories[rows], rows)
+        self._choices[is_due] += 1
+        self._seen[is_due] = 0
+        return self._held.copy()
 
+    def _restart(self, starts: Flags) -> None:
+        self._held[starts] = self._first[starts]
+        self._choices[starts] = 0
+        self._seen[starts] = 0
 
-class _Episode:
-    """The agent in one environment: what it observed since it last chose, and what it holds."""
-
-    def __init__(
-        self, routine: IdentificationRoutine, choosers: Sequence[Callable[[Sequence[Observation]], NormalisedAction]]
-    ) -> None:
-        self._routine = routine
-        self._choosers = choosers
-        self._restart()
-
-    def _restart(self) -> None:
-        self._history: list[Observation] = []
-        self._held = self._routine.setting
-        self._choices = 0
-
-    def act(self, observation: Observation, is_first: bool) -> NormalisedAction:
-        """Return the action after an interval, or at the beginning."""
-        if is_first:
-            self._restart()
-        elif self._choices == 0 or len(self._choosers) > 1:
-            self._history.append(observation.copy())
-            if len(self._history) == self._routine.intervals:
-                self._choose()
-        return self._held
-
-    def _choose(self) -> None:
-        self._held = self._choosers[min(self._choices, len(self._choosers) - 1)](self._history)
-        self._history = []
-        self._choices += 1
+    def _watch(self, observations: NDArray[np.float32], watching: Flags) -> None:
+        self._histories[watching, self._seen[watching]] = observations[watching]
+        self._seen[watching] += 1

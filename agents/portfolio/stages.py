@@ -18,9 +18,11 @@ import torch
 from pydantic import Field
 from torch import nn
 
+from bbrgym.agents.evolution.search import Evolution
 from bbrgym.agents.networks import torch_threads
 from bbrgym.agents.oracle import presets
 from bbrgym.agents.portfolio.assembly import Assembly, Found
+from bbrgym.agents.portfolio.evolving import EvolvePart
 from bbrgym.agents.portfolio.fit import (
     CrossValidation,
     Examples,
@@ -49,6 +51,8 @@ from bbrgym.schema import Float, List, Model, Whole
 from bbrgym.worlds import registered_worlds
 
 LIBRARY = "library.yaml"
+_WITH_SHARE = ("search", "cross", "refine", "reselect", "evolve")  # stages whose share of the steps is a setting
+_EVOLVE_STEP = 0.1  # first standard deviation of a setting's tunables in stage evolve; they range from -1 to 1
 _KEPT = 3  # candidates that stage cross leaves, for each setting of the library
 
 
@@ -71,6 +75,10 @@ class StageSettings(Model):
     # share of the steps for stage reselect, to choose again every ``identification_s``; 0: the first choice is held
     reselect_share: Annotated[Float, Field(ge=0, lt=1)] = 0.0
     identification_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0  # length of the identification
+    # share of the steps for stage evolve; 0: the settings stay as they were found
+    evolve_share: Annotated[Float, Field(ge=0, lt=1)] = 0.0
+    evolve_policies: Annotated[Whole, Field(ge=4, le=1000)] = 24  # sets of settings in a generation of stage evolve
+    evolve_draws: Annotated[Whole, Field(ge=1, le=10_000)] = 64  # draws that a generation meets
     by_cost: bool = True  # whether draws are sampled by cost, see `bbrgym.agents.training.draws`
     fit: FitSettings = Field(default_factory=FitSettings)  # settings of the fit
 
@@ -88,11 +96,12 @@ class Stages:
         if not registered_worlds()[training.world_name].can_save:
             able = [name for name, spec in registered_worlds().items() if spec.can_save]
             raise ConfigError(f"world: is {training.world_name}, expected one that can be saved: {', '.join(able)}")
-        if settings.search_share + settings.cross_share + settings.refine_share + settings.reselect_share >= 1:
+        shares = {f"agent.{stage}_share": getattr(settings, f"{stage}_share") for stage in _WITH_SHARE}
+        if sum(shares.values()) >= 1:
+            each = ", ".join(f"{name} {share:g}" for name, share in shares.items())
             raise ConfigError(
-                f"agent.cross_share: is {settings.cross_share:g} beside agent.search_share {settings.search_share:g}, "
-                f"agent.refine_share {settings.refine_share:g} and agent.reselect_share {settings.reselect_share:g}, "
-                "expected a sum below 1, which leaves the rest for the identification"
+                f"agent.cross_share: is one of {each}, expected a sum below 1, which leaves the rest for the "
+                "identification"
             )
         check_fit()
         self._settings = settings
@@ -129,6 +138,8 @@ class Stages:
         }
         if self._plan["reselect"]:
             self._fit_reselection(found)
+        if self._plan["evolve"]:
+            self._evolve(found)
         self._checkpoint(found)
 
     # ---- plan --------------------------------------------------------------------------------------------------
@@ -141,12 +152,9 @@ class Stages:
         )
         identified = self._assembly.intervals
         self._refuse_short(next(draws), identified * (2 if settings.reselect_share else 1))
-        steps = {
-            stage: int(getattr(settings, f"{stage}_share") * total)
-            for stage in ("search", "cross", "refine", "reselect")
-        }
+        steps = {stage: int(getattr(settings, f"{stage}_share") * total) for stage in _WITH_SHARE}
         steps["identification"] = total - sum(steps.values())
-        plan: dict[str, tuple[TrainingDraw, ...]] = {"reselect": ()}
+        plan: dict[str, tuple[TrainingDraw, ...]] = {"reselect": (), "evolve": ()}
 
         def take(stage: str, runs: int, identifications: int = 0, least: int = 1) -> None:
             """Take as many draws as the stage can run so often, after the intervals that are simulated once."""
@@ -166,6 +174,8 @@ class Stages:
         take("identification", tried, identified, least)
         if settings.reselect_share:
             take("reselect", tried, 2 * identified, least)
+        if settings.evolve_share:
+            take("evolve", settings.evolve_policies + 2, least=settings.evolve_draws)
         return plan
 
     def _refuse_short(self, draw: TrainingDraw, identifications: int) -> int:
@@ -230,15 +240,10 @@ class Stages:
         curve = pl.DataFrame({"settings": np.arange(1, len(covered) + 1), "score": covered})
         own = [identification[None]] if self._assembly.is_per_flow else []
         library: NormalisedAction = self._assembly.scaling.snap(np.concatenate([chosen.settings, *own]))[1]
-        rows = [self._assembly.scaling.to_values(setting) for setting in library]
-        settings = {f"setting-{number}": values for number, values in enumerate(rows, start=1)}
-        origin = f"agent {run.settings.agent_name} on {run.settings.source.name}, seed {run.settings.seed}"
-        kept = Library(variant=run.settings.variant, settings=settings, origin=origin)
-        write_library(run.folder.path / LIBRARY, kept)
         run.folder.write_table("coverage.parquet", curve)
         self._record({"library/best_fixed": float(covered[0]), "library/coverage": float(covered[-1])})
-        run.logger.table(self._step, "library", pl.DataFrame(rows))
         run.logger.table(self._step, "coverage", curve)
+        self._write_library(library)
         return library
 
     def _identification_setting(self, chosen: Candidates) -> NormalisedAction:
@@ -291,6 +296,48 @@ class Stages:
         gains = examples.scores[every, validated.choices] - examples.scores[every, held]
         self._record({"fit/reselect_gain": float(np.average(gains, weights=examples.weights))})
         found["reselect"] = selector.state_dict()
+
+    def _evolve(self, found: Found) -> None:
+        """Move the settings of what was found to where whole runs score best, the selectors kept.
+
+        All runs before had one setting in all flows. Here each flow holds what it chose itself.
+        """
+        run, assembly, asked = self._run, self._assembly, self._settings
+        run.stage = "evolve"
+        agent = assembly.agent(found)
+        first = np.concatenate([agent.routine.setting[None], agent.library])
+        seed = run.settings.stream("evolve", 0)
+        evolution = Evolution(
+            {"settings": torch.from_numpy(first)}, asked.evolve_policies, _EVOLVE_STEP, seed, is_separable=True
+        )
+        draws = self._plan["evolve"]
+        for number in range(len(draws) // asked.evolve_draws):
+            own = draws[number * asked.evolve_draws : (number + 1) * asked.evolve_draws]
+            generation = evolution.ask()
+            settings = np.stack([*generation, evolution.mean(), first.ravel()]).reshape(-1, *first.shape)
+            parts = [
+                EvolvePart(self._conditions, each, agent.networks, assembly.intervals, settings.astype(np.float32))
+                for each in parts_of(own)
+            ]
+            table = self._parts.tables(f"evolve-{number}", parts)
+            *fitness, moved, unmoved = np.average(scores_of(table), axis=0, weights=table["weight"].to_numpy())
+            evolution.tell(generation, np.array(fitness))
+            self._record({"evolve/score": float(moved), "evolve/gain": float(moved - unmoved)})
+        setting, *library = assembly.scaling.snap(
+            evolution.mean().reshape(first.shape).clip(-1.0, 1.0).astype(np.float32)
+        )[1]
+        found |= {"fixed": found["library"][0], "library": torch.from_numpy(np.stack(library))}
+        found["identification"] = torch.from_numpy(setting)
+        self._write_library(np.stack(library))
+
+    def _write_library(self, library: NormalisedAction) -> None:
+        run = self._run
+        rows = [self._assembly.scaling.to_values(setting) for setting in library]
+        settings = {f"setting-{number}": values for number, values in enumerate(rows, start=1)}
+        origin = f"agent {run.settings.agent_name} on {run.settings.source.name}, seed {run.settings.seed}"
+        kept = Library(variant=run.settings.variant, settings=settings, origin=origin)
+        write_library(run.folder.path / LIBRARY, kept)
+        run.logger.table(self._step, "library", pl.DataFrame(rows))
 
     def _selector(self, examples: Examples) -> TreeSelector:
         """Return the selector by what was observed."""
@@ -368,6 +415,6 @@ def _affordable(
         raise ConfigError(
             f"total_steps: stage {stage} has {steps} of them, which are {len(taken)} draws, expected at least {least} "
             f"draws: about {least * (used // (len(taken) + 1))} steps; choose more, or other ones of "
-            f"agent.search_share, agent.cross_share, agent.refine_share and agent.reselect_share"
+            f"{', '.join(f'agent.{one}_share' for one in _WITH_SHARE)}"
         )
     return tuple(taken)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Trainings of the portfolio, each of some seconds."""
 
+import itertools
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +21,13 @@ from bbrgym.agents.deploy.export_agent import export
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.oracle import presets
 from bbrgym.agents.portfolio.assembly import DRAINING, Assembly
+from bbrgym.agents.portfolio.evolving import EvolvePart
 from bbrgym.agents.portfolio.identification import histories
 from bbrgym.agents.portfolio.identification_features import settings_held
+from bbrgym.agents.portfolio.tasks import TrainingConditions
+from bbrgym.agents.rollout import make_rollout, options_for
 from bbrgym.agents.training import loop
+from bbrgym.agents.training.draws import training_draws
 from bbrgym.agents.training.settings import parse_training
 from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.envs.library import load_library
@@ -30,6 +36,7 @@ from bbrgym.envs.scaling import TunableScaling
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.errors import MissingExtraError
 from bbrgym.evaluate.evaluation import run_evaluation
+from bbrgym.worlds import WorldSettings
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
@@ -116,8 +123,13 @@ def test_it_drains_by_the_tunables_that_there_are(tunables: list[str] | None) ->
         ({}, {"world": "ns3"}, "world: is ns3, expected one that can be saved: twin"),
         ({}, {"action": "relative"}, "expected absolute ones without levels, max_change and hold_intervals"),
         ({}, {"action": {"hold_intervals": 2}}, "'hold_intervals': 2}, expected absolute ones"),
-        ({"search_share": 0.7, "cross_share": 0.3}, {}, "agent.cross_share: is 0.3 beside agent.search_share 0.7,"),
-        ({"reselect_share": 0.9}, {}, "agent.refine_share 0.15 and agent.reselect_share 0.9, expected a sum below 1"),
+        (
+            {"search_share": 0.7, "cross_share": 0.3},
+            {},
+            "is one of agent.search_share 0.7, agent.cross_share 0.3,",
+        ),
+        ({"reselect_share": 0.9}, {}, "agent.reselect_share 0.9, agent.evolve_share 0, expected a sum below 1"),
+        ({"evolve_share": 0.2}, {}, "total_steps: stage evolve has 800 of them"),
         ({"reselect_share": 0.2}, {}, "agent.identification_s: are 2 control intervals, twice because of"),
         ({"identification_s": 2.0}, {}, "agent.identification_s: are 4 control intervals, expected less than"),
         ({"search_trials": 400}, {}, "total_steps: stage search has 600 of them, which are 0 draws"),
@@ -209,9 +221,9 @@ def test_it_chooses_again_whenever_the_time_of_an_identification_has_passed(rese
     policy = agent.make_policy([1])
     actions = [policy.act(view[None], np.array([turn == 0]))[0] for turn, view in enumerate(views)]
     assert (actions[0] == agent.routine.setting).all()
-    assert (actions[1] == agent.choose([views[1]])).all()
-    assert (actions[2] == agent.choose([views[2]], turn=1)).all()
-    assert (actions[3] == agent.choose([views[3]], turn=1)).all()
+    assert (actions[1] == agent.choose(views[1:2])).all()
+    assert (actions[2] == agent.choose(views[2:3], turn=1)).all()
+    assert (actions[3] == agent.choose(views[3:4], turn=1)).all()
 
 
 def test_a_second_choice_is_fitted_on_what_the_first_one_holds(reselecting: Path) -> None:
@@ -249,7 +261,7 @@ def test_the_exported_network_chooses_as_the_agent_does(
     chosen = exported(*map(torch.from_numpy, inputs)).numpy()
     assert len(np.unique(chosen, axis=0)) > 1
     for row, turn, setting in zip(history, turns.tolist(), chosen, strict=True):
-        assert (agent.choose(list(row), turn=turn) == setting).all()
+        assert (agent.choose(row, turn=turn) == setting).all()
 
 
 # ---- each flow by itself -------------------------------------------------------------------------------------
@@ -302,6 +314,64 @@ def test_flows_by_themselves_are_evaluated_and_exported(per_flow: Path, tmp_path
     outcome = run_evaluation(LATE, settings, agent=[str(per_flow), f"privileged:{per_flow}"])
     assert outcome.rankings[0].scores.names == ["bbq", "portfolio-multi bbq", "privileged bbq"]
     assert "#define POLICY_IS_PER_FLOW 1" in export(per_flow, "c", output=tmp_path / "agent.h").read_text()
+
+
+# ---- settings that evolve ------------------------------------------------------------------------------------
+
+EVOLVE = {"evolve_share": 0.1, "evolve_policies": 4, "evolve_draws": 4}
+
+
+@pytest.fixture(scope="module")
+def evolved(fixed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    settings = small({**RESELECT, **EVOLVE, "start": [str(fixed)]}, env="multi", scenario=LATE)
+    return run(tmp_path_factory.mktemp("evolved") / "run", **settings)
+
+
+def test_settings_evolve_and_what_chooses_between_them_stays(evolved: Path) -> None:
+    agent, _ = load_agent(evolved, "last")
+    generations = {path.stem.rsplit("-", 1)[0] for path in (evolved / "states").glob("evolve-*.parquet")}
+    assert len(generations) >= 2
+    drawn = [
+        seed
+        for path in (evolved / "states").glob("*-*.parquet")
+        if path.stem.startswith(("reselect", "evolve"))
+        for seed in pl.read_parquet(path)["draw"].unique().to_list()
+    ]
+    assert len(set(drawn)) == len(drawn)  # each generation meets draws of its own
+    kept = load_library(evolved / "library.yaml").settings.values()
+    scaling = TunableScaling("bbq")
+    assert [scaling.from_values(values) for values in kept] == [pytest.approx(one, abs=1e-5) for one in agent.library]
+    assert np.abs(agent.fixed - agent.library[0]).max() > 1e-4  # which has moved, and that one not
+    assert all((network.library.numpy() == agent.library).all() for network in agent.networks)
+    assert {"evolve/score", "evolve/gain"} <= set(pl.read_parquet(evolved / "metrics.parquet").columns)
+
+
+def test_an_evolution_goes_on_from_its_finished_parts(evolved: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(evolved, tmp_path / "cut"))
+    (folder / "summary.json").unlink()
+    for path in [*(folder / "checkpoints").iterdir(), *(folder / "states").glob("evolve-[1-9]*.parquet")]:
+        path.unlink()
+    resume_training(folder)
+    assert files(folder) == files(evolved)
+
+
+@pytest.mark.parametrize("fixture", ["reselecting", "evolved"])
+def test_a_set_of_settings_scores_as_the_agent_that_holds_it(fixture: str, request: pytest.FixtureRequest) -> None:
+    agent, arguments = load_agent(request.getfixturevalue(fixture))
+    options = options_for(agent, **{**arguments, "threads": 1})
+    draws = tuple(itertools.islice(training_draws(options.scenario, 5), 6))
+    conditions = TrainingConditions(options, WorldSettings(), 0.5)
+    held = np.concatenate([agent.routine.setting[None], agent.library])
+    part = EvolvePart(conditions, draws, agent.networks, agent.routine.intervals, np.stack([held, -held, held]))
+    scores = np.array(part(1)["scores"].to_list()).T
+    seeds = [draw.run_seed(0) for draw in draws]
+    rollout = make_rollout(replace(options, scenario=[draw.scenario for draw in draws]), seeds)
+    try:
+        expected = rollout.scores(agent.make_policy)
+    finally:
+        rollout.close()
+    assert scores[0].tolist() == scores[2].tolist() == expected.tolist()
+    assert scores[1].tolist() != expected.tolist()
 
 
 # ---- evaluation ----------------------------------------------------------------------------------------------
