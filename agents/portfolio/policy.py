@@ -51,11 +51,12 @@ class PortfolioNetwork(nn.Module):
         self._intervals = intervals
 
     def forward(self, history: Tensor) -> Tensor:
-        return self.library[self.choices(history.reshape(-1, self._intervals, history.shape[1] // self._intervals))]
+        merits = self.merits(history.reshape(-1, self._intervals, history.shape[1] // self._intervals))
+        return self.library[merits.argmax(-1)]
 
-    def choices(self, histories: Tensor) -> Tensor:
-        """Return the number of the setting that is chosen, [N], by histories [N, intervals, numbers]."""
-        return cast(Tensor, self.selector(self.features(histories))).argmax(-1)
+    def merits(self, histories: Tensor) -> Tensor:
+        """Return what each setting promises, [N, settings], by histories [N, intervals, numbers]."""
+        return cast(Tensor, self.selector(self.features(histories)))
 
     def first_inputs(self, count: int, width: int) -> tuple[Tensor, ...]:
         """Return zeros as inputs for ``count`` environments, of whose intervals ``width`` numbers are observed."""

@@ -16,13 +16,13 @@ import numpy as np
 import polars as pl
 import torch
 from pydantic import Field
-from torch import nn
+from torch import Tensor, nn
 
 from bbrgym.agents.evolution.search import Evolution
 from bbrgym.agents.networks import torch_threads
 from bbrgym.agents.oracle import presets
 from bbrgym.agents.portfolio.assembly import Assembly, Found
-from bbrgym.agents.portfolio.evolving import EvolvePart
+from bbrgym.agents.portfolio.evolving import EvolvePart, favouring
 from bbrgym.agents.portfolio.fit import (
     CrossValidation,
     Examples,
@@ -176,6 +176,7 @@ class Stages:
             take("reselect", tried, 2 * identified, least)
         if settings.evolve_share:
             take("evolve", settings.evolve_policies + 2, least=settings.evolve_draws)
+            plan["evolve"] = plan["evolve"][: len(plan["evolve"]) // settings.evolve_draws * settings.evolve_draws]
         return plan
 
     def _refuse_short(self, draw: TrainingDraw, identifications: int) -> int:
@@ -298,36 +299,46 @@ class Stages:
         found["reselect"] = selector.state_dict()
 
     def _evolve(self, found: Found) -> None:
-        """Move the settings of what was found to where whole runs score best, the selectors kept.
+        """Move the settings, and what each has besides its predicted score, to where whole runs score best.
 
         All runs before had one setting in all flows. Here each flow holds what it chose itself.
         """
         run, assembly, asked = self._run, self._assembly, self._settings
         run.stage = "evolve"
         agent = assembly.agent(found)
-        first = np.concatenate([agent.routine.setting[None], agent.library])
+        start = {
+            "identification": torch.from_numpy(agent.routine.setting),
+            "library": found["library"],
+            "favours": torch.zeros(len(agent.networks), len(found["library"])),
+        }
         seed = run.settings.stream("evolve", 0)
-        evolution = Evolution(
-            {"settings": torch.from_numpy(first)}, asked.evolve_policies, _EVOLVE_STEP, seed, is_separable=True
-        )
-        draws = self._plan["evolve"]
-        for number in range(len(draws) // asked.evolve_draws):
-            own = draws[number * asked.evolve_draws : (number + 1) * asked.evolve_draws]
+        evolution = Evolution(start, asked.evolve_policies, _EVOLVE_STEP, seed, is_separable=True)
+        unmoved = evolution.mean()
+        for number, draws in enumerate(parts_of(self._plan["evolve"], asked.evolve_draws)):
             generation = evolution.ask()
-            settings = np.stack([*generation, evolution.mean(), first.ravel()]).reshape(-1, *first.shape)
+            agents = evolution.named(np.stack([*generation, evolution.mean(), unmoved]))
             parts = [
-                EvolvePart(self._conditions, each, agent.networks, assembly.intervals, settings.astype(np.float32))
-                for each in parts_of(own)
+                EvolvePart(self._conditions, each, agent.networks, assembly.intervals, agents)
+                for each in parts_of(draws)
             ]
             table = self._parts.tables(f"evolve-{number}", parts)
-            *fitness, moved, unmoved = np.average(scores_of(table), axis=0, weights=table["weight"].to_numpy())
+            *fitness, moved, before = np.average(scores_of(table), axis=0, weights=table["weight"].to_numpy())
             evolution.tell(generation, np.array(fitness))
-            self._record({"evolve/score": float(moved), "evolve/gain": float(moved - unmoved)})
-        setting, *library = assembly.scaling.snap(
-            evolution.mean().reshape(first.shape).clip(-1.0, 1.0).astype(np.float32)
-        )[1]
-        found |= {"fixed": found["library"][0], "library": torch.from_numpy(np.stack(library))}
-        found["identification"] = torch.from_numpy(setting)
+            self._record({"evolve/score": float(moved), "evolve/gain": float(moved - before)})
+        self._keep(found, {name: one[0] for name, one in evolution.named(evolution.mean()[None]).items()})
+
+    def _keep(self, found: Found, evolved: Mapping[str, Tensor]) -> None:
+        """Replace what was found by what has evolved."""
+        settings = torch.cat([evolved["identification"][None], evolved["library"]]).clamp(-1.0, 1.0)
+        setting, *library = self._assembly.scaling.snap(settings.numpy())[1]
+        found |= {
+            "fixed": found["library"][0],
+            "library": torch.from_numpy(np.stack(library)),
+            "identification": torch.from_numpy(setting),
+            "selector": favouring(found["selector"], evolved["favours"][0]),
+        }
+        if "reselect" in found:
+            found["reselect"] = favouring(found["reselect"], evolved["favours"][1])
         self._write_library(np.stack(library))
 
     def _write_library(self, library: NormalisedAction) -> None:

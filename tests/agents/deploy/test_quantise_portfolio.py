@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import compilers
 import numpy as np
 import pytest
 import torch
@@ -14,6 +16,7 @@ from policies import in_whole_units, portfolio_of, random_trees
 from tiny import SCENARIO, asked
 
 import bbrgym
+from bbrgym.agents.deploy.export_agent import export
 from bbrgym.agents.deploy.fixed_point import MAX_NUMBER, Q20, Integers
 from bbrgym.agents.deploy.integer_policy import IntegerPolicy, IntegerTrees, ScalarProgram
 from bbrgym.agents.deploy.quantise_portfolio import quantise_portfolio, quantise_trees
@@ -21,9 +24,11 @@ from bbrgym.agents.deploy.trace_program import traced
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.policy import PortfolioAgent
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
-from bbrgym.agents.rollout import batch_of, options_for
+from bbrgym.agents.rollout import batch_of, options_for, validation_rollout
 from bbrgym.agents.training.train_agent import train
 from bbrgym.envs.tune_batch import TuneBatch
+from bbrgym.scenario.files import with_variant
+from bbrgym.worlds.score import score_of_run
 
 pytest.importorskip("sklearn", reason="NO SCIKIT-LEARN: agent=portfolio; pip install '.[trees]'")
 pytestmark = pytest.mark.usefixtures("undrawn_file")
@@ -104,6 +109,29 @@ def test_it_decides_as_the_agent_does(quantised: Any, tmp_path: Path) -> None:
     assert kinds == {True, False}, "it identifies and holds"
     assert choices >= NUM_ENVS
     assert differing <= choices // 8
+
+
+def test_flows_by_themselves_score_in_c_as_in_python(tmp_path: Path) -> None:
+    settings = asked({**AGENT, **KINDS["reselects"]}, total_steps=9000, scenario=LONG, env="multi")
+    train(output_dir=tmp_path / "run", **settings)
+    agent, arguments = load_agent(tmp_path / "run")
+    header, library = export(tmp_path / "run", "c", output=tmp_path / "policy.h"), tmp_path / "policy.so"
+    flags = ["-O2", "-shared", "-fPIC", "-w", "-DBBRGYM_POLICY_ENTRY", "-x", "c", str(header), "-o", str(library)]
+    subprocess.run([compilers.compiler(compilers.C), *flags], check=True, timeout=compilers.PATIENCE_S)
+    source, seeds = bbrgym.load_distribution(LONG), range(1, 17)
+    rollout = validation_rollout(options_for(agent, **{**arguments, "world": "twin"}), source, seeds)
+    try:
+        expected = rollout.scores(agent.make_policy)
+    finally:
+        rollout.close()
+    scores = []
+    for seed in seeds:
+        scenario = with_variant(source(seed), "bbq")
+        with bbrgym.make_world("twin", scenario, seed=seed, options={"policy": str(library)}) as world:
+            world.advance(scenario.duration_s)
+            scores.append(score_of_run(scenario, world.flow_summary_fields, world.summary()[0]))
+    differing = np.flatnonzero(np.array(scores) != expected)  # an integer may be on the other side of a threshold
+    assert len(differing) <= len(seeds) // 8, (scores, expected)
 
 
 def by_the_same_inputs(agent: PortfolioAgent, inputs: Integers, selection: int) -> int:

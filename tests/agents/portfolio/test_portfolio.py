@@ -361,8 +361,15 @@ def test_a_set_of_settings_scores_as_the_agent_that_holds_it(fixture: str, reque
     options = options_for(agent, **{**arguments, "threads": 1})
     draws = tuple(itertools.islice(training_draws(options.scenario, 5), 6))
     conditions = TrainingConditions(options, WorldSettings(), 0.5)
-    held = np.concatenate([agent.routine.setting[None], agent.library])
-    part = EvolvePart(conditions, draws, agent.networks, agent.routine.intervals, np.stack([held, -held, held]))
+    identification, library = torch.from_numpy(agent.routine.setting), torch.from_numpy(agent.library)
+    favours = torch.zeros(3, len(agent.networks), len(library))
+    favours[1, :, -1] = 1e6  # always the last one
+    agents = {
+        "identification": torch.stack([identification] * 3),
+        "library": torch.stack([library, -library, library]),
+        "favours": favours,
+    }
+    part = EvolvePart(conditions, draws, agent.networks, agent.routine.intervals, agents)
     scores = np.array(part(1)["scores"].to_list()).T
     seeds = [draw.run_seed(0) for draw in draws]
     rollout = make_rollout(replace(options, scenario=[draw.scenario for draw in draws]), seeds)
