@@ -112,7 +112,8 @@ def test_it_decides_as_the_agent_does(quantised: Any, tmp_path: Path) -> None:
 
 
 def test_flows_by_themselves_score_in_c_as_in_python(tmp_path: Path) -> None:
-    settings = asked({**AGENT, **KINDS["reselects"]}, total_steps=9000, scenario=LONG, env="multi")
+    evolving = {"evolve_share": 0.1, "evolve_policies": 4, "evolve_draws": 4}
+    settings = asked({**AGENT, **KINDS["reselects"], **evolving}, total_steps=9000, scenario=LONG, env="multi")
     train(output_dir=tmp_path / "run", **settings)
     agent, arguments = load_agent(tmp_path / "run")
     header, library = export(tmp_path / "run", "c", output=tmp_path / "policy.h"), tmp_path / "policy.so"
