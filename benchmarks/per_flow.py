@@ -5,7 +5,7 @@ usage: python benchmarks/per_flow.py RULE... --fixed RUN [--draws 200] [--first-
     [--write docs/results.md]
 
 RULE is a run folder of `bbrgym train experiment=wan_per_flow` or `wan_flow_portfolio`, RUN one with
-`agent.policy=fixed`, or shipped/fixed. Three tables:
+`agent.policy=fixed`, or shipped/fixed. Three tables, the first of which the page has as a picture:
 
     networks   gain over the fixed setting by family of networks of `wan_mix`, and on other distributions
     harm       what two flows of others get of their equal share beside two of each control (Ware et al., HotNets 2019)
@@ -29,12 +29,15 @@ from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.evaluate.records import FIXED
 from bbrgym.evaluate.results import Results
 from bbrgym.evaluate.statistics import Scores, bootstrap_mean
+from bbrgym.report.figure_spec import NEUTRAL, Axis, FigureSpec, Line, Panel, Points, colour
 from bbrgym.report.markdown import markdown_table
+from bbrgym.report.matplotlib_renderer import write_figures
 from bbrgym.scenario.distribution import load_distribution
 from bbrgym.scenario.families import FAMILIES, families_of
 
 GAINS = ("draws", "gain over the fixed setting", "gain over bbr")
-OTHERS = ("with_cubic", "rtt_pairs", "lossy_mix")
+OTHERS = ("with_cubic", "rtt_pairs", "lossy_mix", "rfc9743_paths")
+PICTURE = "per_flow"
 
 
 def main() -> None:
@@ -43,31 +46,58 @@ def main() -> None:
     parser.add_argument("--fixed", required=True, type=Path)
     asked = parser.parse_args()
     bystanders = Bystanders()
-    tables = [networks(asked), harm(asked), deployed(asked)]
-    section = (
+    of_networks = networks(asked)
+    others = [harm(asked), deployed(asked)]
+    about = (
         f"`{command()}`, {measured_on()}; {bystanders.phrase()}. Draws {asked.first_draw} to "
-        f"{asked.first_draw + asked.draws - 1} of the test splits.\n\n" + "\n\n".join(tables)
+        f"{asked.first_draw + asked.draws - 1} of the test splits."
     )
-    print(section)
+    table = markdown_table(["networks", *GAINS], [row(name, scores) for name, scores in of_networks.items()])
+    print("\n\n".join([about, table, *others]))
     if asked.write:
-        replace_section(asked.write, "per-flow", section + "\n", "cc tcp twin world envs agents conf/scenario")
+        write_figures(asked.write.parent / "figures", [picture(of_networks)])
+        shown = f"![Gains by kind of network](figures/{PICTURE}.png)"
+        section = "\n\n".join([about, shown, *others]) + "\n"
+        replace_section(asked.write, "per-flow", section, "cc tcp twin world envs agents conf/scenario")
 
 
 # ---- tables ------------------------------------------------------------------------------------------------
 
 
-def networks(asked: argparse.Namespace) -> str:
-    """Return the gains by kind of network and by distribution."""
+def networks(asked: argparse.Namespace) -> dict[str, Scores]:
+    """Return the scores by kind of network and by distribution."""
     results = evaluated("wan_mix", asked, ["bbr"])
     scores = by_entrant(results, asked)
-    rows = [row("wan_mix", scores)]
     families = [families_of(draw) for draw in results.draws.values()]
-    rows += [
-        row(name, scores.of_draws([place for place, of_draw in enumerate(families) if name in of_draw]))
-        for name in FAMILIES
+    of_families = {
+        name: scores.of_draws([place for place, of_draw in enumerate(families) if name in of_draw]) for name in FAMILIES
+    }
+    others = {f"`{name}`": by_entrant(evaluated(name, asked, ["bbr"]), asked) for name in OTHERS}
+    return {"wan_mix": scores, **of_families, **others}
+
+
+def picture(of_networks: Mapping[str, Scores]) -> FigureSpec:
+    """Specify points of the gains over both references by kind of network."""
+    kinds = {"fixed": "over the fixed setting", "bbr": "over bbr"}
+    points = [
+        Points(
+            positions=[at + 0.26 * number - 0.13 for at in range(len(of_networks))],
+            estimates=[scores.difference("rule", reference) for scores in of_networks.values()],
+            along="x",
+            label=label,
+            colour=colour(number),
+        )
+        for number, (reference, label) in enumerate(kinds.items())
     ]
-    rows += [row(f"`{name}`", by_entrant(evaluated(name, asked, ["bbr"]), asked)) for name in OTHERS]
-    return markdown_table(["networks", *GAINS], rows)
+    names = [f"{name.strip('`')}, {scores.draws} draws" for name, scores in of_networks.items()]
+    nothing = Line([0.0, 0.0], [-0.5, len(names) - 0.5], None, NEUTRAL)
+    return FigureSpec(
+        name=PICTURE,
+        title="Gains of the tuner by kind of network",
+        panels=[Panel(Axis("gain in score"), Axis(names=names, is_reversed=True), [nothing, *points])],
+        width_in=7.5,
+        height_in=1.4 + 0.3 * len(names),
+    )
 
 
 def harm(asked: argparse.Namespace) -> str:
