@@ -17,10 +17,11 @@ from bbrgym.agents.evolution.corrections_network import CorrectionsNetwork
 from bbrgym.agents.evolution.deployed import Deployed
 from bbrgym.agents.evolution.gate import fit_gate
 from bbrgym.agents.evolution.modes_network import HeldNetwork, ModesNetwork
-from bbrgym.agents.evolution.population import Population
+from bbrgym.agents.evolution.population import NetworkPolicies, Population
 from bbrgym.agents.evolution.search import Evolution
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.network_agents import NetworkAgent
+from bbrgym.agents.shipped import SHIPPED, shipped_setting
 from bbrgym.agents.training.draw_groups import guarded_mean
 from bbrgym.agents.training.draws import training_draws
 from bbrgym.agents.training.train_agent import resume_training, train
@@ -137,6 +138,14 @@ def test_a_rule_starts_from_the_setting_of_a_finished_search(tmp_path) -> None:
         train(output_dir=tmp_path / "other", **{**alone, "agent": {**SHORT["agent"], "start": str(tmp_path / "rule")}})
 
 
+def test_a_rule_starts_from_a_setting_that_comes_with_bbrgym(tmp_path) -> None:
+    settings = {**SHORT, "variant": "bbr-mix", "scenario": SCENARIO, "total_steps": 300}
+    train(output_dir=tmp_path / "run", **{**settings, "agent": {**SHORT["agent"], "start": "shipped/fixed"}})
+    rule, _ = load_agent(tmp_path / "run", "last")
+    variant, setting = shipped_setting(SHIPPED["shipped/fixed"])
+    assert rule.network().anchors[0].tolist() == TunableScaling(variant).from_values(setting).tolist()
+
+
 def test_an_evolution_moves_the_gate_and_the_corrections_alone(tmp_path) -> None:
     found = []
     for steps in (1500, 3000):
@@ -169,7 +178,7 @@ def test_a_half_deployed_preset_of_bbr_scores_as_if_it_were_deployed_everywhere(
     network = HeldNetwork(torch.from_numpy(TunableScaling("bbr").default))
     held = {"setting": network.setting.detach()[None]}
     scores = [
-        population.scores(network, held, draws)
+        population.scores(NetworkPolicies(network, held, population.rows, population.width), draws)
         for draws in (whole, [Deployed(uniform=[0.4, 0.4]).of(one) for one in whole])
     ]
     population.close()
