@@ -11,8 +11,9 @@ from typing import ClassVar, cast
 
 from bbrgym.agents.portfolio.assembly import Assembly, Found
 from bbrgym.agents.portfolio.identification_features import OBSERVED
+from bbrgym.agents.portfolio.plan import StageSettings
 from bbrgym.agents.portfolio.policy import PortfolioAgent
-from bbrgym.agents.portfolio.stages import Stages, StageSettings
+from bbrgym.agents.portfolio.stages import Stages
 from bbrgym.agents.training.checkpoints import restore_state
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.loop import TrainingRun

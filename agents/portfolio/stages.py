@@ -7,15 +7,14 @@ An interrupted training goes on from the parts in states/. All scores are of run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
 from bbrgym.agents.evolution.search import Evolution
@@ -26,61 +25,31 @@ from bbrgym.agents.portfolio.evolving import EvolvePart, favouring
 from bbrgym.agents.portfolio.fit import (
     CrossValidation,
     Examples,
-    FitSettings,
     check_fit,
     confusion,
     cross_validate,
     fitted,
 )
-from bbrgym.agents.portfolio.identification import IdentificationPart, examples_of, watched
+from bbrgym.agents.portfolio.identification import IdentificationPart, examples_of
 from bbrgym.agents.portfolio.identification_features import settings_held
 from bbrgym.agents.portfolio.library import Candidates, children, coverage
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.parts import Parts, parts_of
+from bbrgym.agents.portfolio.plan import KEPT, StageSettings, planned
 from bbrgym.agents.portfolio.tasks import CrossPart, SearchPart, TrainingConditions, scores_of, settings_of
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.start import start_settings
 from bbrgym.agents.training.checkpoints import has_state, restore_state, save_state
 from bbrgym.agents.training.draw_groups import BESIDE_OTHERS, group_of
-from bbrgym.agents.training.draws import TrainingDraw, training_draws
+from bbrgym.agents.training.draws import TrainingDraw
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.envs.library import Library, write_library
 from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.errors import ConfigError
-from bbrgym.schema import Float, List, Model, Whole
 from bbrgym.worlds import registered_worlds
 
 LIBRARY = "library.yaml"
-_WITH_SHARE = ("search", "cross", "refine", "reselect", "evolve")  # stages whose share of the steps is a setting
 _EVOLVE_STEP = 0.1  # first standard deviation of a setting's tunables in stage evolve; they range from -1 to 1
-_KEPT = 3  # candidates that stage cross leaves, for each setting of the library
-
-
-StageShare = Annotated[Float, Field(gt=0, lt=1)]
-
-
-class StageSettings(Model):
-    """Hyperparameters of the stages."""
-
-    # run folders, or names as shipped/wan, of trainings that found a fixed setting or a portfolio: candidates for the
-    # library. Default: none
-    start: List[str] = ()
-    library_size: Annotated[Whole, Field(ge=1, le=1000)] = 8  # largest number of settings of the library
-    search_share: StageShare = 0.25  # share of the steps for stage search
-    search_trials: Annotated[Whole, Field(ge=1, le=100_000)] = 40  # settings tried on each of its draws
-    search_runs: Annotated[Whole, Field(ge=1, le=1000)] = 2  # runs of each of these
-    cross_share: StageShare = 0.2125  # share of the steps for stage cross
-    refine_share: StageShare = 0.2  # share of the steps for stage refine
-    refine_turns: Annotated[Whole, Field(ge=0, le=1000)] = 8  # generations of children that it tries
-    # share of the steps for stage reselect, to choose again every ``identification_s``; 0: the first choice is held
-    reselect_share: Annotated[Float, Field(ge=0, lt=1)] = 0.0
-    identification_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0  # length of the identification
-    # share of the steps for stage evolve; 0: the settings stay as they were found
-    evolve_share: Annotated[Float, Field(ge=0, lt=1)] = 0.0
-    evolve_policies: Annotated[Whole, Field(ge=4, le=1000)] = 24  # sets of settings in a generation of stage evolve
-    evolve_draws: Annotated[Whole, Field(ge=1, le=10_000)] = 64  # draws that a generation meets
-    by_cost: bool = True  # whether draws are sampled by cost, see `bbrgym.agents.training.draws`
-    fit: FitSettings = Field(default_factory=FitSettings)  # settings of the fit
 
 
 class Stages:
@@ -96,13 +65,6 @@ class Stages:
         if not registered_worlds()[training.world_name].can_save:
             able = [name for name, spec in registered_worlds().items() if spec.can_save]
             raise ConfigError(f"world: is {training.world_name}, expected one that can be saved: {', '.join(able)}")
-        shares = {f"agent.{stage}_share": getattr(settings, f"{stage}_share") for stage in _WITH_SHARE}
-        if sum(shares.values()) >= 1:
-            each = ", ".join(f"{name} {share:g}" for name, share in shares.items())
-            raise ConfigError(
-                f"agent.cross_share: is one of {each}, expected a sum below 1, which leaves the rest for the "
-                "identification"
-            )
         check_fit()
         self._settings = settings
         self._assembly = assembly
@@ -112,7 +74,7 @@ class Stages:
         )
         found = [start_settings(one, assembly.scaling) for one in settings.start]
         self._presets = [*presets(assembly.scaling), *chain.from_iterable(found)]
-        self._plan = self._planned()
+        self._plan = planned(settings, training, self._conditions, assembly.intervals, len(self._presets))
         self._parts = Parts(run.folder, run.rollouts, training.threads, self._part_is_done)
         self._step = 0
 
@@ -142,54 +104,6 @@ class Stages:
             self._evolve(found)
         self._checkpoint(found)
 
-    # ---- plan --------------------------------------------------------------------------------------------------
-
-    def _planned(self) -> dict[str, tuple[TrainingDraw, ...]]:
-        """Return the draws of each stage: no two stages share one, and all together use the training's steps."""
-        settings, total = self._settings, self._run.settings.total_steps
-        draws = training_draws(
-            self._run.settings.source, self._run.settings.stream("draws", 0), by_cost=settings.by_cost
-        )
-        identified = self._assembly.intervals
-        self._refuse_short(next(draws), identified * (2 if settings.reselect_share else 1))
-        steps = {stage: int(getattr(settings, f"{stage}_share") * total) for stage in _WITH_SHARE}
-        steps["identification"] = total - sum(steps.values())
-        plan: dict[str, tuple[TrainingDraw, ...]] = {"reselect": (), "evolve": ()}
-
-        def take(stage: str, runs: int, identifications: int = 0, least: int = 1) -> None:
-            """Take as many draws as the stage can run so often, after the intervals that are simulated once."""
-
-            def cost(draw: TrainingDraw) -> int:
-                once = self._refuse_short(draw, identifications) if identifications else 0
-                return once + runs * (self._conditions.intervals(draw.scenario) - once)
-
-            plan[stage] = _affordable(stage, draws, steps[stage], cost, least=least)
-
-        take("search", settings.search_runs * settings.search_trials)
-        candidates = len(self._presets) + len(plan["search"])
-        take("cross", candidates)
-        size, least = min(settings.library_size, candidates), 2 * settings.fit.folds
-        take("refine", min(_KEPT * settings.library_size, candidates) + settings.refine_turns * size)
-        tried = size + self._assembly.is_per_flow  # then the setting of the identification is in the library too
-        take("identification", tried, identified, least)
-        if settings.reselect_share:
-            take("reselect", tried, 2 * identified, least)
-        if settings.evolve_share:
-            take("evolve", settings.evolve_policies + 2, least=settings.evolve_draws)
-            plan["evolve"] = plan["evolve"][: len(plan["evolve"]) // settings.evolve_draws * settings.evolve_draws]
-        return plan
-
-    def _refuse_short(self, draw: TrainingDraw, identifications: int) -> int:
-        """Return the intervals that are watched of a run; raise ConfigError if it is not longer."""
-        run, end = self._conditions.intervals(draw.scenario), watched(self._conditions, draw, identifications)
-        if run <= end:
-            with_reselection = ", twice because of agent.reselect_share" if self._settings.reselect_share else ""
-            raise ConfigError(
-                f"agent.identification_s: are {self._assembly.intervals} control intervals{with_reselection}, expected "
-                f"less than a run's {run}, of {draw.scenario.name}"
-            )
-        return end
-
     # ---- stages ------------------------------------------------------------------------------------------------
 
     def _candidates(self) -> NormalisedAction:
@@ -208,7 +122,7 @@ class Stages:
     def _crossed(self, settings: NormalisedAction) -> Candidates:
         """Return the best of these settings."""
         self._run.stage = "cross"
-        return self._scored("cross", self._plan["cross"], settings).best(_KEPT * self._settings.library_size)
+        return self._scored("cross", self._plan["cross"], settings).best(KEPT * self._settings.library_size)
 
     def _refined(self, candidates: Candidates) -> Candidates:
         """Return the library that came of these candidates, on the draws of stage refine."""
@@ -405,27 +319,3 @@ class Stages:
 
 def _mean(values: np.ndarray[Any, np.dtype[np.float64]], draws: tuple[TrainingDraw, ...]) -> float:
     return float(np.average(values, weights=[draw.weight for draw in draws]))
-
-
-def _affordable(
-    stage: str, draws: Iterator[TrainingDraw], steps: int, steps_of: Callable[[TrainingDraw], int], *, least: int
-) -> tuple[TrainingDraw, ...]:
-    """Return as many draws as a stage's steps allow.
-
-    Raises:
-        ConfigError: the steps do not suffice for ``least``.
-    """
-    taken: list[TrainingDraw] = []
-    used = 0
-    for draw in draws:
-        used += steps_of(draw)
-        if used > steps:
-            break
-        taken.append(draw)
-    if len(taken) < least:
-        raise ConfigError(
-            f"total_steps: stage {stage} has {steps} of them, which are {len(taken)} draws, expected at least {least} "
-            f"draws: about {least * (used // (len(taken) + 1))} steps; choose more, or other ones of "
-            f"{', '.join(f'agent.{one}_share' for one in _WITH_SHARE)}"
-        )
-    return tuple(taken)
