@@ -26,6 +26,7 @@ from bbrgym.agents.portfolio.identification import histories
 from bbrgym.agents.portfolio.identification_features import settings_held
 from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.rollout import make_rollout, options_for
+from bbrgym.agents.start import start_settings
 from bbrgym.agents.training import loop
 from bbrgym.agents.training.draws import training_draws
 from bbrgym.agents.training.settings import parse_training
@@ -343,6 +344,9 @@ def test_settings_evolve_and_what_chooses_between_them_stays(evolved: Path) -> N
     assert [scaling.from_values(values) for values in kept] == [pytest.approx(one, abs=1e-5) for one in agent.library]
     assert np.abs(agent.fixed - agent.library[0]).max() > 1e-4  # which has moved, and that one not
     assert all((network.library.numpy() == agent.library).all() for network in agent.networks)
+    fixed, *rest = start_settings(str(evolved), scaling)
+    assert len(rest) == len(agent.library)
+    assert fixed == pytest.approx(agent.fixed, abs=1e-5)
     assert {"evolve/score", "evolve/gain"} <= set(pl.read_parquet(evolved / "metrics.parquet").columns)
 
 
