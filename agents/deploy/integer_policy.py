@@ -159,7 +159,8 @@ class IntegerTrees:
 class Identification:
     """First intervals of a portfolio, after which it chooses a setting and holds it, or reselects."""
 
-    intervals: int  # number of intervals, also from one choice to the next
+    intervals: int  # number of intervals that a choice goes by
+    pause: int  # number of intervals from a choice to the next one, at most as many
     # from the features of each flow in each of the intervals, Q20, to the inputs of the selectors; of two selectors,
     # from the positions of the tunables in the last interval too, Q20
     program: ScalarProgram

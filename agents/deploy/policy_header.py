@@ -205,7 +205,8 @@ def _rule_tables(rule: Rule) -> Iterator[str]:
 def _portfolio_sizes(policy: IntegerPolicy, identification: Identification) -> Iterator[str]:
     program, trees = identification.program, identification.selectors
     held = len(policy.tunables) if identification.reselects else 0
-    yield f"#define POLICY_IDENTIFICATION {identification.intervals}u /* intervals; also from a choice to the next */"
+    yield f"#define POLICY_IDENTIFICATION {identification.intervals}u /* intervals that a choice goes by */"
+    yield f"#define POLICY_PAUSE {identification.pause}u /* intervals from a choice to the next one */"
     yield "#define POLICY_MODES 0u /* it is not a rule */"
     yield f"#define POLICY_RESELECTS {identification.reselects:d}"
     yield f"#define POLICY_HISTORY {program.inputs - held}u"

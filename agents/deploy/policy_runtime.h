@@ -695,6 +695,19 @@ static inline void policy_select(struct policy_state *state)
     state->chosen = policy_best(state);
 }
 
+/* Forgets the oldest intervals of the history, as many as pass from a choice to the next one. */
+static inline void policy_forget(struct policy_state *state)
+{
+    uint32_t at, behind;
+
+    for (at = 0; at < POLICY_HISTORY; at++) {
+        behind = at + POLICY_PAUSE * POLICY_FLOWS * POLICY_FEATURES;
+        if (behind < POLICY_HISTORY)
+            state->history[at] = state->history[behind];
+    }
+    state->observed = POLICY_IDENTIFICATION - POLICY_PAUSE;
+}
+
 /* Takes an interval; returns whether the history is full. */
 POLICY_ALONE int policy_observe(struct policy_state *state)
 {
@@ -705,6 +718,8 @@ POLICY_ALONE int policy_observe(struct policy_state *state)
     policy_find_features(state);
     if (!state->has_decided || (!POLICY_RESELECTS && state->chosen < POLICY_CHOICES))
         return 0;
+    if (state->observed == POLICY_IDENTIFICATION)
+        policy_forget(state);
     for (flow = 0; flow < POLICY_FLOWS; flow++)
         for (feature = 0; feature < POLICY_FEATURES; feature++) {
             at = (state->observed * POLICY_FLOWS + flow) * POLICY_FEATURES + feature;
@@ -714,13 +729,11 @@ POLICY_ALONE int policy_observe(struct policy_state *state)
     return state->observed == POLICY_IDENTIFICATION;
 }
 
-/* Takes an interval; selects a setting when the identification ends and, if it reselects, whenever as much time has passed. */
+/* Takes an interval; selects a setting when the identification ends and, if it reselects, after every pause. */
 static inline void policy_decide(struct policy_state *state)
 {
-    if (policy_observe(state)) {
+    if (policy_observe(state))
         policy_select(state);
-        state->observed = 0;
-    }
     policy_set(state, state->chosen);
     state->has_decided = true;
 }

@@ -55,7 +55,7 @@ struct policy_state {
 #endif
 #if POLICY_IDENTIFICATION > 0
     int64_t cells[POLICY_CELLS];     /* of the program, Q20 */
-    int32_t history[POLICY_HISTORY]; /* features of the intervals since the last choice, Q20 */
+    int32_t history[POLICY_HISTORY]; /* features of the last intervals, Q20, the oldest first */
     uint32_t observed;               /* intervals in the history */
     uint32_t chosen;                 /* row of policy_settings */
 #else

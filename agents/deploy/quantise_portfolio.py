@@ -37,6 +37,7 @@ def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch | FlowBatch, opti
         results += network.features(example).shape[1]
     identification = Identification(
         intervals=routine.intervals,
+        pause=routine.pause,
         program=traced(
             lambda history: torch.cat([network.features(history) for network in agent.networks], dim=1),
             example,

@@ -14,6 +14,7 @@ from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.envs.scaling import NormalisedAction, TunableScaling
+from bbrgym.errors import ConfigError
 from bbrgym.tunables import VARIANTS
 
 DRAINING: Mapping[str, float] = {"bbr_cwnd_gain": 1.24, "use_probe_cap": 1, "use_forced_drain": 1}
@@ -41,7 +42,7 @@ class Assembly:
         ConfigError: a setting does not fit the agent.
     """
 
-    def __init__(self, settings: TrainingSettings, identification_s: float) -> None:
+    def __init__(self, settings: TrainingSettings, identification_s: float, reselect_s: float | None = None) -> None:
         options = settings.options(settings.world_name)
         batch = batch_of(1, options)
         settings.refuse_all_but_whole_settings()
@@ -50,6 +51,12 @@ class Assembly:
         self.draining = _draining(batch.scaling)  # setting that drains, [tunables]
         # control intervals of the identification
         self.intervals = max(1, round(identification_s / options.control_interval_s))
+        # those from a choice to the next one
+        self.pause = self.intervals if reselect_s is None else max(1, round(reselect_s / options.control_interval_s))
+        if self.pause > self.intervals:
+            raise ConfigError(
+                f"agent.reselect_s: is {reselect_s:g}, expected at most agent.identification_s, {identification_s:g}"
+            )
         # from the observations of an identification
         self.features = IdentificationFeatures(self.intervals, len(batch.scaling.names))
         # from those of a time in which a setting was held
@@ -64,7 +71,7 @@ class Assembly:
             networks.append(self.network(self.reselect_features, library, found["reselect"]))
         privileged = TreeSelector(found["privileged"])
         setting = found["identification"].numpy() if "identification" in found else self.draining
-        routine = IdentificationRoutine(setting, self.intervals)
+        routine = IdentificationRoutine(setting, self.intervals, self.pause)
         fixed = found["fixed"].numpy() if "fixed" in found else None
         return PortfolioAgent(self._name, networks, routine, privileged, is_per_flow=self.is_per_flow, fixed=fixed)
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from bbrgym.agents.evolution.population import Parameters, Policies, Population
 from bbrgym.agents.networks import torch_threads
-from bbrgym.agents.portfolio.policy import Histories, PortfolioNetwork, PortfolioPolicy, Rows
+from bbrgym.agents.portfolio.policy import Histories, IdentificationRoutine, PortfolioNetwork, PortfolioPolicy, Rows
 from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.training.draws import TrainingDraw
 from bbrgym.envs.scaling import NormalisedAction
@@ -38,7 +38,7 @@ class EvolvePart:
     conditions: TrainingConditions  # of the simulations
     draws: tuple[TrainingDraw, ...]  # to run
     networks: tuple[PortfolioNetwork, ...]  # that predict scores, one for each turn
-    intervals: int  # control intervals of the identification
+    routine: IdentificationRoutine  # of all agents, but for the setting
     agents: Parameters  # what evolves of each, [P, ...]
 
     @property
@@ -72,7 +72,7 @@ class _Agents(Policies):
         self._agents = part.agents
         first: NormalisedAction = part.agents["identification"].clamp(-1.0, 1.0).repeat_interleave(rows, 0).numpy()
         choosers = [partial(self._choose, network, turn) for turn, network in enumerate(part.networks)]
-        self._policy = PortfolioPolicy(first, part.intervals, choosers)
+        self._policy = PortfolioPolicy(first, part.routine, choosers)
 
     def actions(self, observations: NDArray[np.float32], starts: Flags) -> NDArray[np.float32]:
         rows = observations.reshape(-1, observations.shape[-1])

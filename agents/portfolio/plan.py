@@ -40,9 +40,11 @@ class StageSettings(Model):
     cross_share: StageShare = 0.2125  # share of the steps for stage cross
     refine_share: StageShare = 0.2  # share of the steps for stage refine
     refine_turns: Annotated[Whole, Field(ge=0, le=1000)] = 8  # generations of children that it tries
-    # share of the steps for stage reselect, to choose again every ``identification_s``; 0: the first choice is held
+    # share of the steps for stage reselect, to choose again every ``reselect_s``; 0: the first choice is held
     reselect_share: Annotated[Float, Field(ge=0, lt=1)] = 0.0
     identification_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0  # length of the identification
+    # time from a choice to the next one, each by the last ``identification_s``. Default: ``identification_s``
+    reselect_s: Annotated[Float, Field(gt=0, le=3600)] | None = None
     # share of the steps for stage evolve; 0: the settings stay as they were found
     evolve_share: Annotated[Float, Field(ge=0, lt=1)] = 0.0
     evolve_policies: Annotated[Whole, Field(ge=4, le=1000)] = 24  # sets of settings in a generation of stage evolve

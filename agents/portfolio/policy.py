@@ -86,7 +86,8 @@ class IdentificationRoutine:
     """Routine of an agent's identification."""
 
     setting: NormalisedAction  # during the identification, [tunables]
-    intervals: int  # control intervals of the identification
+    intervals: int  # control intervals of the identification, and of what a later choice goes by
+    pause: int  # control intervals from a choice to the next one, at most as many
 
 
 class PortfolioAgent:
@@ -135,7 +136,7 @@ class PortfolioAgent:
         return np.stack([self.choose(history, turn) for history in histories])
 
     def _policy(self, count: int, choosers: Sequence[Chooser]) -> PortfolioPolicy:
-        return PortfolioPolicy(np.tile(self.routine.setting, (count, 1)), self.routine.intervals, choosers)
+        return PortfolioPolicy(np.tile(self.routine.setting, (count, 1)), self.routine, choosers)
 
 
 class PortfolioPolicy:
@@ -143,18 +144,18 @@ class PortfolioPolicy:
 
     Args:
         first: settings during the identification, [N, tunables].
-        intervals: of an identification, and between two choices.
+        routine: whose intervals count.
         choosers: of the first choice and, if there is a second one, of all later ones.
     """
 
-    def __init__(self, first: NormalisedAction, intervals: int, choosers: Sequence[Chooser]) -> None:
+    def __init__(self, first: NormalisedAction, routine: IdentificationRoutine, choosers: Sequence[Chooser]) -> None:
         self._first = first
-        self._intervals = intervals
+        self._intervals, self._pause = routine.intervals, routine.pause
         self._choosers = choosers
         self._held = first.copy()
         self._choices = np.zeros(len(first), np.intp)
-        self._seen = np.zeros(len(first), np.intp)  # intervals since the last choice
-        self._histories: Histories = np.zeros((len(first), intervals, 0), np.float32)
+        self._seen = np.zeros(len(first), np.intp)  # intervals in the histories
+        self._histories: Histories = np.zeros((len(first), routine.intervals, 0), np.float32)
 
     def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:
         """Return the actions after an interval, or at the beginning, [N, tunables]."""
@@ -168,7 +169,8 @@ class PortfolioPolicy:
             if len(rows):
                 self._held[rows] = choose(self._histories[rows], rows)
         self._choices[is_due] += 1
-        self._seen[is_due] = 0
+        self._histories[is_due] = np.roll(self._histories[is_due], -self._pause, axis=1)
+        self._seen[is_due] -= self._pause
         return self._held.copy()
 
     def _restart(self, starts: Flags) -> None:

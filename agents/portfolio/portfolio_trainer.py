@@ -45,4 +45,4 @@ class PortfolioTrainer(StageSettings, Trainer):
         return made[0]
 
     def _assembly(self, settings: TrainingSettings) -> Assembly:
-        return Assembly(settings, self.identification_s)
+        return Assembly(settings, self.identification_s, self.reselect_s)

@@ -232,8 +232,7 @@ class Stages:
             generation = evolution.ask()
             agents = evolution.named(np.stack([*generation, evolution.mean(), unmoved]))
             parts = [
-                EvolvePart(self._conditions, each, agent.networks, assembly.intervals, agents)
-                for each in parts_of(draws)
+                EvolvePart(self._conditions, each, agent.networks, agent.routine, agents) for each in parts_of(draws)
             ]
             table = self._parts.tables(f"evolve-{number}", parts)
             *fitness, moved, before = np.average(scores_of(table), axis=0, weights=table["weight"].to_numpy())

@@ -41,7 +41,8 @@ AGENT: dict[str, Any] = {
     "identification_s": 1.0,
     "fit": {"trees": 7, "leaf_draws": 1, "folds": 2},
 }
-KINDS: dict[str, dict[str, Any]] = {"holds": {}, "reselects": {"reselect_share": 0.2, "identification_s": 1.5}}
+RESELECTS = {"reselect_share": 0.2, "identification_s": 1.5}
+KINDS: dict[str, dict[str, Any]] = {"holds": {}, "reselects": RESELECTS, "soon": {**RESELECTS, "reselect_s": 0.5}}
 LONG = {**SCENARIO, "duration_s": 6.0}
 NUM_ENVS = 8
 
@@ -77,6 +78,7 @@ def test_it_decides_as_the_agent_does(quantised: Any, tmp_path: Path) -> None:
     numbers = policy.flows * len(policy.features)
     compiled = CompiledPolicy(policy, tmp_path)
     controllers = [Controller(compiled) for _ in range(NUM_ENVS)]
+    full, left = agent.routine.intervals, agent.routine.intervals - agent.routine.pause  # after a choice it forgets
     episode_starts, kinds, choices, differing = np.ones(NUM_ENVS, np.bool_), set(), 0, 0
     while not batch.has_ended.all():
         actions = acting.act(observations, episode_starts)
@@ -89,12 +91,11 @@ def test_it_decides_as_the_agent_does(quantised: Any, tmp_path: Path) -> None:
             is_held = actions[index].tolist() != agent.routine.setting.tolist()
             kinds.add(is_held)
             assert (controller["chosen"][0] < len(agent.library)) == is_held
-            has_chosen = observed_before == policy.identification.intervals - 1
-            assert controller["observed"][0] == 0 or not has_chosen
-            choices += has_chosen
-            if has_chosen or controller["observed"][0] > observed_before:
+            observed = int(controller["observed"][0])
+            if observed == (observed_before if observed_before < full else left) + 1:
+                choices += observed == full
                 seen = observations[index][-batch.observation.width :][:numbers]
-                found = controller["history"][observed_before * numbers :][:numbers] / Q20
+                found = controller["history"][(observed - 1) * numbers :][:numbers] / Q20
                 np.testing.assert_allclose(found, seen, atol=1e-4)
             best = int(np.abs(agent.library - actions[index]).max(axis=1).argmin())
             if is_held and controller["chosen"][0] != best:
@@ -113,7 +114,7 @@ def test_it_decides_as_the_agent_does(quantised: Any, tmp_path: Path) -> None:
 
 def test_flows_by_themselves_score_in_c_as_in_python(tmp_path: Path) -> None:
     evolving = {"evolve_share": 0.1, "evolve_policies": 4, "evolve_draws": 4}
-    settings = asked({**AGENT, **KINDS["reselects"], **evolving}, total_steps=9000, scenario=LONG, env="multi")
+    settings = asked({**AGENT, **KINDS["soon"], **evolving}, total_steps=9000, scenario=LONG, env="multi")
     train(output_dir=tmp_path / "run", **settings)
     agent, arguments = load_agent(tmp_path / "run")
     header, library = export(tmp_path / "run", "c", output=tmp_path / "policy.h"), tmp_path / "policy.so"

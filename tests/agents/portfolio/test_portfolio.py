@@ -24,6 +24,7 @@ from bbrgym.agents.portfolio.assembly import DRAINING, Assembly
 from bbrgym.agents.portfolio.evolving import EvolvePart
 from bbrgym.agents.portfolio.identification import histories
 from bbrgym.agents.portfolio.identification_features import settings_held
+from bbrgym.agents.portfolio.policy import IdentificationRoutine, PortfolioPolicy
 from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.rollout import make_rollout, options_for
 from bbrgym.agents.start import start_settings
@@ -132,6 +133,7 @@ def test_it_drains_by_the_tunables_that_there_are(tunables: list[str] | None) ->
         ({"reselect_share": 0.9}, {}, "agent.reselect_share 0.9, agent.evolve_share 0, expected a sum below 1"),
         ({"evolve_share": 0.2}, {}, "total_steps: stage evolve has 800 of them"),
         ({"reselect_share": 0.2}, {}, "agent.identification_s: are 2 control intervals, twice because of"),
+        ({"reselect_s": 1.5}, {}, "agent.reselect_s: is 1.5, expected at most agent.identification_s, 1"),
         ({"identification_s": 2.0}, {}, "agent.identification_s: are 4 control intervals, expected less than"),
         ({"search_trials": 400}, {}, "total_steps: stage search has 600 of them, which are 0 draws"),
         ({"fit": {"folds": 1}}, {}, "agent.fit.folds: is 1, expected a number >= 2"),
@@ -225,6 +227,24 @@ def test_it_chooses_again_whenever_the_time_of_an_identification_has_passed(rese
     assert (actions[1] == agent.choose(views[1:2])).all()
     assert (actions[2] == agent.choose(views[2:3], turn=1)).all()
     assert (actions[3] == agent.choose(views[3:4], turn=1)).all()
+
+
+def test_a_later_choice_goes_by_the_last_intervals_whenever_a_pause_has_passed() -> None:
+    seen: list[list[float]] = []
+
+    def choose(histories: Any, rows: Any) -> Any:
+        seen.append(histories[0, :, 0].tolist())
+        return np.full((len(rows), 1), len(seen), np.float32)
+
+    nothing = np.zeros((1, 1), np.float32)
+    policy = PortfolioPolicy(nothing, IdentificationRoutine(nothing[0], intervals=4, pause=2), [choose, choose])
+    starts = [number in (0, 10) for number in range(16)]
+    held = [
+        int(policy.act(np.array([[number]], np.float32), np.array([is_first]))[0, 0])
+        for number, is_first in enumerate(starts)
+    ]
+    assert seen == [[1, 2, 3, 4], [3, 4, 5, 6], [5, 6, 7, 8], [11, 12, 13, 14]]
+    assert held == [0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 0, 0, 0, 0, 4, 4]
 
 
 def test_a_second_choice_is_fitted_on_what_the_first_one_holds(reselecting: Path) -> None:
@@ -373,7 +393,7 @@ def test_a_set_of_settings_scores_as_the_agent_that_holds_it(fixture: str, reque
         "library": torch.stack([library, -library, library]),
         "favours": favours,
     }
-    part = EvolvePart(conditions, draws, agent.networks, agent.routine.intervals, agents)
+    part = EvolvePart(conditions, draws, agent.networks, agent.routine, agents)
     scores = np.array(part(1)["scores"].to_list()).T
     seeds = [draw.run_seed(0) for draw in draws]
     rollout = make_rollout(replace(options, scenario=[draw.scenario for draw in draws]), seeds)

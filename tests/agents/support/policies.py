@@ -101,7 +101,7 @@ def random_portfolio(
     for features in (identification, ReselectFeatures(identification, batch.scaling.names))[: 1 + reselects]:
         selector = random_trees(len(features.names), 4, generator)
         networks.append(PortfolioNetwork(features, selector, settled, intervals))
-    routine = IdentificationRoutine(batch.scaling.default, intervals)
+    routine = IdentificationRoutine(batch.scaling.default, intervals, intervals)
     agent = PortfolioAgent("random", networks, routine, networks[0].selector)
     return quantise_portfolio(agent, batch, options)
 
@@ -109,7 +109,7 @@ def random_portfolio(
 def portfolio_of(program: ScalarProgram, trees: IntegerTrees) -> IntegerPolicy:
     """A portfolio of 4 settings whose history of one interval is the inputs of a program, that trees choose by."""
     policy = random_portfolio()
-    identification = Identification(1, program, (trees,))
+    identification = Identification(1, 1, program, (trees,))
     return dataclasses.replace(policy, features=policy.features[: program.inputs], identification=identification)
 
 
