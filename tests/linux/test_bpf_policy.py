@@ -110,7 +110,9 @@ def test_a_portfolio_chooses_in_the_kernel(reselects: bool, tmp_path: Path) -> N
     decisions, _, raw = result["policy"]
     kernel, native = (loaded(policy, tmp_path, raw) for _ in range(2))
     chosen = int(kernel["chosen"][0])
-    assert kernel["observed"][0] == ((decisions - 1) % policy.identification.intervals if reselects else 0)
+    full = policy.identification.intervals
+    assert decisions > full
+    assert kernel["observed"][0] == ((decisions - 2) % full + 1 if reselects else full)
     assert kernel["tunables"].tolist() == policy.head.values[chosen].tolist()
     if not reselects:  # else the last choice may have been by what was held
         native.call("run_program")
