@@ -47,12 +47,10 @@ class LibraryAgent(Agent, Protocol):
     """An agent that chooses among the settings of a library, for any number of tuned flows.
 
     Attributes:
-        library: the settings, [settings, tunables].
-        fixed: best fixed setting of the training, [tunables].
+        library: the settings, the best fixed one first, [settings, tunables].
     """
 
     library: NDArray[np.float32]
-    fixed: NDArray[np.float32]
 
     def privileged_policy(self, scenario: Scenario) -> Policy:
         """Return a policy of one environment that chooses by the true parameters of its scenario."""

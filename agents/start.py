@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from bbrgym.agents.base import Constant
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.policy import PortfolioAgent
@@ -42,8 +40,7 @@ def _settings_of(start: str) -> tuple[str, Sequence[Mapping[str, float]]]:
     if isinstance(agent, Constant):
         library = agent.action[None]
     elif isinstance(agent, PortfolioAgent):
-        is_first = (agent.library[0] == agent.fixed).all()  # not of one that has evolved
-        library = agent.library if is_first else np.concatenate([agent.fixed[None], agent.library])
+        library = agent.library
     else:
         raise ConfigError(
             f"agent.start: {start!r} holds agent {agent.name}, expected a portfolio or a training of agent=evolution "

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NotRequired, TypedDict
 
 from torch import Tensor
 
 from bbrgym.agents.portfolio.identification_features import IdentificationFeatures, ReselectFeatures
 from bbrgym.agents.portfolio.policy import IdentificationRoutine, PortfolioAgent, PortfolioNetwork
-from bbrgym.agents.portfolio.tree_selector import TreeSelector
+from bbrgym.agents.portfolio.selectors import selector_of
+from bbrgym.agents.portfolio.stage_settings import StageSettings
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.envs.scaling import NormalisedAction, TunableScaling
@@ -28,11 +29,9 @@ class Found(TypedDict):
     """Content of a checkpoint: what the stages have found."""
 
     library: Tensor  # settings, [settings, tunables]
-    fixed: NotRequired[Tensor]  # best fixed setting, [tunables]. Default: the library's first
     identification: NotRequired[Tensor]  # setting during the identification, [tunables]. Default: the draining one
-    selector: Mapping[str, Tensor]  # state of the selector by the features of the identification
+    selector: Mapping[str, Tensor]  # state of the selector by what was observed
     privileged: Mapping[str, Tensor]  # state of the selector by the true parameters
-    reselect: NotRequired[Mapping[str, Tensor]]  # state of the selector that chooses again; missing without one
 
 
 class Assembly:
@@ -42,7 +41,7 @@ class Assembly:
         ConfigError: a setting does not fit the agent.
     """
 
-    def __init__(self, settings: TrainingSettings, identification_s: float, reselect_s: float | None = None) -> None:
+    def __init__(self, settings: TrainingSettings, asked: StageSettings) -> None:
         options = settings.options(settings.world_name)
         batch = batch_of(1, options)
         settings.refuse_all_but_whole_settings()
@@ -50,44 +49,53 @@ class Assembly:
         self.is_per_flow = settings.is_per_flow
         self.draining = _draining(batch.scaling)  # setting that drains, [tunables]
         # control intervals of the identification
-        self.intervals = max(1, round(identification_s / options.control_interval_s))
-        # those from a choice to the next one
-        self.pause = self.intervals if reselect_s is None else max(1, round(reselect_s / options.control_interval_s))
-        if self.pause > self.intervals:
-            raise ConfigError(
-                f"agent.reselect_s: is {reselect_s:g}, expected at most agent.identification_s, {identification_s:g}"
-            )
-        # from the observations of an identification
-        self.features = IdentificationFeatures(self.intervals, len(batch.scaling.names))
-        # from those of a time in which a setting was held
-        self.reselect_features = ReselectFeatures(self.features, batch.scaling.names)
+        self.intervals = max(1, round(asked.identification_s / options.control_interval_s))
+        # control intervals from a choice to the next one; None: the first one is held
+        self.pause = _pause(asked, self.intervals, options.control_interval_s) if asked.reselect_share else None
+        # features of what is observed
+        self.features = _features(self.intervals, batch.scaling.names, with_held=self.pause is not None)
         self._name = settings.label
 
     def agent(self, found: Found) -> PortfolioAgent:
         """Return the agent with what the stages have found."""
-        library = found["library"]
-        networks = [self.network(self.features, library, found["selector"])]
-        if "reselect" in found:
-            networks.append(self.network(self.reselect_features, library, found["reselect"]))
-        privileged = TreeSelector(found["privileged"])
         setting = found["identification"].numpy() if "identification" in found else self.draining
-        routine = IdentificationRoutine(setting, self.intervals, self.pause)
-        fixed = found["fixed"].numpy() if "fixed" in found else None
-        return PortfolioAgent(self._name, networks, routine, privileged, is_per_flow=self.is_per_flow, fixed=fixed)
+        return PortfolioAgent(
+            self._name,
+            self.network(found["library"], found["selector"]),
+            self.routine(setting),
+            selector_of(found["privileged"]),
+            is_per_flow=self.is_per_flow,
+        )
+
+    def routine(self, setting: NormalisedAction) -> IdentificationRoutine:
+        """Return the routine with a setting of the identification, [tunables]."""
+        return IdentificationRoutine(setting, self.intervals, self.pause)
 
     def emptying(self, setting: NormalisedAction) -> NormalisedAction:
         """Return a setting that lets the queue run empty as often as it may, [tunables]."""
         often = {name: value for name, value in OFTEN_EMPTY.items() if name in self.scaling.names}
         return self.scaling.from_values({**self.scaling.to_values(setting), **often})
 
-    def network(
-        self,
-        features: IdentificationFeatures | ReselectFeatures,
-        library: Tensor,
-        selector: Mapping[str, Tensor],
-    ) -> PortfolioNetwork:
+    def network(self, library: Tensor, selector: Mapping[str, Tensor]) -> PortfolioNetwork:
         """Return a network that chooses from a library."""
-        return PortfolioNetwork(features, TreeSelector(selector), library.numpy(), self.intervals).eval()
+        return PortfolioNetwork(self.features, selector_of(selector), library.numpy(), self.intervals).eval()
+
+
+def _pause(asked: StageSettings, intervals: int, control_interval_s: float) -> int:
+    if asked.reselect_s is None:
+        return intervals
+    pause = max(1, round(asked.reselect_s / control_interval_s))
+    if pause > intervals:
+        raise ConfigError(
+            f"agent.reselect_s: is {asked.reselect_s:g}, expected at most agent.identification_s, "
+            f"{asked.identification_s:g}"
+        )
+    return pause
+
+
+def _features(intervals: int, tunables: Sequence[str], *, with_held: bool) -> IdentificationFeatures | ReselectFeatures:
+    features = IdentificationFeatures(intervals, len(tunables))
+    return ReselectFeatures(features, tunables) if with_held else features
 
 
 def _draining(scaling: TunableScaling) -> NormalisedAction:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Stage `fit`: a selector of trees, which scikit-learn grows, and its worth on draws that it was not fitted on."""
+"""Stage `fit`: a selector of networks, or of trees, and its worth on draws that it was not fitted on."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import torch
 from pydantic import Field
-from torch import Tensor
 
+from bbrgym.agents.portfolio.examples import Examples, Indices
+from bbrgym.agents.portfolio.fit_networks import fitted_networks
+from bbrgym.agents.portfolio.selectors import Selector, choices
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.errors import MissingExtraError
 from bbrgym.schema import Float, Model, NotNegative, Positive, Whole
-from bbrgym.worlds import Flags, Table
-
-Indices = npt.NDArray[np.intp]
+from bbrgym.worlds import Table
 
 
 class FitSettings(Model):
     """Settings of the fit."""
 
+    networks: Annotated[Whole, Field(ge=0, le=100)] = 0  # networks, whose predictions are averaged; 0: trees
     trees: Annotated[Whole, Field(ge=1, le=10_000)] = 80  # trees, whose predictions are averaged
     leaf_draws: Annotated[Whole, Field(ge=1, le=1_000_000)] = 2  # least number of draws in a leaf of a tree
     # share of the features that each split of a tree chooses from
@@ -35,39 +35,21 @@ class FitSettings(Model):
     folds: Annotated[Whole, Field(ge=2, le=100)] = 5  # parts of the draws in the cross-validation
 
 
-@dataclass(frozen=True, eq=False)
-class Examples:
-    """Examples to fit on: one of each controller of each draw, all tuned flows' or each flow's own."""
-
-    features: Tensor  # of the identifications, [examples, features]
-    scores: Table  # of the library's settings in the example's draw, [examples, settings]
-    weights: Table  # of the draws, divided among their examples, [examples]
-    draws: Indices  # number of each example's draw, from 0 on, [examples]
-
-    def __len__(self) -> int:
-        return len(self.scores)
-
-    def of(self, chosen: Flags) -> Examples:
-        """Return some of the draws."""
-        kept = torch.from_numpy(chosen)
-        return Examples(self.features[kept], self.scores[chosen], self.weights[chosen], self.draws[chosen])
-
-    def folds(self, count: int, seed: int) -> Indices:
-        """Return the fold of each example in a cross-validation, that of its draw, [examples]."""
-        of_draws = np.random.default_rng(seed).permutation(int(self.draws.max()) + 1) % count
-        folds: Indices = of_draws[self.draws]
-        return folds
-
-    def targets(self, clip: float) -> Table:
-        """Return what a fit predicts: each score less the mean over the library, clipped, [draws, settings]."""
-        targets: Table = (self.scores - self.scores.mean(axis=1, keepdims=True)).clip(-clip, clip)
-        return targets
-
-
 # ---- the fit ------------------------------------------------------------------------------------------
 
 
-def fitted(examples: Examples, fit: FitSettings, seed: int) -> TreeSelector:
+def fitted(examples: Examples, fit: FitSettings, seed: int) -> Selector:
+    """Return a selector that predicts clipped scores.
+
+    Raises:
+        MissingExtraError: it is one of trees, and scikit-learn is not installed.
+    """
+    if fit.networks:
+        return fitted_networks(examples, fit.networks, fit.clip, fit.margin, seed)
+    return _grown(examples, fit, seed)
+
+
+def _grown(examples: Examples, fit: FitSettings, seed: int) -> TreeSelector:
     """Grow extremely randomised trees (Geurts, Ernst and Wehenkel, 2006) on clipped scores.
 
     Raises:
@@ -93,9 +75,10 @@ def fitted(examples: Examples, fit: FitSettings, seed: int) -> TreeSelector:
     return TreeSelector({name: torch.from_numpy(table) for name, table in tables.items()}).eval()
 
 
-def check_fit() -> None:
-    """Raise MissingExtraError without scikit-learn, before anything is simulated for a fit."""
-    _forest_class()
+def check_fit(fit: FitSettings) -> None:
+    """Raise MissingExtraError if scikit-learn is needed and missing, before anything is simulated for a fit."""
+    if not fit.networks:
+        _forest_class()
 
 
 def _forest_class() -> Any:
@@ -124,7 +107,7 @@ class CrossValidation:
 def cross_validate(examples: Examples, fit: FitSettings, seed: int) -> CrossValidation:
     """Fit on all folds but one, and choose for the draws of that one; each in turn."""
     every = np.arange(len(examples))
-    choices, fixed = np.zeros(len(examples), np.intp), np.zeros(len(examples), np.intp)
+    chosen, fixed = np.zeros(len(examples), np.intp), np.zeros(len(examples), np.intp)
     losses = np.zeros((len(examples), examples.features.shape[1]))
     folds = examples.folds(fit.folds, seed)
     for fold in range(folds.max() + 1):
@@ -132,37 +115,37 @@ def cross_validate(examples: Examples, fit: FitSettings, seed: int) -> CrossVali
         others, own = examples.of(~is_held_out), examples.of(is_held_out)
         selector = fitted(others, fit, seed)
         fixed[is_held_out] = int((others.weights @ others.scores).argmax())
-        choices[is_held_out] = selector.choices(own.features)
-        losses[is_held_out] = _losses(selector, own, choices[is_held_out], seed)
+        chosen[is_held_out] = choices(selector, own.features)
+        losses[is_held_out] = _losses(selector, own, chosen[is_held_out], seed)
     weights = examples.weights / examples.weights.sum()
-    chosen, constant = examples.scores[every, choices], examples.scores[every, fixed]
+    reached, constant = examples.scores[every, chosen], examples.scores[every, fixed]
     return CrossValidation(
-        choices,
-        float(weights @ chosen),
+        chosen,
+        float(weights @ reached),
         float(weights @ constant),
         float(weights @ examples.scores.max(axis=1)),
-        chosen - constant,
+        reached - constant,
         weights @ losses,
     )
 
 
-def _losses(selector: TreeSelector, own: Examples, choices: Indices, seed: int) -> Table:
+def _losses(selector: Selector, own: Examples, chosen: Indices, seed: int) -> Table:
     """Return what each draw loses if a feature has another draw's value: [draws, features]."""
     draws = np.arange(len(own))
     order = torch.from_numpy(np.random.default_rng(seed).permutation(len(own)))
-    before = own.scores[draws, choices]
+    before = own.scores[draws, chosen]
     losses = np.zeros((len(own), own.features.shape[1]))
     for place in range(own.features.shape[1]):
         shuffled = own.features.clone()
         shuffled[:, place] = own.features[order, place]
-        losses[:, place] = before - own.scores[draws, selector.choices(shuffled)]
+        losses[:, place] = before - own.scores[draws, choices(selector, shuffled)]
     return losses
 
 
-def confusion(examples: Examples, choices: Indices) -> pl.DataFrame:
+def confusion(examples: Examples, chosen: Indices) -> pl.DataFrame:
     """Return a row per pair of settings: the weighted share of the draws whose best is one and that got the other."""
     size = examples.scores.shape[1]
     shares = np.zeros((size, size))
-    np.add.at(shares, (examples.scores.argmax(axis=1), choices), examples.weights / examples.weights.sum())
-    best, chosen = np.indices(shares.shape)
-    return pl.DataFrame({"best": best.ravel(), "chosen": chosen.ravel(), "share": shares.ravel()})
+    np.add.at(shares, (examples.scores.argmax(axis=1), chosen), examples.weights / examples.weights.sum())
+    best, got = np.indices(shares.shape)
+    return pl.DataFrame({"best": best.ravel(), "chosen": got.ravel(), "share": shares.ravel()})

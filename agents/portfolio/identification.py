@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Stages `identification` and `reselect`: the path identified as by the agent, then every setting from that moment on.
+"""Stages `identification` and `reselect`: the agent so far acts up to a moment, then every setting is tried.
 
-In stage `reselect` that moment is as much time later, when the agent has held the setting that it chose first. The
-world is saved at that moment and restored for each setting, so what leads to it is simulated once.
+In stage `identification` the moment is its end; in stage `reselect` it comes at random later, when the agent has
+chosen. The world is saved at that moment and restored for each setting, so what leads to it is simulated once.
 
 An agent that acts for each flow by itself identifies from the flow's start on; the moment is that of the flow that
 starts last, and from then on all flows hold the setting that is tried.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 import polars as pl
@@ -19,8 +20,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from bbrgym.agents.network_agents import alone
-from bbrgym.agents.portfolio.fit import Examples
+from bbrgym.agents.networks import torch_threads
+from bbrgym.agents.portfolio.examples import Examples
+from bbrgym.agents.portfolio.policy import Histories, IdentificationRoutine, PortfolioNetwork, PortfolioPolicy
 from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.draws import TrainingDraw
@@ -31,25 +33,27 @@ from bbrgym.scenario.files import with_variant
 from bbrgym.worlds import TUNABLE_COLUMNS, Flags, Snapshot, Table, VectorWorld
 from bbrgym.worlds.score import score_of_world
 
+LATER = 2
+"""Times an identification after it, up to which the moment comes at random in stage `reselect`."""
+
 
 @dataclass(frozen=True, eq=False)
 class IdentificationPart:
-    """Identifies the paths of some draws, then tries every setting of a library, at once or after the first choice."""
+    """Lets the agent so far act in some draws, then tries every setting of a library."""
 
     conditions: TrainingConditions  # of the simulations
     draws: tuple[TrainingDraw, ...]  # to run
-    setting: NormalisedAction  # during the identification, [tunables]
-    intervals: int  # control intervals of the identification
     library: NormalisedAction  # settings to try, [settings, tunables]
-    # network that chooses after the identification, for stage `reselect`; None: every setting is tried then
-    first: nn.Module | None = None
+    routine: IdentificationRoutine  # of the agent
+    # network by which it chooses, for stage `reselect`; None: the settings are tried when it has identified
+    network: PortfolioNetwork | None = None
 
     @property
     def steps(self) -> int:
         """Control intervals of all runs; those before the settings are tried count once."""
-        ends = [(watched(self.conditions, draw, self._identifications), draw) for draw in self.draws]
+        moments = [(self._moment(draw), draw) for draw in self.draws]
         return sum(
-            end + len(self.library) * max(0, self.conditions.intervals(draw.scenario) - end) for end, draw in ends
+            end + len(self.library) * max(0, self.conditions.intervals(draw.scenario) - end) for end, draw in moments
         )
 
     def __call__(self, threads: int | None) -> pl.DataFrame:
@@ -62,8 +66,8 @@ class IdentificationPart:
         )
         batch = batch_of(len(self.draws), options)
         try:
-            histories, moments = self._identified(batch)
-            scores = self._scores(batch, moments)
+            histories, worlds = self._acted(batch)
+            scores = self._scores(batch, worlds)
         finally:
             batch.close()
         rows = [
@@ -79,76 +83,83 @@ class IdentificationPart:
         ]
         return pl.DataFrame(rows, schema_overrides={"history": pl.List(pl.Float32)})
 
-    @property
-    def _identifications(self) -> int:
-        """Control intervals that a controller acts until every setting is tried."""
-        return self.intervals if self.first is None else 2 * self.intervals
+    def _moment(self, draw: TrainingDraw) -> int:
+        return moment_of(self.conditions, draw, self.routine.intervals, is_later=self.network is not None)
 
-    def _identified(self, batch: TuneBatch | FlowBatch) -> tuple[list[NDArray[np.float32]], list[Snapshot]]:
+    def _acted(self, batch: TuneBatch | FlowBatch) -> tuple[list[list[NDArray[np.float32]]], list[Snapshot]]:
         """Run each draw until every setting is tried.
 
         Returns:
-            What its controllers observed in their last identification, [controllers, intervals, numbers] of each draw,
-            and each draw's world then.
+            What its controllers observed, [intervals, numbers] each: those of the identification, or the last ones. And
+            each draw's world then.
         """
         seeds = [draw.run_seed(0) for draw in self.draws]
-        batch.reset(range(len(self.draws)), seeds)
-        ends = [watched(self.conditions, draw, self._identifications) for draw in self.draws]
+        moments, intervals = [self._moment(draw) for draw in self.draws], self.routine.intervals
+        observations = batch.reset(range(len(self.draws)), seeds)
         acts = _acting(batch)
         begun = np.full(acts.shape, -1)  # interval in which a controller first acted
-        held = np.tile(self.setting, (*acts.shape, 1))
+        policy = PortfolioPolicy(acts.size, self.routine, None if self.network is None else self._choose)
         views: list[NDArray[np.float32]] = []
-        moments: dict[int, Snapshot] = {}
-
-        def history(draw: int, controller: int, identification: int) -> NDArray[np.float32]:
-            first = begun[draw, controller] + identification * self.intervals
-            return np.stack([view[draw, controller] for view in views[first : first + self.intervals]])
-
-        for done in range(max(ends)):
-            begun[acts & (begun < 0)] = done
-            if self.first is not None:
-                for draw, controller in np.argwhere((begun >= 0) & (begun + self.intervals == done)).tolist():
-                    held[draw, controller] = alone(self.first, history(draw, controller, 0).reshape(1, -1))[0][0]
-            batch.act(held if isinstance(batch, FlowBatch) else held[:, 0])
-            views.append(np.asarray(batch.observe()).reshape(*acts.shape, -1))
-            for draw in [draw for draw, end in enumerate(ends) if end == done + 1]:
-                moments[draw] = _worlds_of(batch).save(draw)
-            if batch.has_ended.any():  # their moments are saved; they run on, ignored, so that all can advance together
+        worlds: dict[int, Snapshot] = {}
+        for done in range(1, max(moments) + 1):
+            starts = acts & (begun < 0)
+            begun[starts] = done - 1
+            actions = policy.act(np.asarray(observations).reshape(acts.size, -1), starts.ravel())
+            batch.act(actions.reshape(*acts.shape, -1) if isinstance(batch, FlowBatch) else actions)
+            observations = batch.observe()
+            views.append(np.asarray(observations).reshape(*acts.shape, -1))
+            for draw in np.flatnonzero(np.array(moments) == done).tolist():
+                worlds[draw] = _worlds_of(batch).save(draw)
+            if batch.has_ended.any():  # their worlds are saved; they run on, ignored, so that all can advance together
                 again = np.flatnonzero(batch.has_ended).tolist()
                 batch.reset(again, [seeds[draw] for draw in again])
             acts = _acting(batch)
-        last = self._identifications // self.intervals - 1
-        controllers = [
-            [one for one, first in enumerate(of_draw) if 0 <= first <= end - self._identifications]
-            for of_draw, end in zip(begun.tolist(), ends, strict=True)
-        ]
-        return (
-            [np.stack([history(draw, one, last) for one in own]) for draw, own in enumerate(controllers)],
-            [moments[draw] for draw in range(len(self.draws))],
-        )
+        seen = np.stack(views, axis=2)
+        histories: list[list[NDArray[np.float32]]] = [[] for _ in self.draws]
+        for (draw, controller), first in np.ndenumerate(begun):
+            last = moments[draw] - intervals
+            if 0 <= first <= last:
+                begin = first if self.network is None else last
+                histories[draw].append(seen[draw, controller, begin : begin + intervals])
+        return histories, [worlds[draw] for draw in range(len(self.draws))]
 
-    def _scores(self, batch: TuneBatch | FlowBatch, moments: Sequence[Snapshot]) -> Table:
+    def _choose(self, histories: Histories) -> NormalisedAction:
+        """Return the settings for histories, computed together: a part always has the same ones."""
+        network = cast(PortfolioNetwork, self.network)
+        with torch_threads(1), torch.no_grad():
+            chosen: NormalisedAction = network(torch.from_numpy(histories.reshape(len(histories), -1))).numpy()
+        return chosen
+
+    def _scores(self, batch: TuneBatch | FlowBatch, begun: Sequence[Snapshot]) -> Table:
         """Return the scores of the runs with each setting held to the end from a moment on, [draws, settings]."""
         worlds = _worlds_of(batch)
         columns = [TUNABLE_COLUMNS[name] for name in batch.scaling.names]
         scores = np.empty((len(self.draws), len(self.library)))
         for number, values in enumerate(batch.scaling.values(self.library)):
-            for index, moment in enumerate(moments):
+            for index, moment in enumerate(begun):
                 worlds.restore(index, moment)
                 tuned = [flow for flow, each in enumerate(moment.scenario.resolved().flows) if each.role == "tuned"]
                 worlds.tunables[np.ix_([index], tuned, columns)] = values
             worlds.run_to_end()
-            for index in range(len(moments)):
+            for index in range(len(begun)):
                 scores[index, number] = score_of_world(worlds, index, delta=self.conditions.delta)
         return scores
 
 
-def watched(conditions: TrainingConditions, draw: TrainingDraw, identifications: int) -> int:
-    """Return the control intervals of a draw until each controller has acted for some."""
+def moment_of(conditions: TrainingConditions, draw: TrainingDraw, intervals: int, *, is_later: bool) -> int:
+    """Return the control intervals of a draw until every setting is tried.
+
+    Args:
+        conditions: of the simulations.
+        draw: the draw.
+        intervals: of an identification, which each controller has acted for by then.
+        is_later: whether it has acted for longer, at random up to `LATER` as many intervals.
+    """
+    acted = intervals + (1 + draw.run_seed(1) % (LATER * intervals) if is_later else 0)
     if not isinstance(conditions.options, FlowOptions):
-        return identifications
+        return acted
     starts_s = [flow.start_s for flow in draw.scenario.resolved().flows if flow.role == "tuned"]
-    return identifications + int(max(starts_s) / conditions.options.control_interval_s)
+    return acted + int(max(starts_s) / conditions.options.control_interval_s)
 
 
 def _acting(batch: TuneBatch | FlowBatch) -> Flags:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bbrgym.envs.observation import FEATURE_LISTS, FEATURES
+from bbrgym.envs.scaling import NormalisedAction
 
 OBSERVED = "memory"
 """List of features that must be observed, of each flow."""
@@ -172,15 +173,15 @@ class ReselectFeatures(nn.Module):
         return torch.cat([self._identification(history), history[:, -1, -self._tunables :]], dim=1)
 
 
-def settings_held(features: Tensor, library: Tensor) -> NDArray[np.intp]:
+def settings_held(features: Tensor, library: NormalisedAction) -> NDArray[np.intp]:
     """Return the number of the setting that was held, of `ReselectFeatures`, [N].
 
     Args:
         features: [N, features].
         library: normalised settings, [settings, tunables].
     """
-    held = features[:, None, -library.shape[1] :] * 2.0 - 1.0
-    nearest: NDArray[np.intp] = (held - library).abs().sum(2).argmin(1).numpy()
+    held = features[:, None, -library.shape[1] :].numpy() * 2.0 - 1.0
+    nearest: NDArray[np.intp] = np.abs(held - library).sum(2).argmin(1)
     return nearest
 
 

@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Settings of the stages, and the draws of each: no two stages share one."""
+"""The draws of each stage: no two stages share one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, TypeAlias
+from typing import TypeAlias
 
-from pydantic import Field
-
-from bbrgym.agents.portfolio.fit import FitSettings
-from bbrgym.agents.portfolio.identification import watched
+from bbrgym.agents.portfolio.identification import LATER, moment_of
+from bbrgym.agents.portfolio.stage_settings import StageSettings
 from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.training.draws import TrainingDraw, training_draws
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.errors import ConfigError
-from bbrgym.schema import Float, List, Model, Whole
 
 KEPT = 3
 """Candidates that stage cross leaves, for each setting of the library."""
@@ -22,35 +19,7 @@ KEPT = 3
 Plan: TypeAlias = Mapping[str, tuple[TrainingDraw, ...]]
 """Draws by stage."""
 
-_WITH_SHARE = ("search", "cross", "refine", "reselect", "evolve")  # stages whose share of the steps is a setting
-
-StageShare = Annotated[Float, Field(gt=0, lt=1)]
-
-
-class StageSettings(Model):
-    """Hyperparameters of the stages."""
-
-    # run folders, or names as shipped/wan, of trainings that found a fixed setting or a portfolio: candidates for the
-    # library. Default: none
-    start: List[str] = ()
-    library_size: Annotated[Whole, Field(ge=1, le=1000)] = 8  # largest number of settings of the library
-    search_share: StageShare = 0.25  # share of the steps for stage search
-    search_trials: Annotated[Whole, Field(ge=1, le=100_000)] = 40  # settings tried on each of its draws
-    search_runs: Annotated[Whole, Field(ge=1, le=1000)] = 2  # runs of each of these
-    cross_share: StageShare = 0.2125  # share of the steps for stage cross
-    refine_share: StageShare = 0.2  # share of the steps for stage refine
-    refine_turns: Annotated[Whole, Field(ge=0, le=1000)] = 8  # generations of children that it tries
-    # share of the steps for stage reselect, to choose again every ``reselect_s``; 0: the first choice is held
-    reselect_share: Annotated[Float, Field(ge=0, lt=1)] = 0.0
-    identification_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0  # length of the identification
-    # time from a choice to the next one, each by the last ``identification_s``. Default: ``identification_s``
-    reselect_s: Annotated[Float, Field(gt=0, le=3600)] | None = None
-    # share of the steps for stage evolve; 0: the settings stay as they were found
-    evolve_share: Annotated[Float, Field(ge=0, lt=1)] = 0.0
-    evolve_policies: Annotated[Whole, Field(ge=4, le=1000)] = 24  # sets of settings in a generation of stage evolve
-    evolve_draws: Annotated[Whole, Field(ge=1, le=10_000)] = 64  # draws that a generation meets
-    by_cost: bool = True  # whether draws are sampled by cost, see `bbrgym.agents.training.draws`
-    fit: FitSettings = Field(default_factory=FitSettings)  # settings of the fit
+_WITH_SHARE = ("search", "cross", "refine", "reselect")  # stages whose share of the steps is a setting
 
 
 def planned(
@@ -71,28 +40,21 @@ def planned(
     _check_shares(asked)
     draws = training_draws(training.source, training.stream("draws", 0), by_cost=asked.by_cost)
 
-    def watched_of(draw: TrainingDraw, identifications: int) -> int:
-        """Return the intervals that are watched of a run, which is longer."""
-        run, end = conditions.intervals(draw.scenario), watched(conditions, draw, identifications)
-        if run <= end:
-            with_reselection = ", twice because of agent.reselect_share" if asked.reselect_share else ""
-            raise ConfigError(
-                f"agent.identification_s: are {intervals} control intervals{with_reselection}, expected less than a "
-                f"run's {run}, of {draw.scenario.name}"
-            )
-        return end
-
-    watched_of(next(draws), intervals * (2 if asked.reselect_share else 1))
+    longest = intervals * (1 + LATER if asked.reselect_share else 1)
+    _check_length(next(draws), conditions, longest)
     steps = {stage: int(_share(asked, stage) * training.total_steps) for stage in _WITH_SHARE}
     steps["identification"] = training.total_steps - sum(steps.values())
-    plan: dict[str, tuple[TrainingDraw, ...]] = {"reselect": (), "evolve": ()}
+    plan: dict[str, tuple[TrainingDraw, ...]] = {"reselect": ()}
 
-    def take(stage: str, runs: int, identifications: int = 0, least: int = 1) -> None:
-        """Take as many draws as the stage can run so often, after the intervals that are simulated once."""
+    def take(stage: str, runs: int, *, once: bool = False, is_later: bool = False, least: int = 1) -> None:
+        """Take as many draws as the stage can run so often, after what is simulated once."""
 
         def cost(draw: TrainingDraw) -> int:
-            once = watched_of(draw, identifications) if identifications else 0
-            return once + runs * (conditions.intervals(draw.scenario) - once)
+            if not once:
+                return runs * conditions.intervals(draw.scenario)
+            _check_length(draw, conditions, longest)
+            moment = moment_of(conditions, draw, intervals, is_later=is_later)
+            return moment + runs * (conditions.intervals(draw.scenario) - moment)
 
         plan[stage] = _affordable(stage, draws, steps[stage], cost, least=least)
 
@@ -102,13 +64,20 @@ def planned(
     size, least = min(asked.library_size, candidates), 2 * asked.fit.folds
     take("refine", min(KEPT * asked.library_size, candidates) + asked.refine_turns * size)
     tried = size + training.is_per_flow  # then the setting of the identification is in the library too
-    take("identification", tried, intervals, least)
+    take("identification", tried, once=True, least=least)
     if asked.reselect_share:
-        take("reselect", tried, 2 * intervals, least)
-    if asked.evolve_share:
-        take("evolve", asked.evolve_policies + 2, least=asked.evolve_draws)
-        plan["evolve"] = plan["evolve"][: len(plan["evolve"]) // asked.evolve_draws * asked.evolve_draws]
+        take("reselect", tried, once=True, is_later=True, least=max(least, asked.reselect_turns))
     return plan
+
+
+def _check_length(draw: TrainingDraw, conditions: TrainingConditions, longest: int) -> None:
+    """Raise ConfigError unless a run is longer than what may be simulated once of it."""
+    run, end = conditions.intervals(draw.scenario), moment_of(conditions, draw, longest, is_later=False)
+    if run <= end:
+        raise ConfigError(
+            f"agent.identification_s: lets every setting be tried as late as after {end} control intervals, expected "
+            f"less than a run's {run}, of {draw.scenario.name}"
+        )
 
 
 def _check_shares(asked: StageSettings) -> None:

@@ -11,8 +11,8 @@ from typing import ClassVar, cast
 
 from bbrgym.agents.portfolio.assembly import Assembly, Found
 from bbrgym.agents.portfolio.identification_features import OBSERVED
-from bbrgym.agents.portfolio.plan import StageSettings
 from bbrgym.agents.portfolio.policy import PortfolioAgent
+from bbrgym.agents.portfolio.stage_settings import StageSettings
 from bbrgym.agents.portfolio.stages import Stages
 from bbrgym.agents.training.checkpoints import restore_state
 from bbrgym.agents.training.folder import TrainingFolder
@@ -45,4 +45,4 @@ class PortfolioTrainer(StageSettings, Trainer):
         return made[0]
 
     def _assembly(self, settings: TrainingSettings) -> Assembly:
-        return Assembly(settings, self.identification_s, self.reselect_s)
+        return Assembly(settings, self)

@@ -15,29 +15,22 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 import torch
-from torch import Tensor, nn
 
-from bbrgym.agents.evolution.search import Evolution
 from bbrgym.agents.networks import torch_threads
 from bbrgym.agents.oracle import presets
 from bbrgym.agents.portfolio.assembly import Assembly, Found
-from bbrgym.agents.portfolio.evolving import EvolvePart, favouring
-from bbrgym.agents.portfolio.fit import (
-    CrossValidation,
-    Examples,
-    check_fit,
-    confusion,
-    cross_validate,
-    fitted,
-)
+from bbrgym.agents.portfolio.examples import Examples, joined
+from bbrgym.agents.portfolio.fit import CrossValidation, check_fit, confusion, cross_validate, fitted
 from bbrgym.agents.portfolio.identification import IdentificationPart, examples_of
 from bbrgym.agents.portfolio.identification_features import settings_held
 from bbrgym.agents.portfolio.library import Candidates, children, coverage
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.parts import Parts, parts_of
-from bbrgym.agents.portfolio.plan import KEPT, StageSettings, planned
+from bbrgym.agents.portfolio.plan import KEPT, planned
+from bbrgym.agents.portfolio.policy import IdentificationRoutine, PortfolioNetwork
+from bbrgym.agents.portfolio.selectors import Selector, choices
+from bbrgym.agents.portfolio.stage_settings import StageSettings
 from bbrgym.agents.portfolio.tasks import CrossPart, SearchPart, TrainingConditions, scores_of, settings_of
-from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.start import start_settings
 from bbrgym.agents.training.checkpoints import has_state, restore_state, save_state
 from bbrgym.agents.training.draw_groups import BESIDE_OTHERS, group_of
@@ -49,7 +42,6 @@ from bbrgym.errors import ConfigError
 from bbrgym.worlds import registered_worlds
 
 LIBRARY = "library.yaml"
-_EVOLVE_STEP = 0.1  # first standard deviation of a setting's tunables in stage evolve; they range from -1 to 1
 
 
 class Stages:
@@ -65,7 +57,7 @@ class Stages:
         if not registered_worlds()[training.world_name].can_save:
             able = [name for name, spec in registered_worlds().items() if spec.can_save]
             raise ConfigError(f"world: is {training.world_name}, expected one that can be saved: {', '.join(able)}")
-        check_fit()
+        check_fit(settings.fit)
         self._settings = settings
         self._assembly = assembly
         self._run = run
@@ -90,18 +82,17 @@ class Stages:
         chosen = self._refined(self._crossed(self._candidates()))
         setting = self._identification_setting(chosen)
         library = self._library(chosen, setting)
-        examples = self._examples(library, setting)
+        routine = self._assembly.routine(setting)
+        examples = self._examples("identification", self._plan["identification"], library, routine)
         selector, privileged = self._selector(examples), self._privileged(examples)
+        if self._plan["reselect"]:
+            selector = self._reselecting(selector, examples, library, routine)
         found: Found = {
             "library": torch.from_numpy(library),
             "identification": torch.from_numpy(setting),
             "selector": selector.state_dict(),
             "privileged": privileged.state_dict(),
         }
-        if self._plan["reselect"]:
-            self._fit_reselection(found)
-        if self._plan["evolve"]:
-            self._evolve(found)
         self._checkpoint(found)
 
     # ---- stages ------------------------------------------------------------------------------------------------
@@ -174,85 +165,39 @@ class Stages:
         best = int((chosen.weights[is_own] @ chosen.scores[is_own]).argmax())
         return self._assembly.emptying(chosen.settings[best])
 
-    def _examples(self, library: NormalisedAction, setting: NormalisedAction) -> Examples:
-        """Return the examples of the draws of stage identification."""
-        run, assembly = self._run, self._assembly
-        run.stage = "identification"
-        parts = [
-            IdentificationPart(self._conditions, draws, setting, assembly.intervals, library)
-            for draws in parts_of(self._plan["identification"])
-        ]
-        table = self._parts.tables("identification", parts)
-        return self._watched(table, assembly.features)
-
-    def _watched(self, table: pl.DataFrame, features: nn.Module) -> Examples:
-        """Return the examples of a stage's table."""
-        assembly = self._assembly
+    def _examples(
+        self,
+        stage: str,
+        of_stage: tuple[TrainingDraw, ...],
+        library: NormalisedAction,
+        routine: IdentificationRoutine,
+        network: PortfolioNetwork | None = None,
+    ) -> Examples:
+        """Return the examples of a stage's draws, in which an agent with this network acts at first."""
+        parts = [IdentificationPart(self._conditions, draws, library, routine, network) for draws in parts_of(of_stage)]
+        self._run.stage = stage
+        table = self._parts.tables(stage, parts)
         with torch_threads(1):
-            return examples_of(table, features, assembly.intervals)
+            return examples_of(table, self._assembly.features, self._assembly.intervals)
 
-    def _fit_reselection(self, found: Found) -> None:
-        """Add what chooses again to what was found."""
-        run, assembly = self._run, self._assembly
-        run.stage = "reselect"
-        library = found["library"]
-        first = assembly.network(assembly.features, library, found["selector"])
-        parts = [
-            IdentificationPart(
-                self._conditions, draws, found["identification"].numpy(), assembly.intervals, library.numpy(), first
-            )
-            for draws in parts_of(self._plan["reselect"])
-        ]
-        table = self._parts.tables("reselect", parts)
-        examples = self._watched(table, assembly.reselect_features)
-        selector, validated = self._fitted(examples, 1)
-        every = np.arange(len(examples))
-        held = settings_held(examples.features, library)
-        gains = examples.scores[every, validated.choices] - examples.scores[every, held]
-        self._record({"fit/reselect_gain": float(np.average(gains, weights=examples.weights))})
-        found["reselect"] = selector.state_dict()
+    def _reselecting(
+        self, selector: Selector, examples: Examples, library: NormalisedAction, routine: IdentificationRoutine
+    ) -> Selector:
+        """Return the selector by the examples and by what agents meet that choose as they would have chosen so far.
 
-    def _evolve(self, found: Found) -> None:
-        """Move the settings, and what each has besides its predicted score, to where whole runs score best.
-
-        All runs before had one setting in all flows. Here each flow holds what it chose itself.
+        The first one, which knows only identifications, holds what it chose.
         """
-        run, assembly, asked = self._run, self._assembly, self._settings
-        run.stage = "evolve"
-        agent = assembly.agent(found)
-        start = {
-            "identification": torch.from_numpy(agent.routine.setting),
-            "library": found["library"],
-            "favours": torch.zeros(len(agent.networks), len(found["library"])),
-        }
-        seed = run.settings.stream("evolve", 0)
-        evolution = Evolution(start, asked.evolve_policies, _EVOLVE_STEP, seed, is_separable=True)
-        unmoved = evolution.mean()
-        for number, draws in enumerate(parts_of(self._plan["evolve"], asked.evolve_draws)):
-            generation = evolution.ask()
-            agents = evolution.named(np.stack([*generation, evolution.mean(), unmoved]))
-            parts = [
-                EvolvePart(self._conditions, each, agent.networks, agent.routine, agents) for each in parts_of(draws)
-            ]
-            table = self._parts.tables(f"evolve-{number}", parts)
-            *fitness, moved, before = np.average(scores_of(table), axis=0, weights=table["weight"].to_numpy())
-            evolution.tell(generation, np.array(fitness))
-            self._record({"evolve/score": float(moved), "evolve/gain": float(moved - before)})
-        self._keep(found, {name: one[0] for name, one in evolution.named(evolution.mean()[None]).items()})
-
-    def _keep(self, found: Found, evolved: Mapping[str, Tensor]) -> None:
-        """Replace what was found by what has evolved."""
-        settings = torch.cat([evolved["identification"][None], evolved["library"]]).clamp(-1.0, 1.0)
-        setting, *library = self._assembly.scaling.snap(settings.numpy())[1]
-        found |= {
-            "fixed": found["library"][0],
-            "library": torch.from_numpy(np.stack(library)),
-            "identification": torch.from_numpy(setting),
-            "selector": favouring(found["selector"], evolved["favours"][0]),
-        }
-        if "reselect" in found:
-            found["reselect"] = favouring(found["reselect"], evolved["favours"][1])
-        self._write_library(np.stack(library))
+        known, every = [examples], self._plan["reselect"]
+        turns = self._settings.reselect_turns
+        for turn in range(turns):
+            network = self._assembly.network(torch.from_numpy(library), selector.state_dict())
+            acting = routine if turn else replace(routine, pause=None)
+            met = self._examples(f"reselect-{turn + 1}", every[turn::turns], library, acting, network)
+            gains = met.gains_over(choices(selector, met.features), settings_held(met.features, library))
+            self._record({"reselect/gain": float(np.average(gains, weights=met.weights))})
+            known.append(met)
+            selector = self._fitted(joined(known))
+        return selector
 
     def _write_library(self, library: NormalisedAction) -> None:
         run = self._run
@@ -263,11 +208,11 @@ class Stages:
         write_library(run.folder.path / LIBRARY, kept)
         run.logger.table(self._step, "library", pl.DataFrame(rows))
 
-    def _selector(self, examples: Examples) -> TreeSelector:
+    def _selector(self, examples: Examples) -> Selector:
         """Return the selector by what was observed."""
         run = self._run
         run.stage = "fit"
-        selector, validated = self._fitted(examples)
+        selector, validated = self._fitted(examples), self._validated(examples)
         names = list(self._assembly.features.names)
         importance = pl.DataFrame({"feature": names, "loss": validated.importance}).sort(
             "loss", descending=True, maintain_order=True
@@ -287,18 +232,23 @@ class Stages:
         run.logger.table(self._step, "importance", importance)
         return selector
 
-    def _privileged(self, examples: Examples) -> TreeSelector:
+    def _privileged(self, examples: Examples) -> Selector:
         """Return the selector by true parameters."""
         parameters = torch.from_numpy(true_parameters([draw.scenario for draw in self._plan["identification"]])).float()
-        selector, validated = self._fitted(replace(examples, features=parameters[examples.draws]))
+        told = replace(examples, features=parameters[examples.draws])
+        selector, validated = self._fitted(told), self._validated(told)
         self._record({"fit/privileged_gain": validated.score - validated.fixed_score})
         return selector
 
-    def _fitted(self, examples: Examples, stream: int = 0) -> tuple[TreeSelector, CrossValidation]:
-        """Return a selector that is fitted on all draws, and its cross-validation."""
-        fit, seed = self._settings.fit, self._run.settings.stream("fit", stream)
+    def _fitted(self, examples: Examples) -> Selector:
+        """Return a selector that is fitted on all draws."""
         with torch_threads(self._run.settings.torch_threads):
-            return fitted(examples, fit, seed), cross_validate(examples, fit, seed)
+            return fitted(examples, self._settings.fit, self._run.settings.stream("fit", 0))
+
+    def _validated(self, examples: Examples) -> CrossValidation:
+        """Return the cross-validation of such a selector."""
+        with torch_threads(self._run.settings.torch_threads):
+            return cross_validate(examples, self._settings.fit, self._run.settings.stream("fit", 0))
 
     # ---- details -----------------------------------------------------------------------------------------------
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -43,12 +41,6 @@ class TreeSelector(nn.Module):
             is_left = seen <= self.threshold.take(node)
             node = self._roots + torch.where(is_left, self.left.take(node), self.right.take(node))
         return self.value.flatten(0, 1)[node].mean(1)
-
-    def choices(self, features: Tensor) -> npt.NDArray[np.intp]:
-        """Return the setting with the highest prediction, [N]."""
-        with torch.no_grad():
-            chosen: npt.NDArray[np.intp] = self.eval()(features).argmax(-1).numpy()
-        return chosen
 
 
 def _depth(left: Tensor, right: Tensor) -> int:

@@ -185,8 +185,8 @@ _BUILT_IN: Mapping[str, Callable[[Evaluation], list[Entrant]]] = {"oracle": _ora
 
 def _library_best(name: str, run: Learned, agent: LibraryAgent, settings: Evaluation) -> Entrant:  # noqa: ARG001
     label = label_of(name, run.variant)
-    setting = TunableScaling(run.variant, run.arguments.get("tunables")).to_values(agent.fixed)
-    constant = Constant(name, agent.fixed, is_per_flow=agent.is_per_flow)
+    setting = TunableScaling(run.variant, run.arguments.get("tunables")).to_values(agent.library[0])
+    constant = Constant(name, agent.library[0], is_per_flow=agent.is_per_flow)
     arguments = {key: value for key, value in run.arguments.items() if key != "frame_stack"}
     return Searched(name, run.variant, label, arguments, constant, run.digest, setting)
 
