@@ -161,17 +161,11 @@ class Identification:
 
     intervals: int  # number of intervals that a choice goes by
     pause: int  # number of intervals from a choice to the next one, at most as many
-    # from the features of each flow in each of the intervals, Q20, to the inputs of the selectors; of two selectors,
-    # from the positions of the tunables in the last interval too, Q20
+    reselects: bool  # whether it may choose another setting while it holds one
+    # from the features of each flow in each of the intervals, Q20, to the inputs of what chooses; if it reselects, from
+    # the positions of the tunables in the last interval too, Q20
     program: ScalarProgram
-    # trees with an output for each setting: the first one's choose after the identification, the second one's, if there
-    # is one, whenever as much time has passed again. Their inputs are the program's results
-    selectors: tuple[IntegerTrees, ...]
-
-    @property
-    def reselects(self) -> bool:
-        """Return whether it may choose another setting while it holds one."""
-        return len(self.selectors) > 1
+    trees: IntegerTrees | None  # trees that choose, with an output for each setting; None: the policy's layers do
 
 
 @dataclass(frozen=True)
@@ -191,14 +185,14 @@ class IntegerPolicy:
     features: tuple[IntegerFeature, ...]  # features of each flow
     tunables: tuple[IntegerTunable, ...]  # tunables that it sets
     head: Moves | Choice  # function of the outputs
-    layers: tuple[IntegerLayer, ...] = ()  # layers of the network; none of a rule or a portfolio
+    layers: tuple[IntegerLayer, ...] = ()  # layers of the network; none of a rule, or of a portfolio with trees
     rule: Rule | None = None  # None of a network or a portfolio
     identification: Identification | None = None  # of a portfolio; None of a network or a rule
 
     @property
     def feature_bits(self) -> int:
         """Return the digits of features behind the point."""
-        return 16 if self.layers else 20
+        return 16 if self.rule is None and self.identification is None else 20
 
     @property
     def view(self) -> int:

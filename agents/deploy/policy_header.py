@@ -57,13 +57,17 @@ _HEADER = """\
 def policy_header(policy: IntegerPolicy) -> str:
     """Return the header of a policy, the same text for the same policy."""
     sizes, tables = [*_sizes(policy)], [*_tables(policy)]
-    if policy.identification is not None:
+    if policy.identification is None:
+        sizes += _view_sizes(policy)
+    else:
         sizes += _portfolio_sizes(policy, policy.identification)
         tables += _portfolio_tables(policy.identification)
-    else:
-        sizes += _view_sizes(policy)
-        sizes += _network_sizes(policy.layers) if policy.rule is None else _rule_sizes(policy.rule)
-        tables += _network_tables(policy.layers) if policy.rule is None else _rule_tables(policy.rule)
+    if policy.layers:
+        sizes += _network_sizes(policy.layers)
+        tables += _network_tables(policy.layers)
+    if policy.rule is not None:
+        sizes += _rule_sizes(policy.rule)
+        tables += _rule_tables(policy.rule)
     return _HEADER.format(
         agent=policy.agent,
         variant=policy.variant,
@@ -94,6 +98,9 @@ def _sizes(policy: IntegerPolicy) -> Iterator[str]:
     yield f"#define POLICY_FEATURES {len(policy.features)}u"
     yield f"#define POLICY_FEATURE_BITS {policy.feature_bits} /* behind the point */"
     yield f"#define POLICY_MEMORIES {len(policy.memory)}u /* numbers that are remembered of each flow */"
+    yield f"#define POLICY_MODES {0 if policy.rule is None else len(policy.rule.settings)}u /* of a rule */"
+    trees = policy.identification.trees if policy.identification is not None else None
+    yield f"#define POLICY_TREES {0 if trees is None else len(trees.roots)}u /* of a portfolio */"
     yield f"#define POLICY_MAX_FIELD INT64_C({MAX_FIELD}) /* a larger measurement counts as this */"
     yield f"#define POLICY_SETTINGS {settings}u /* the choices, and the one of the identification */"
     yield f"#define POLICY_CHOICES {choices}u /* settings with an output each; 0: each tunable has one */"
@@ -159,7 +166,6 @@ def _view_sizes(policy: IntegerPolicy) -> Iterator[str]:
 
 def _network_sizes(layers: Sequence[IntegerLayer]) -> Iterator[str]:
     targets = [f"layers[{place % 2}]" for place in reversed(range(len(layers)))]  # the last one is layers[0]
-    yield "#define POLICY_MODES 0u /* it is not a rule */"
     yield f"#define POLICY_WIDEST {max(len(one.biases) for one in layers)}u"
     yield f"#define POLICY_USES_TANH {any(one.activation == 'tanh' for one in layers):d}"
     yield "/* LAYER(number, inputs, outputs, number of these inputs and outputs, digits of the weights, function) */"
@@ -181,7 +187,6 @@ def _network_tables(layers: Sequence[IntegerLayer]) -> Iterator[str]:
 
 
 def _rule_sizes(rule: Rule) -> Iterator[str]:
-    yield f"#define POLICY_MODES {len(rule.settings)}u"
     yield f"#define POLICY_CORRECTIONS {len(rule.corrected)}u"
     yield f"#define POLICY_RULE_INPUTS {rule.weights.shape[1]}u /* of the inputs, the features */"
     yield "#define POLICY_RULE_OUTPUTS (POLICY_MODES + POLICY_CORRECTIONS)"
@@ -203,51 +208,43 @@ def _rule_tables(rule: Rule) -> Iterator[str]:
 
 
 def _portfolio_sizes(policy: IntegerPolicy, identification: Identification) -> Iterator[str]:
-    program, trees = identification.program, identification.selectors
+    program, trees = identification.program, identification.trees
     held = len(policy.tunables) if identification.reselects else 0
     yield f"#define POLICY_IDENTIFICATION {identification.intervals}u /* intervals that a choice goes by */"
     yield f"#define POLICY_PAUSE {identification.pause}u /* intervals from a choice to the next one */"
-    yield "#define POLICY_MODES 0u /* it is not a rule */"
     yield f"#define POLICY_RESELECTS {identification.reselects:d}"
     yield f"#define POLICY_HISTORY {program.inputs - held}u"
     yield f"#define POLICY_MOST INT64_C({MAX_NUMBER}) /* the program's numbers saturate there */"
     yield f"#define POLICY_CONSTANTS {len(program.constants)}u"
     yield f"#define POLICY_CELLS {max(program.cells, 1)}u"
     yield f"#define POLICY_STEPS {len(program.steps)}u"
-    yield f"#define POLICY_FIRST_TREES {len(trees[0].roots)}u /* those behind them reselect */"
-    yield f"#define POLICY_TREES {sum(len(one.roots) for one in trees)}u"
-    yield f"#define POLICY_NODES {sum(len(one.features) for one in trees)}u"
-    yield f"#define POLICY_LEAVES {sum(len(one.values) for one in trees)}u"
-    yield f"#define POLICY_DEPTH {max(one.depth for one in trees)}u /* nodes on the longest way to a leaf */"
-    yield "#define POLICY_WIDEST POLICY_CHOICES"
     yield _calls("POLICY_OPERATIONS", "OPERATION", ((name.upper(),) for name in OPERATIONS))
+    if trees is None:
+        yield f"#define POLICY_INPUTS {len(program.outputs)}u /* of the network, results of the program */"
+    else:
+        yield f"#define POLICY_NODES {len(trees.features)}u"
+        yield f"#define POLICY_LEAVES {len(trees.values)}u"
+        yield f"#define POLICY_DEPTH {trees.depth}u /* nodes on the longest way to a leaf */"
+        yield "#define POLICY_WIDEST POLICY_CHOICES"
 
 
 def _portfolio_tables(identification: Identification) -> Iterator[str]:
-    program = identification.program
+    program, trees = identification.program, identification.trees
     yield _row("int64_t policy_constants[POLICY_CONSTANTS]", program.constants)
     yield _table("uint16_t policy_steps[POLICY_STEPS][5]", program.steps)
-    nodes: list[tuple[Any, ...]] = []
-    leaves: list[list[int]] = []
-    roots: list[int] = []
-    for trees in identification.selectors:
-        roots += (trees.roots + len(nodes)).tolist()
-        first_leaf = len(leaves)
-        leaves += trees.values.tolist()
-        nodes += _nodes(trees, program.outputs.tolist(), len(nodes), first_leaf)
-    yield _table("struct policy_node policy_nodes[POLICY_NODES]", nodes)
-    yield _table("int16_t policy_leaves[POLICY_LEAVES][POLICY_CHOICES]", leaves)
-    yield _row("uint32_t policy_roots[POLICY_TREES]", roots)
+    if trees is None:
+        yield _row("uint32_t policy_results[POLICY_INPUTS]", program.outputs)
+    else:
+        yield _table("struct policy_node policy_nodes[POLICY_NODES]", _nodes(trees, program.outputs.tolist()))
+        yield _table("int16_t policy_leaves[POLICY_LEAVES][POLICY_CHOICES]", trees.values)
+        yield _row("uint32_t policy_roots[POLICY_TREES]", trees.roots)
 
 
-def _nodes(trees: IntegerTrees, operands: Sequence[int], first_node: int, first_leaf: int) -> Iterator[tuple[Any, ...]]:
-    """Yield threshold, operand and other node of each node, numbered from the first node and leaf of these trees on."""
+def _nodes(trees: IntegerTrees, operands: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+    """Yield threshold, operand and other node of each node."""
     rows = zip(trees.thresholds.tolist(), trees.features.tolist(), trees.others.tolist(), strict=True)
     for threshold, feature, other in rows:
-        if feature < 0:
-            yield threshold, "POLICY_LEAF", first_leaf + other
-        else:
-            yield threshold, operands[feature], first_node + other
+        yield threshold, "POLICY_LEAF" if feature < 0 else operands[feature], other
 
 
 # ---- C ------------------------------------------------------------------------------------------------

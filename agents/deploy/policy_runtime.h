@@ -5,8 +5,8 @@
  *   a network      fields -> features -> the last intervals -> layers -> positions -> tunables
  *   a rule         fields -> features -> merits of the modes and corrections -> one mode's setting, corrected -> positions
  *                  -> tunables
- *   a portfolio    fields -> features -> intervals of the identification -> program -> trees -> one of some settings, held;
- *                  it may reselect after as many intervals, by these and the setting it held
+ *   a portfolio    fields -> features -> intervals of the identification -> program -> layers or trees -> one of some
+ *                  settings, held; it may reselect by the last intervals and the setting that it holds
  *
  * Features, positions (of tunables in their ranges) and the network's numbers are Q16; a rule's or a portfolio's features,
  * merits and the numbers of its program are Q20. Weights have 16 bits and a power of two for each layer; sums of 64 bits cannot overflow,
@@ -312,12 +312,13 @@ static inline void policy_set_tunables(struct policy_state *state)
 }
 #endif
 
-#if POLICY_IDENTIFICATION == 0
+#if POLICY_TREES == 0
 /* A sum of products, of which so many digits are those of the weights. */
 static inline int32_t policy_round(int64_t sum, int digits)
 {
     return (int32_t)policy_clamp((sum + (INT64_C(1) << (digits - 1))) >> digits, -INT32_MAX, INT32_MAX);
 }
+#endif
 
 #if POLICY_MODES > 0
 /* ---- rule ---- */
@@ -383,7 +384,7 @@ POLICY_ALONE int policy_run_rule(struct policy_state *state)
     return 0;
 }
 
-#else
+#elif POLICY_TREES == 0
 /* ---- network ---- */
 
 static inline int32_t policy_none(int32_t x) { return x; }
@@ -425,8 +426,14 @@ static inline int32_t policy_tanh(int32_t x)
             policy_neuron_##number(state, neuron);                                                                     \
     }
 POLICY_LAYERS(POLICY_DEFINE_LAYER)
+
+#define POLICY_RUN_LAYER(number, from, to, input_count, output_count, digits, function) policy_layer_##number(state);
+
+/* Finds the outputs. */
+static inline void policy_run_network(struct policy_state *state) { POLICY_LAYERS(POLICY_RUN_LAYER) }
 #endif
 
+#if POLICY_IDENTIFICATION == 0
 /* ---- inputs ---- */
 
 #if POLICY_IS_POOLED
@@ -518,15 +525,13 @@ POLICY_ALONE int policy_apply_outputs(struct policy_state *state)
 }
 #endif
 
-#define POLICY_RUN_LAYER(number, from, to, input_count, output_count, digits, function) policy_layer_##number(state);
-
 /* Sets the tunables by the inputs. */
 static inline void policy_act(struct policy_state *state)
 {
 #if POLICY_MODES > 0
     policy_run_rule(state);
 #else
-    POLICY_LAYERS(POLICY_RUN_LAYER)
+    policy_run_network(state);
 #endif
     policy_apply_outputs(state);
 }
@@ -650,8 +655,9 @@ static inline void policy_run_program(struct policy_state *state)
         policy_step_program(state, i);
 }
 
-/* ---- trees of a portfolio ---- */
+/* ---- choices of a portfolio ---- */
 
+#if POLICY_TREES > 0
 /* Adds the values of a tree's leaf to the outputs. */
 POLICY_ALONE int policy_add_tree(struct policy_state *state, uint32_t tree)
 {
@@ -672,39 +678,60 @@ POLICY_ALONE int policy_add_tree(struct policy_state *state, uint32_t tree)
     return 0;
 }
 
-static inline void policy_sum_trees(struct policy_state *state, uint32_t first, uint32_t end)
+static inline void policy_sum_trees(struct policy_state *state)
 {
     uint32_t i;
 
     for (i = 0; i < POLICY_CHOICES; i++)
         state->layers[0][i] = 0;
-    for (i = first; i < end; i++)
+    for (i = 0; i < POLICY_TREES; i++)
         policy_add_tree(state, i);
+}
+#else
+/* Makes a result of the program, Q20, an input of the network, Q16. */
+POLICY_ALONE int policy_take_result(struct policy_state *state, uint32_t input)
+{
+    if (!state || input >= POLICY_INPUTS)
+        return 0;
+    state->inputs[input] = policy_round(policy_number(state, policy_results[input]), 4);
+    return 0;
+}
+
+static inline void policy_take_results(struct policy_state *state)
+{
+    uint32_t i;
+
+    for (i = 0; i < POLICY_INPUTS; i++)
+        policy_take_result(state, i);
+}
+#endif
+
+/* Finds what each setting promises by the results of the program. */
+static inline void policy_predict(struct policy_state *state)
+{
+#if POLICY_TREES > 0
+    policy_sum_trees(state);
+#else
+    policy_take_results(state);
+    policy_run_network(state);
+#endif
 }
 
 /* Chooses a setting by the history. */
 static inline void policy_select(struct policy_state *state)
 {
     policy_run_program(state);
-#if POLICY_RESELECTS
-    if (state->chosen < POLICY_CHOICES)
-        policy_sum_trees(state, POLICY_FIRST_TREES, POLICY_TREES);
-    else
-#endif
-        policy_sum_trees(state, 0, POLICY_FIRST_TREES);
+    policy_predict(state);
     state->chosen = policy_best(state);
 }
 
 /* Forgets the oldest intervals of the history, as many as pass from a choice to the next one. */
 static inline void policy_forget(struct policy_state *state)
 {
-    uint32_t at, behind;
+    uint32_t at, forgotten = POLICY_PAUSE * POLICY_FLOWS * POLICY_FEATURES;
 
-    for (at = 0; at < POLICY_HISTORY; at++) {
-        behind = at + POLICY_PAUSE * POLICY_FLOWS * POLICY_FEATURES;
-        if (behind < POLICY_HISTORY)
-            state->history[at] = state->history[behind];
-    }
+    for (at = 0; at + forgotten < POLICY_HISTORY; at++)
+        state->history[at] = state->history[at + forgotten];
     state->observed = POLICY_IDENTIFICATION - POLICY_PAUSE;
 }
 

@@ -53,15 +53,17 @@ struct policy_state {
     int64_t weights[POLICY_FLOWS][POLICY_MEMORIES]; /* 0: no interval counted yet */
     int64_t former[POLICY_FLOWS][POLICY_MEMORIES];  /* of POLICY_LOW, smallest value of the half before; -1: none */
 #endif
+#if POLICY_TREES == 0
+    int32_t inputs[POLICY_INPUTS]; /* of the network or the rule; of several intervals the oldest first */
+#endif
 #if POLICY_IDENTIFICATION > 0
     int64_t cells[POLICY_CELLS];     /* of the program, Q20 */
     int32_t history[POLICY_HISTORY]; /* features of the last intervals, Q20, the oldest first */
     uint32_t observed;               /* intervals in the history */
     uint32_t chosen;                 /* row of policy_settings */
 #else
-    int32_t inputs[POLICY_INPUTS]; /* of the network or the rule, the oldest interval first */
-    uint32_t ticks;                /* intervals since the last decision */
-    uint32_t mode;                 /* of the rule; POLICY_MODES: it has not decided */
+    uint32_t ticks; /* intervals since the last decision */
+    uint32_t mode;  /* of the rule; POLICY_MODES: it has not decided */
 #endif
 };
 

@@ -36,7 +36,7 @@ def fitted_networks(examples: Examples, count: int, clip: float, margin: float, 
     targets = torch.from_numpy(examples.targets(clip)).float()
     deviation, mean = torch.std_mean(features, 0, correction=0)
     tables = {"mean": mean, "deviation": deviation.clamp(min=_LEAST_DEVIATION)}
-    inputs = NetworkSelector(tables).standardised(features)
+    inputs = NetworkSelector(tables).inputs(features)
     with torch.random.fork_rng():
         torch.manual_seed(seed % 2**63)
         layers = _beginning(count, [inputs.shape[1], _HIDDEN, _HIDDEN, targets.shape[1]])

@@ -35,10 +35,10 @@ class NetworkSelector(nn.Module):
         return [(getattr(self, f"weights_{place}"), getattr(self, f"biases_{place}")) for place in range(self._count)]
 
     def forward(self, features: Tensor) -> Tensor:
-        return layered(self.standardised(features), self.layers).mean(0)
+        return layered(self.inputs(features), self.layers).mean(0)
 
-    def standardised(self, features: Tensor) -> Tensor:
-        """Return what the first layers have as inputs, [N, features]."""
+    def inputs(self, features: Tensor) -> Tensor:
+        """Return what the first layers have as inputs, the features standardised, [N, features]."""
         return ((features - self.mean) / self.deviation).clamp(-_FURTHEST, _FURTHEST)
 
 

@@ -75,8 +75,8 @@ def _check_length(draw: TrainingDraw, conditions: TrainingConditions, longest: i
     run, end = conditions.intervals(draw.scenario), moment_of(conditions, draw, longest, is_later=False)
     if run <= end:
         raise ConfigError(
-            f"agent.identification_s: lets every setting be tried as late as after {end} control intervals, expected "
-            f"less than a run's {run}, of {draw.scenario.name}"
+            f"agent.identification_s: is so long that a setting is tried as late as after {end} control intervals, "
+            f"expected less than a run's {run}, of {draw.scenario.name}"
         )
 
 

@@ -34,6 +34,10 @@ class TreeSelector(nn.Module):
         self._roots = torch.arange(trees) * nodes  # of all nodes in one row, which `take` walks faster than a table
         self._depth = _depth(self.left, self.right)
 
+    def inputs(self, features: Tensor) -> Tensor:
+        """Return what the trees compare, [N, features]."""
+        return features
+
     def forward(self, features: Tensor) -> Tensor:
         node = self._roots + torch.zeros_like(features[:, :1], dtype=torch.int64)  # of any N, when exported too
         for _ in range(self._depth):

@@ -64,7 +64,7 @@ void run_program(struct policy_state *state) { policy_run_program(state); }
 
 int64_t number(const struct policy_state *state, uint32_t operand) { return policy_number(state, operand); }
 
-void sum_trees(struct policy_state *state) { policy_sum_trees(state, 0, POLICY_FIRST_TREES); }
+void predict(struct policy_state *state) { policy_predict(state); }
 #else
 void act(struct policy_state *state) { policy_act(state); }
 #if POLICY_MODES == 0 && POLICY_USES_TANH

@@ -5,6 +5,7 @@ import itertools
 import json
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,17 +18,18 @@ from small_portfolio import files, small
 from tiny import SCENARIO, interrupt, run
 
 import bbrgym
+from bbrgym.agents.base import Policy
 from bbrgym.agents.deploy.export_agent import export
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.oracle import presets
 from bbrgym.agents.portfolio.assembly import DRAINING, Assembly
-from bbrgym.agents.portfolio.evolving import EvolvePart
-from bbrgym.agents.portfolio.identification import histories
+from bbrgym.agents.portfolio.identification import IdentificationPart, moment_of
+from bbrgym.agents.portfolio.identification import histories as seen_in
 from bbrgym.agents.portfolio.identification_features import settings_held
 from bbrgym.agents.portfolio.policy import IdentificationRoutine, PortfolioPolicy
+from bbrgym.agents.portfolio.stage_settings import StageSettings
 from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.rollout import make_rollout, options_for
-from bbrgym.agents.start import start_settings
 from bbrgym.agents.training import loop
 from bbrgym.agents.training.draws import training_draws
 from bbrgym.agents.training.settings import parse_training
@@ -112,7 +114,7 @@ def test_a_finished_training_is_not_run_again(whole: Path) -> None:
 @pytest.mark.parametrize("tunables", [None, ["bbq_alpha_us"]])
 def test_it_drains_by_the_tunables_that_there_are(tunables: list[str] | None) -> None:
     settings = parse_training(small(action={"tunables": tunables}))
-    assembly = Assembly(settings, 1.0)
+    assembly = Assembly(settings, StageSettings(identification_s=1.0))
     draining = {name: value for name, value in DRAINING.items() if tunables is None or name in tunables}
     own = bbrgym.VARIANTS["bbq"].preset
     for name, value in assembly.scaling.to_values(assembly.draining).items():
@@ -130,11 +132,14 @@ def test_it_drains_by_the_tunables_that_there_are(tunables: list[str] | None) ->
             {},
             "is one of agent.search_share 0.7, agent.cross_share 0.3,",
         ),
-        ({"reselect_share": 0.9}, {}, "agent.reselect_share 0.9, agent.evolve_share 0, expected a sum below 1"),
-        ({"evolve_share": 0.2}, {}, "total_steps: stage evolve has 800 of them"),
-        ({"reselect_share": 0.2}, {}, "agent.identification_s: are 2 control intervals, twice because of"),
-        ({"reselect_s": 1.5}, {}, "agent.reselect_s: is 1.5, expected at most agent.identification_s, 1"),
-        ({"identification_s": 2.0}, {}, "agent.identification_s: are 4 control intervals, expected less than"),
+        ({"reselect_share": 0.9}, {}, "agent.reselect_share 0.9, expected a sum below 1"),
+        ({"reselect_share": 0.2}, {}, "is tried as late as after 6 control intervals, expected less than a run's 4"),
+        (
+            {"reselect_share": 0.2, "reselect_s": 1.5},
+            {},
+            "agent.reselect_s: is 1.5, expected at most agent.identification_s, 1",
+        ),
+        ({"identification_s": 2.0}, {}, "is tried as late as after 4 control intervals, expected less than a run's 4"),
         ({"search_trials": 400}, {}, "total_steps: stage search has 600 of them, which are 0 draws"),
         ({"fit": {"folds": 1}}, {}, "agent.fit.folds: is 1, expected a number >= 2"),
     ],
@@ -183,7 +188,7 @@ def test_it_chooses_by_the_flows_there_are_and_not_by_empty_places(whole: Path) 
     history = np.random.default_rng(5).random((50, agent.routine.intervals, width_of(agent, 2)), np.float32)
     places = np.zeros((50, agent.routine.intervals, 7 * flow), np.float32)
     padded = np.concatenate([history[..., :-tunables], places, history[..., -tunables:]], axis=2)
-    features = agent.networks[0].features
+    features = agent.network().features
     assert torch.allclose(*(features(torch.from_numpy(one)) for one in (history, padded)), rtol=1e-4, atol=1e-5)
     crowd = {**SCENARIO, "flows": [{"name": "flow", "number": 12, "rtt_ms": {"uniform": [10, 50]}}]}
     rows = bbrgym.evaluate(crowd, [], agent=str(whole), world="twin", draws=1)
@@ -208,7 +213,7 @@ def test_without_scikit_learn_no_stage_begins(tmp_path: Path, monkeypatch: pytes
     assert not list((tmp_path / "run").rglob("search-*"))
 
 
-RESELECT = {"reselect_share": 0.2, "identification_s": 0.5}
+RESELECT = {"reselect_share": 0.2, "identification_s": 0.5, "fit": {"networks": 2, "folds": 2}}
 
 
 @pytest.fixture(scope="module")
@@ -216,53 +221,99 @@ def reselecting(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run(tmp_path_factory.mktemp("reselect") / "run", **small(RESELECT))
 
 
-def test_it_chooses_again_whenever_the_time_of_an_identification_has_passed(reselecting: Path) -> None:
+def test_it_chooses_again_whenever_a_pause_has_passed(reselecting: Path) -> None:
     agent, _ = load_agent(reselecting)
-    assert len(agent.networks) == 2
-    generator = np.random.default_rng(4)
-    views = generator.random((4, width_of(agent, 1)), np.float32)
+    views = np.random.default_rng(4).random((4, width_of(agent, 1)), np.float32)
     policy = agent.make_policy([1])
     actions = [policy.act(view[None], np.array([turn == 0]))[0] for turn, view in enumerate(views)]
     assert (actions[0] == agent.routine.setting).all()
-    assert (actions[1] == agent.choose(views[1:2])).all()
-    assert (actions[2] == agent.choose(views[2:3], turn=1)).all()
-    assert (actions[3] == agent.choose(views[3:4], turn=1)).all()
+    for turn in range(1, 4):
+        assert (actions[turn] == agent.choose(views[turn : turn + 1])).all()
 
 
-def test_a_later_choice_goes_by_the_last_intervals_whenever_a_pause_has_passed() -> None:
-    seen: list[list[float]] = []
+@pytest.mark.parametrize(
+    ("pause", "seen", "held"),
+    [
+        (
+            2,
+            [[1, 2, 3, 4], [3, 4, 5, 6], [5, 6, 7, 8], [11, 12, 13, 14]],
+            [0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 0, 0, 0, 0, 4, 4],
+        ),
+        (None, [[1, 2, 3, 4], [11, 12, 13, 14]], [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 2, 2]),
+    ],
+)
+def test_a_later_choice_goes_by_the_last_intervals(pause: int | None, seen: list[list[float]], held: list[int]) -> None:
+    histories: list[list[float]] = []
 
-    def choose(histories: Any, rows: Any) -> Any:
-        seen.append(histories[0, :, 0].tolist())
-        return np.full((len(rows), 1), len(seen), np.float32)
+    def choose(given: Any) -> Any:
+        histories.append(given[0, :, 0].tolist())
+        return np.full((len(given), 1), len(histories), np.float32)
 
-    nothing = np.zeros((1, 1), np.float32)
-    policy = PortfolioPolicy(nothing, IdentificationRoutine(nothing[0], intervals=4, pause=2), [choose, choose])
+    policy = PortfolioPolicy(1, IdentificationRoutine(np.zeros(1, np.float32), 4, pause), choose)
     starts = [number in (0, 10) for number in range(16)]
-    held = [
+    actions = [
         int(policy.act(np.array([[number]], np.float32), np.array([is_first]))[0, 0])
         for number, is_first in enumerate(starts)
     ]
-    assert seen == [[1, 2, 3, 4], [3, 4, 5, 6], [5, 6, 7, 8], [11, 12, 13, 14]]
-    assert held == [0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 0, 0, 0, 0, 4, 4]
+    assert (histories, actions) == (seen, held)
 
 
-def test_a_second_choice_is_fitted_on_what_the_first_one_holds(reselecting: Path) -> None:
+def test_it_learns_from_what_agents_met_that_chose_so_far(reselecting: Path) -> None:
     curve = pl.read_parquet(reselecting / "metrics.parquet")
-    assert {"fit/gain", "fit/reselect_gain"} <= set(curve.columns)
+    assert {"fit/gain", "reselect/gain"} <= set(curve.columns)
     agent, _ = load_agent(reselecting)
-    parts = sorted((reselecting / "states").glob("reselect-*.parquet"))
-    history = histories(pl.concat(map(pl.read_parquet, parts)), 1)
-    features = agent.networks[1].features(history)
-    held = settings_held(features, torch.from_numpy(agent.library))
-    normalised = history[:, -1, -agent.library.shape[1] :].numpy() * 2.0 - 1.0
-    assert np.allclose(normalised, agent.library[held], atol=1e-6)
+    for turn in (1, 2):
+        parts = sorted((reselecting / "states").glob(f"reselect-{turn}-*.parquet"))
+        history = seen_in(pl.concat(map(pl.read_parquet, parts)), 1)
+        held = settings_held(agent.network().features(history), agent.library)
+        normalised = history[:, -1, -agent.library.shape[1] :].numpy() * 2.0 - 1.0
+        assert np.allclose(normalised, agent.library[held], atol=1e-6)
+
+
+class Watching:
+    """A policy of one environment, and what it observed."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.views: list[Any] = []
+
+    def act(self, observations: Any, episode_starts: Any) -> Any:
+        self.views.append(observations[0])
+        return self.policy.act(observations, episode_starts)
+
+
+@pytest.mark.parametrize("fixture", ["reselecting", "per_flow"])
+def test_up_to_a_moment_the_agent_acts_as_in_a_rollout(fixture: str, request: pytest.FixtureRequest) -> None:
+    agent, arguments = load_agent(request.getfixturevalue(fixture))
+    options = options_for(agent, **{**arguments, "threads": 1})
+    draws = tuple(itertools.islice(training_draws(options.scenario, 5), 6))
+    conditions = TrainingConditions(options, WorldSettings(), 0.5)
+    table = IdentificationPart(conditions, draws, agent.library, agent.routine, agent.network())(1)
+    for draw, (_, own) in zip(draws, table.group_by("draw", maintain_order=True), strict=True):
+        moment = moment_of(conditions, draw, agent.routine.intervals, is_later=True)
+        watching: list[Watching] = []
+
+        def make_policy(seeds: Sequence[int], watching: list[Watching] = watching) -> Watching:
+            watching.append(Watching(agent.make_policy(seeds)))
+            return watching[-1]
+
+        rollout = make_rollout(replace(options, scenario=[draw.scenario]), [draw.run_seed(0)])
+        try:
+            rollout.begin(make_policy)
+            for _ in range(moment + 1):
+                rollout.advance()
+        finally:
+            rollout.close()
+        last = [
+            each.views[-agent.routine.intervals :] for each in watching if len(each.views) > agent.routine.intervals
+        ]
+        assert own["history"].to_list() == [np.concatenate(views).tolist() for views in last]
 
 
 def test_a_second_choice_ends_in_the_same_bytes_when_interrupted(reselecting: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(reselecting, tmp_path / "cut"))
     (folder / "summary.json").unlink()
-    for path in [*(folder / "checkpoints").iterdir(), folder / "states" / "reselect-00000.parquet"]:
+    for path in [*(folder / "checkpoints").iterdir(), folder / "states" / "reselect-2-00000.parquet"]:
         path.unlink()
     resume_training(folder)
     assert files(folder) == files(reselecting)
@@ -277,12 +328,10 @@ def test_the_exported_network_chooses_as_the_agent_does(
     width = width_of(agent, arguments["max_tuned"])
     exported = torch.jit.load(export(folder, "torchscript", output=tmp_path / "agent.pt"))
     history = np.random.default_rng(3).random((20, agent.routine.intervals, width), np.float32)
-    turns = np.arange(20) % len(agent.networks)
-    inputs = [history.reshape(20, -1), turns[:, None].astype(np.float32)][: len(agent.networks)]
-    chosen = exported(*map(torch.from_numpy, inputs)).numpy()
+    chosen = exported(torch.from_numpy(history.reshape(20, -1))).numpy()
     assert len(np.unique(chosen, axis=0)) > 1
-    for row, turn, setting in zip(history, turns.tolist(), chosen, strict=True):
-        assert (agent.choose(row, turn=turn) == setting).all()
+    for row, setting in zip(history, chosen, strict=True):
+        assert (agent.choose(row) == setting).all()
 
 
 # ---- each flow by itself -------------------------------------------------------------------------------------
@@ -310,7 +359,7 @@ def test_each_flow_identifies_from_its_own_start_and_is_an_example(per_flow: Pat
     names = FEATURE_LISTS["memory"]
     for stage in ("identification", "reselect"):
         table = pl.concat(map(pl.read_parquet, sorted((per_flow / "states").glob(f"{stage}-*.parquet"))))
-        views = histories(table, agent.routine.intervals).numpy()
+        views = seen_in(table, agent.routine.intervals).numpy()
         for (seed,), own in table.group_by("draw"):
             assert own["controller"].to_list() == list(range(len(source(int(seed)).resolved().flows)))
             assert own["scores"].n_unique() == 1  # all flows hold the setting that is tried
@@ -335,74 +384,6 @@ def test_flows_by_themselves_are_evaluated_and_exported(per_flow: Path, tmp_path
     outcome = run_evaluation(LATE, settings, agent=[str(per_flow), f"privileged:{per_flow}"])
     assert outcome.rankings[0].scores.names == ["bbq", "portfolio-multi bbq", "privileged bbq"]
     assert "#define POLICY_IS_PER_FLOW 1" in export(per_flow, "c", output=tmp_path / "agent.h").read_text()
-
-
-# ---- settings that evolve ------------------------------------------------------------------------------------
-
-EVOLVE = {"evolve_share": 0.1, "evolve_policies": 4, "evolve_draws": 4}
-
-
-@pytest.fixture(scope="module")
-def evolved(fixed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    settings = small({**RESELECT, **EVOLVE, "start": [str(fixed)]}, env="multi", scenario=LATE)
-    return run(tmp_path_factory.mktemp("evolved") / "run", **settings)
-
-
-def test_settings_evolve_and_what_chooses_between_them_stays(evolved: Path) -> None:
-    agent, _ = load_agent(evolved, "last")
-    generations = {path.stem.rsplit("-", 1)[0] for path in (evolved / "states").glob("evolve-*.parquet")}
-    assert len(generations) >= 2
-    drawn = [
-        seed
-        for path in (evolved / "states").glob("*-*.parquet")
-        if path.stem.startswith(("reselect", "evolve"))
-        for seed in pl.read_parquet(path)["draw"].unique().to_list()
-    ]
-    assert len(set(drawn)) == len(drawn)  # each generation meets draws of its own
-    kept = load_library(evolved / "library.yaml").settings.values()
-    scaling = TunableScaling("bbq")
-    assert [scaling.from_values(values) for values in kept] == [pytest.approx(one, abs=1e-5) for one in agent.library]
-    assert np.abs(agent.fixed - agent.library[0]).max() > 1e-4  # which has moved, and that one not
-    assert all((network.library.numpy() == agent.library).all() for network in agent.networks)
-    fixed, *rest = start_settings(str(evolved), scaling)
-    assert len(rest) == len(agent.library)
-    assert fixed == pytest.approx(agent.fixed, abs=1e-5)
-    assert {"evolve/score", "evolve/gain"} <= set(pl.read_parquet(evolved / "metrics.parquet").columns)
-
-
-def test_an_evolution_goes_on_from_its_finished_parts(evolved: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(evolved, tmp_path / "cut"))
-    (folder / "summary.json").unlink()
-    for path in [*(folder / "checkpoints").iterdir(), *(folder / "states").glob("evolve-[1-9]*.parquet")]:
-        path.unlink()
-    resume_training(folder)
-    assert files(folder) == files(evolved)
-
-
-@pytest.mark.parametrize("fixture", ["reselecting", "evolved"])
-def test_a_set_of_settings_scores_as_the_agent_that_holds_it(fixture: str, request: pytest.FixtureRequest) -> None:
-    agent, arguments = load_agent(request.getfixturevalue(fixture))
-    options = options_for(agent, **{**arguments, "threads": 1})
-    draws = tuple(itertools.islice(training_draws(options.scenario, 5), 6))
-    conditions = TrainingConditions(options, WorldSettings(), 0.5)
-    identification, library = torch.from_numpy(agent.routine.setting), torch.from_numpy(agent.library)
-    favours = torch.zeros(3, len(agent.networks), len(library))
-    favours[1, :, -1] = 1e6  # always the last one
-    agents = {
-        "identification": torch.stack([identification] * 3),
-        "library": torch.stack([library, -library, library]),
-        "favours": favours,
-    }
-    part = EvolvePart(conditions, draws, agent.networks, agent.routine, agents)
-    scores = np.array(part(1)["scores"].to_list()).T
-    seeds = [draw.run_seed(0) for draw in draws]
-    rollout = make_rollout(replace(options, scenario=[draw.scenario for draw in draws]), seeds)
-    try:
-        expected = rollout.scores(agent.make_policy)
-    finally:
-        rollout.close()
-    assert scores[0].tolist() == scores[2].tolist() == expected.tolist()
-    assert scores[1].tolist() != expected.tolist()
 
 
 # ---- evaluation ----------------------------------------------------------------------------------------------

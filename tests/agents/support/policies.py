@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,13 @@ from plain_envs import PLAIN
 from torch import nn
 
 from bbrgym.agents.deploy.fixed_point import MAX_FIELD, Q16, Integers
-from bbrgym.agents.deploy.integer_policy import Identification, IntegerPolicy, IntegerTrees, ScalarProgram
+from bbrgym.agents.deploy.integer_policy import (
+    Identification,
+    IntegerLayer,
+    IntegerPolicy,
+    IntegerTrees,
+    ScalarProgram,
+)
 from bbrgym.agents.deploy.policy_header import policy_header
 from bbrgym.agents.deploy.quantise import quantise
 from bbrgym.agents.deploy.quantise_portfolio import quantise_portfolio
@@ -21,6 +28,7 @@ from bbrgym.agents.deploy.quantise_rule import quantise_rule
 from bbrgym.agents.evolution.modes_network import ModesNetwork
 from bbrgym.agents.networks import Network, head_of
 from bbrgym.agents.portfolio.identification_features import IdentificationFeatures, ReselectFeatures
+from bbrgym.agents.portfolio.network_selector import NetworkSelector
 from bbrgym.agents.portfolio.policy import IdentificationRoutine, PortfolioAgent, PortfolioNetwork
 from bbrgym.agents.portfolio.tree_selector import TreeSelector
 from bbrgym.agents.rollout import batch_of
@@ -88,29 +96,45 @@ def random_portfolio(
     flows: int = 1,
     intervals: int = 2,
     variant: str = "bbr-mix",
-    reselects: bool = False,
+    pause: int | None = None,
+    networks: int = 0,
 ) -> IntegerPolicy:
-    """A portfolio of random settings and trees, in integers."""
+    """A portfolio of random settings and trees or, if there are some, networks, in integers."""
     options = options_of(is_per_flow=False, variant=variant, features="memory", max_tuned=flows)
     batch = batch_of(1, options)
     generator = torch.Generator().manual_seed(7)
     library = np.random.default_rng(7).uniform(-1, 1, (4, len(batch.scaling.names))).astype(np.float32)
     settled = batch.scaling.snap(library)[1]
-    identification = IdentificationFeatures(intervals, len(batch.scaling.names))
-    networks = []
-    for features in (identification, ReselectFeatures(identification, batch.scaling.names))[: 1 + reselects]:
-        selector = random_trees(len(features.names), 4, generator)
-        networks.append(PortfolioNetwork(features, selector, settled, intervals))
-    routine = IdentificationRoutine(batch.scaling.default, intervals, intervals)
-    agent = PortfolioAgent("random", networks, routine, networks[0].selector)
+    features: IdentificationFeatures | ReselectFeatures = IdentificationFeatures(intervals, len(batch.scaling.names))
+    if pause is not None:
+        features = ReselectFeatures(features, batch.scaling.names)
+    count = len(features.names)
+    selector = random_networks(count, 4, generator, networks) if networks else random_trees(count, 4, generator)
+    routine = IdentificationRoutine(batch.scaling.default, intervals, pause)
+    agent = PortfolioAgent("random", PortfolioNetwork(features, selector, settled, intervals), routine, selector)
     return quantise_portfolio(agent, batch, options)
 
 
-def portfolio_of(program: ScalarProgram, trees: IntegerTrees) -> IntegerPolicy:
-    """A portfolio of 4 settings whose history of one interval is the inputs of a program, that trees choose by."""
+def portfolio_of(
+    program: ScalarProgram, trees: IntegerTrees | None, layers: tuple[IntegerLayer, ...] = ()
+) -> IntegerPolicy:
+    """A portfolio of 4 settings whose history of one interval is the inputs of a program, that trees or layers use."""
     policy = random_portfolio()
-    identification = Identification(1, 1, program, (trees,))
-    return dataclasses.replace(policy, features=policy.features[: program.inputs], identification=identification)
+    return dataclasses.replace(
+        policy,
+        features=policy.features[: program.inputs],
+        layers=layers,
+        identification=Identification(1, 1, False, program, trees),
+    )
+
+
+def random_networks(features: int, settings: int, generator: torch.Generator, networks: int = 3) -> NetworkSelector:
+    """Networks of two layers between inputs and outputs, of 5 and 4 units."""
+    tables = {name: torch.rand(features, generator=generator) + 0.1 for name in ("mean", "deviation")}
+    for place, (inputs, outputs) in enumerate(itertools.pairwise((features, 5, 4, settings))):
+        tables[f"weights_{place}"] = torch.randn(networks, inputs, outputs, generator=generator) * inputs**-0.5
+        tables[f"biases_{place}"] = torch.randn(networks, 1, outputs, generator=generator)
+    return NetworkSelector(tables)
 
 
 def random_trees(
