@@ -93,11 +93,11 @@ class PortfolioAgent:
         return self._network
 
     def make_policy(self, seeds: Sequence[int]) -> PortfolioPolicy:
-        return PortfolioPolicy(len(seeds), self.routine, partial(choose_each, self._network))
+        return PortfolioPolicy(len(seeds), self.routine, partial(_choose_each, self._network))
 
     def choose(self, history: NDArray[np.float32]) -> NormalisedAction:
         """Return the setting for observations of as many intervals as an identification's, [intervals, numbers]."""
-        chosen: NormalisedAction = choose_each(self._network, history[None])[0]
+        chosen: NormalisedAction = _choose_each(self._network, history[None])[0]
         return chosen
 
     def privileged_policy(self, scenario: Scenario) -> PortfolioPolicy:
@@ -107,7 +107,7 @@ class PortfolioAgent:
         return PortfolioPolicy(1, self.routine, lambda _histories: setting[None])
 
 
-def choose_each(network: PortfolioNetwork, histories: Histories) -> NormalisedAction:
+def _choose_each(network: PortfolioNetwork, histories: Histories) -> NormalisedAction:
     """Return the settings for some histories, each computed alone."""
     return np.stack([alone(network, history.reshape(1, -1))[0][0] for history in histories])
 
