@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -21,18 +21,6 @@ from bbrgym.worlds.score import score_of_run
 
 Parameters = Mapping[str, Tensor]
 """Parameters of a population's policies by name, [policies, ...] each."""
-
-
-class Policies(Protocol):
-    """Policies of a population, which act at once."""
-
-    def actions(self, observations: NDArray[np.float32], starts: Flags) -> NDArray[np.float32]:
-        """Return the actions, [P, rows, tunables].
-
-        Args:
-            observations: [P, rows, numbers].
-            starts: which rows are at the beginning of an episode or of a flow, [P, rows].
-        """
 
 
 class Population:
@@ -54,7 +42,7 @@ class Population:
 
     def scores(
         self,
-        acting: Policies,
+        acting: NetworkPolicies,
         draws: Sequence[TrainingDraw],
         on_observed: Callable[[NDArray[np.float32], Flags], object] | None = None,
     ) -> Table:
@@ -112,7 +100,7 @@ class Population:
         )
 
 
-class NetworkPolicies(Policies):
+class NetworkPolicies:
     """Policies of one network with a memory, such as `ModesNetwork`, with parameters of their own.
 
     Args:
@@ -137,6 +125,12 @@ class NetworkPolicies(Policies):
 
     @torch.no_grad()
     def actions(self, observations: NDArray[np.float32], starts: Flags) -> NDArray[np.float32]:
+        """Return the actions, [P, rows, tunables].
+
+        Args:
+            observations: [P, rows, numbers].
+            starts: which rows are at the beginning of an episode or of a flow, [P, rows].
+        """
         inputs = torch.from_numpy(observations), torch.from_numpy(starts.astype(np.float32))
         actions, *self._memory = self._act(self._parameters, *inputs, *self._memory)
         return actions.numpy()

@@ -100,7 +100,6 @@ class CrossValidation:
     score: float  # mean score of these choices
     fixed_score: float  # mean score of the one setting that is best on the other folds
     best_score: float  # mean score of each draw's best setting, of the same runs: an upper bound that nobody reaches
-    gains: Table  # score of the choice minus that of the fixed setting, [draws]
     importance: Table  # loss of mean score where a feature is shuffled among the held-out draws, [features]
 
 
@@ -118,13 +117,11 @@ def cross_validate(examples: Examples, fit: FitSettings, seed: int) -> CrossVali
         chosen[is_held_out] = choices(selector, own.features)
         losses[is_held_out] = _losses(selector, own, chosen[is_held_out], seed)
     weights = examples.weights / examples.weights.sum()
-    reached, constant = examples.scores[every, chosen], examples.scores[every, fixed]
     return CrossValidation(
         chosen,
-        float(weights @ reached),
-        float(weights @ constant),
+        float(weights @ examples.scores[every, chosen]),
+        float(weights @ examples.scores[every, fixed]),
         float(weights @ examples.scores.max(axis=1)),
-        reached - constant,
         weights @ losses,
     )
 

@@ -80,10 +80,10 @@ class Parts:
         return first
 
 
-def parts_of(draws: Sequence[TrainingDraw], size: int = DRAWS_PER_PART) -> Iterator[tuple[TrainingDraw, ...]]:
-    """Yield the draws of each part, or so many at a time."""
-    for start in range(0, len(draws), size):
-        yield tuple(draws[start : start + size])
+def parts_of(draws: Sequence[TrainingDraw]) -> Iterator[tuple[TrainingDraw, ...]]:
+    """Yield the draws of each part."""
+    for start in range(0, len(draws), DRAWS_PER_PART):
+        yield tuple(draws[start : start + DRAWS_PER_PART])
 
 
 def _scores_in(table: pl.DataFrame) -> Table:
