@@ -147,6 +147,10 @@ CongestionControl::CongestionControl(const bpf_flow_settings& defaults,
     Require("setting the defaults", Libbpf::Get().bpf_map__set_initial_value(Map(m_object, ".data.settings"), &defaults, sizeof(defaults)));
     const std::size_t bytes = std::bit_ceil(std::max(records * (sizeof(bpf_record) + 8), PAGE_BYTES));
     Require("sizing the records", Libbpf::Get().bpf_map__set_max_entries(Map(m_object, "records"), static_cast<uint32_t>(bytes)));
+    for (const char* iterator : {"flows", "sockets"}) // a machine may refuse them alone
+    {
+        Require("choosing programs", Libbpf::Get().bpf_program__set_autoload(Program(m_object, iterator), !name.empty()));
+    }
     Require("loading the BPF object", Libbpf::Get().bpf_object__load(m_object.get()));
     Register();
 }
@@ -227,11 +231,11 @@ CongestionControl::PinTo(const std::string& folder) const
 // ---- its sockets ----------------------------------------------------------------------------------------
 
 std::string
-CongestionControl::WhyNot()
+CongestionControl::WhyNot(bool is_named)
 {
     try
     {
-        const CongestionControl trial(PresetSettings(CC_VARIANT_BBR));
+        const CongestionControl trial(PresetSettings(CC_VARIANT_BBR), 0, false, "", is_named ? RandomName() : "");
         return "";
     }
     catch (const CongestionControlError& error)
@@ -354,9 +358,14 @@ CongestionControl::Costs() const
     bpf_program* program = nullptr;
     while ((program = Libbpf::Get().bpf_object__next_program(m_object.get(), program)) != nullptr)
     {
+        const int descriptor = Libbpf::Get().bpf_program__fd(program);
+        if (descriptor < 0) // an iterator that was not loaded
+        {
+            continue;
+        }
         bpf_prog_info info{};
         uint32_t bytes = sizeof(info);
-        Require("reading the cost", Libbpf::Get().bpf_obj_get_info_by_fd(Libbpf::Get().bpf_program__fd(program), &info, &bytes));
+        Require("reading the cost", Libbpf::Get().bpf_obj_get_info_by_fd(descriptor, &info, &bytes));
         costs.push_back({.name = Libbpf::Get().bpf_program__name(program),
                          .instructions = static_cast<uint32_t>(info.xlated_prog_len / 8),
                          .verified = info.verified_insns,

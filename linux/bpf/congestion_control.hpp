@@ -53,8 +53,11 @@ PresetSettings(cc_variant variant, uint64_t rng_seed = 0)
 class CongestionControl
 {
   public:
-    /** Why this build or this machine cannot have it, in a sentence; empty: it can. Loads and registers one to find out. */
-    static std::string WhyNot();
+    /**
+     * Why this build or this machine cannot have it, or not one with a name, in a sentence; empty: it can. Loads and
+     * registers one to find out.
+     */
+    static std::string WhyNot(bool is_named = false);
 
     /** The compiler of the program without a policy, which the package carries; empty: it was built without one. */
     static std::string Compiler();
@@ -68,7 +71,8 @@ class CongestionControl
      * events may wait to be taken, of the flows whose settings ask for them. `is_slow`: below BBR_MIN_TSO_RATE_Bps
      * segments leave one by one, as BBR wants it, otherwise by two at all rates. `object`: file of a program compiled
      * with a policy, see policy.h; empty: the one without. `name`: for TCP_CONGESTION, at most 15 bytes; empty: one of this
-     * object alone, bbrgym_ and eight digits. Throws CongestionControlError.
+     * object alone, bbrgym_ and eight digits, without the iterators that one to be pinned has. Throws
+     * CongestionControlError.
      */
     explicit CongestionControl(const bpf_flow_settings& defaults,
                                std::size_t records = 0,
@@ -110,7 +114,7 @@ class CongestionControl
     std::vector<ProgramCost> Costs() const;
 
     /**
-     * Pins it in a folder of a BPF file system, so that it outlives this object: what new sockets are given ("defaults",
+     * Pins one with a name in a folder of a BPF file system, so that it outlives this object: what new sockets are given ("defaults",
      * bpf_flow_settings), what is written by reading it ("flows", rows of bpf_flow_row; "sockets", see iterators.h, with
      * "move", bpf_move), and last what keeps it registered ("link"). Throws.
      */

@@ -55,6 +55,7 @@ struct Libbpf
     FUNCTION(bpf_object__find_map_by_name, bpf_map*, const bpf_object*, const char*)                                   \
     FUNCTION(bpf_object__next_program, bpf_program*, const bpf_object*, bpf_program*)                                  \
     FUNCTION(bpf_program__name, const char*, const bpf_program*)                                                       \
+    FUNCTION(bpf_program__set_autoload, int, bpf_program*, bool)                                                       \
     FUNCTION(bpf_program__fd, int, const bpf_program*)                                                                 \
     FUNCTION(bpf_map__fd, int, const bpf_map*)                                                                         \
     FUNCTION(bpf_map__set_map_flags, int, bpf_map*, uint32_t)                                                          \

@@ -93,18 +93,24 @@ MapFd(const BpfObject& object, const char* name)
     return Libbpf::Get().bpf_map__fd(Map(object, name));
 }
 
-int
-ProgramFd(const BpfObject& object, const char* name)
+bpf_program*
+Program(const BpfObject& object, const char* name)
 {
     bpf_program* program = nullptr;
     while ((program = Libbpf::Get().bpf_object__next_program(object.get(), program)) != nullptr)
     {
         if (std::strcmp(Libbpf::Get().bpf_program__name(program), name) == 0)
         {
-            return Libbpf::Get().bpf_program__fd(program);
+            return program;
         }
     }
     throw CongestionControlError(std::string("the BPF object has no program ") + name);
+}
+
+int
+ProgramFd(const BpfObject& object, const char* name)
+{
+    return Libbpf::Get().bpf_program__fd(Program(object, name));
 }
 
 } // namespace bbrgym

@@ -50,6 +50,9 @@ bpf_map* Map(const BpfObject& object, const char* name);
 /** The descriptor of a map in the kernel. Throws. */
 int MapFd(const BpfObject& object, const char* name);
 
+/** An object's program. Throws. */
+bpf_program* Program(const BpfObject& object, const char* name);
+
 /** The descriptor of a program in the kernel. Throws. */
 int ProgramFd(const BpfObject& object, const char* name);
 

@@ -267,7 +267,10 @@ PYBIND11_MODULE(_bpf, module)
 {
     module.doc() = "cc/ as a TCP congestion control of the running kernel.";
     py::register_exception<CongestionControlError>(module, "CongestionControlError", PyExc_RuntimeError);
-    module.def("why_not", &CongestionControl::WhyNot, "Why this build or machine cannot have it; empty: it can.");
+    module.def("why_not",
+               &CongestionControl::WhyNot,
+               py::arg("named") = false,
+               "Why this build or machine cannot have it, or not one with a name; empty: it can.");
 
     module.def("compiler", &CongestionControl::Compiler, "Which compiled the program that the package carries; empty: it has none.");
 
@@ -331,7 +334,7 @@ PYBIND11_MODULE(_bpf, module)
              "then sets the tunables of its sockets. `name`: for any program of the machine, with these tunables and the policy,\n"
              "which falls back to them below `floor`: the share of the bandwidth, s below it, times the minimum RTT, s above it.")
         .def_property_readonly("name", &CongestionControl::Name)
-        .def("pin_to", &CongestionControl::PinTo, py::arg("folder"), "Pins it, so that it outlives this object.")
+        .def("pin_to", &CongestionControl::PinTo, py::arg("folder"), "Pins one with a name, so that it outlives this object.")
         .def(
             "attach",
             [](CongestionControl& self, int socket, const std::string& variant, const TunableValues& tunables, uint64_t seed, bool recorded) {

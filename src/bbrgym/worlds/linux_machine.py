@@ -121,6 +121,7 @@ def _of_rights() -> list[Check]:
 
 def _of_bpf() -> list[Check]:
     problem, clang, cgroups = _bpf.why_not(), shutil.which("clang"), cgroup_root()
+    of_named = problem or _bpf.why_not(named=True)
     return [
         Check(
             "type information of the kernel (BTF)",
@@ -137,6 +138,14 @@ def _of_bpf() -> list[Check]:
             problem or f"the kernel takes those that the package carries, compiled by {_bpf.compiler()}",
             "run as root, with libbpf, and with a package that was built where clang or ziglang is",
             "the kernel's own congestion controls",
+        ),
+        Check(
+            "iterators in BPF",
+            not of_named,
+            False,
+            of_named or "the kernel takes those by which connections are listed",
+            "as for our congestion controls, and a kernel that lets root load tracing programs",
+            "everything but bbrgym kernel",
         ),
         Check(
             "a BPF file system",

@@ -12,13 +12,17 @@ from typing import Any
 
 import pytest
 
+import bbrgym._bpf as _bpf
 from bbrgym.host import controls, pins
 
 #: Of this test process alone: the kernel has one list of names.
 NAME = f"{controls.PREFIX}t{os.getpid() % 10**9}"
 
+_WHY_NOT, *_ = _bpf.why_not(named=True).splitlines() or [""]
+
 needs_bpf_fs = pytest.mark.skipif(
-    os.geteuid() != 0 or not os.path.ismount("/sys/fs/bpf"), reason="no root, or no BPF file system at /sys/fs/bpf"
+    os.geteuid() != 0 or not os.path.ismount("/sys/fs/bpf") or bool(_WHY_NOT),
+    reason=f"no root, no BPF file system at /sys/fs/bpf, or no control with a name: {_WHY_NOT}",
 )
 
 
