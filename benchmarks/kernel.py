@@ -3,7 +3,7 @@
 
     python benchmarks/kernel.py [--runs 3] [--seeds 10] [--seconds 60] [--minutes 30] [--only NAME ...]
                                 [--write docs/fidelity-and-speed.md]
-    python benchmarks/kernel.py --learned RUN [--draws 12] [--seeds 10] [--minutes 30] [--write ...]
+    python benchmarks/kernel.py --learned RUN [--draws 16] [--first-draw 0] [--seeds 10] [--minutes 30] [--write ...]
 
 It can be made in pieces: accepted runs are kept in runs/kernel, by the last commit that changed what runs, and one that
 is there is not repeated. --minutes ends the runs in the kernel after that time. The first run of every scenario comes
@@ -16,8 +16,8 @@ the first start, within the longest RTT.
 2. The same of our bbr3 and bbr2, in BPF in the kernel.
 3. Two flows of each variant, by score, in both worlds.
 
-With --learned, which names a run folder of `bbrgym train agent=portfolio`, it compares the order of variants, a best
-fixed setting and the portfolio on draws of wan_mix instead.
+With --learned, which names a run folder of `bbrgym train experiment=wan_flow_portfolio`, it compares the order of
+variants, a fixed setting and this tuner in each flow's data path on draws of wan_mix instead.
 """
 
 from __future__ import annotations
@@ -374,8 +374,9 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=float("inf"), help="no run of the kernel begins later")
     known = [setup.name for setup in (*setups(), *bbr3_setups(), *entrants())]
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=known, default=known, help="scenarios to run")
-    parser.add_argument("--learned", type=Path, metavar="RUN", help="a trained portfolio, to compare on draws")
-    parser.add_argument("--draws", type=int, default=12, help="for --learned")
+    parser.add_argument("--learned", type=Path, metavar="RUN", help="a trained tuner, to compare on draws")
+    parser.add_argument("--draws", type=int, default=16, help="for --learned")
+    parser.add_argument("--first-draw", type=int, default=0, help="for --learned")
     parser.add_argument("--kept", type=Path, default=KEPT, help=f"folder of the runs; default: {KEPT}")
     parser.add_argument("--write", type=Path, help="page whose sections are replaced")
     arguments = parser.parse_args()
@@ -383,7 +384,7 @@ def main() -> None:
     until_s = time.monotonic() + 60 * arguments.minutes
     if arguments.learned is not None:
         kept = arguments.kept / f"{commit}-{arguments.learned.name}"
-        plan = kernel_learned.Plan(arguments.learned, kept, arguments.draws, arguments.seeds)
+        plan = kernel_learned.Plan(arguments.learned, kept, arguments.draws, arguments.first_draw, arguments.seeds)
         kernel_learned.run(plan, until_s)
         publish(
             arguments.write, "kernel-learned", f"{head(arguments)}. {kernel_learned.section(plan)}", " ".join(RUNS_BY)

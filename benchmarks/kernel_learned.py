@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Order of variants, a best fixed setting and a trained portfolio, in the worlds linux and twin; see kernel.py."""
+"""Order of variants, a fixed setting and a tuner that each flow runs in its data path, in the worlds linux and twin.
+
+See kernel.py.
+"""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 import bbrgym
+from bbrgym.agents.deploy.export_agent import export
 from bbrgym.report.markdown import markdown_table
 from bbrgym.scenario.distribution import load_distribution, split_seeds
 from bbrgym.scenario.model import Scenario
@@ -19,7 +26,7 @@ from bbrgym.worlds import LateRunError
 
 DISTRIBUTION = "wan_mix"
 SEARCHED_DRAWS = 1000
-MAX_MBPS = 100.0  # what the emulator holds in real time
+MAX_MBPS = 50.0  # what the emulator holds in real time without the machine's other core
 TWO_AT_ONCE_MBPS = 30.0  # up to here two emulators leave two cores time for the sockets
 INTERVAL_S = 0.5  # between two decisions
 ATTEMPTS = 4  # at a draw in the kernel: one refused run ends the evaluation, and the next goes on from there
@@ -27,8 +34,9 @@ RESAMPLES = 10_000
 
 #: Each entrant, by its name in the kernel: the variant of the world twin, which has models of the kernel's own.
 VARIANTS = {"kernel-bbr": "bbr", "kernel-cubic": "cubic"} | {cc: cc for cc in ("bbq", "bbr-acd", "bbr-plus", "bbr-pg")}
-PORTFOLIO, BEST_FIXED = "portfolio", "best fixed"
-ENTRANTS = (*VARIANTS, BEST_FIXED, PORTFOLIO)
+SETTING, SETTING_NAME = "shipped/fixed", "shipped-fixed"
+TUNER, TUNED = "tuner", "bbr-mix"
+ENTRANTS = (*VARIANTS, SETTING, TUNER)
 
 Scores = np.ndarray
 """Scores of a world: [entrants, draws]."""
@@ -38,25 +46,38 @@ Scores = np.ndarray
 class Plan:
     """A comparison."""
 
-    run: Path  # folder of a training of `agent=portfolio`
-    kept: Path  # folder of the evaluations that have been made
+    run: Path  # folder of a training whose agent each flow runs by itself
+    kept: Path  # folder of the evaluations that have been made, and of the agent's compiled forms
     draws: int  # number of draws
+    first_draw: int  # of the test split, from which they are looked for
     seeds: int  # of the twin, on each draw; the first is that of the kernel's run
 
     def scenarios(self) -> Iterator[tuple[int, Scenario]]:
-        """Yield the seed and the scenario of the first test draws whose rate never exceeds `MAX_MBPS`."""
+        """Yield the seed and the scenario of the first draws whose rate never exceeds `MAX_MBPS`."""
         distribution = load_distribution(DISTRIBUTION)
         slow = (
             (seed, scenario)
-            for seed in split_seeds("test", SEARCHED_DRAWS)
+            for seed in split_seeds("test", self.first_draw + SEARCHED_DRAWS)[self.first_draw :]
             if highest_mbps(scenario := distribution(seed)) <= MAX_MBPS
         )
         for (seed, scenario), _ in zip(slow, range(self.draws), strict=False):
             yield seed, scenario
 
-    def folder(self, world: str, seed: int) -> Path:
+    def folder(self, world: str, entrants: str, seed: int) -> Path:
         """Return the run folder of a draw's evaluation."""
-        return self.kept / f"{world}-{seed}"
+        return self.kept / f"{entrants}-{world}-{seed}"
+
+    def policy(self, world: str) -> Path:
+        """Return the tuner compiled for a world's data path."""
+        file = self.kept / {"linux": "tuner.bpf.o", "twin": "tuner.so"}[world]
+        if not file.exists():
+            self.kept.mkdir(parents=True, exist_ok=True)
+            if world == "linux":
+                return export(self.run, "bpf", output=file)
+            header = export(self.run, "c", output=file.with_suffix(".h"))
+            flags = ["-O2", "-shared", "-fPIC", "-DBBRGYM_POLICY_ENTRY", "-x", "c"]
+            subprocess.run(["cc", *flags, str(header), "-o", str(file)], check=True, timeout=600)
+        return file
 
     def evaluate(self, world: str, seed: int, scenario: Scenario) -> None:
         """Run what is missing of a draw.
@@ -64,30 +85,51 @@ class Plan:
         Raises:
             LateRunError: a run was refused; those before it are kept.
         """
-        bbrgym.evaluate(
-            beside_the_kernels(scenario) if world == "linux" else scenario,
-            list(VARIANTS if world == "linux" else VARIANTS.values()),
-            agent={PORTFOLIO: str(self.run), "best-fixed": f"library-best:{self.run}"},
-            world=world,
-            seeds=[seed] if world == "linux" else [seed, *range(1, self.seeds)],
-            interval_s=INTERVAL_S,
-            output_dir=self.folder(world, seed),
-            resume=self.folder(world, seed).exists(),
-            jobs=2 if world == "twin" or highest_mbps(scenario) <= TWO_AT_ONCE_MBPS else 1,
-        )
+        variants = list(VARIANTS if world == "linux" else VARIANTS.values())
+        others, tuned = self.folder(world, "others", seed), self.folder(world, TUNER, seed)
+        settings: dict[str, Any] = {
+            "seeds": [seed] if world == "linux" else [seed, *range(1, self.seeds)],
+            "interval_s": INTERVAL_S,
+            "jobs": 2 if world == "twin" or highest_mbps(scenario) <= TWO_AT_ONCE_MBPS else 1,
+        }
+        scenario = beside_the_kernels(scenario) if world == "linux" else scenario
+        if len(self.found(world, "others", seed)) < len(ENTRANTS) - 1:
+            bbrgym.evaluate(
+                scenario,
+                variants,
+                agent=SETTING,
+                world=world,
+                output_dir=others,
+                resume=others.exists(),
+                **settings,
+            )
+        if not self.found(world, TUNER, seed):
+            shutil.rmtree(tuned, ignore_errors=True)  # a folder that names a program cannot be resumed
+            policy = {world: {"options": {"policy": str(self.policy(world))}}}
+            bbrgym.evaluate(scenario, [TUNED], world=policy, output_dir=tuned, **settings)
 
     def scores(self, world: str, seed: int) -> list[float] | None:
         """Return the mean score of each entrant on a draw; None if not all of them have run."""
-        table = self.folder(world, seed) / "summary.parquet"
-        if not table.exists():
-            return None
-        rows = pl.read_parquet(table).unique(["variant", "agent", "seed"])
-        if world == "twin" and rows["seed"].n_unique() < self.seeds:
-            return None
-        means = rows.group_by("variant", "agent").agg(pl.col("score").mean())
-        found = {(row["agent"], row["variant"]): float(row["score"]) for row in means.iter_rows(named=True)}
+        found = self.found(world, "others", seed)
         names = [("fixed", cc) for cc in (VARIANTS if world == "linux" else VARIANTS.values())]
-        return [found[name] for name in (*names, ("best-fixed", "bbr-mix"), (PORTFOLIO, "bbr-mix"))]
+        scores = [found.get(name) for name in (*names, (SETTING_NAME, TUNED))]
+        scores.append(self.found(world, TUNER, seed).get(("fixed", TUNED)))
+        return None if None in scores else [score for score in scores if score is not None]
+
+    def found(self, world: str, entrants: str, seed: int) -> dict[tuple[str, str], float]:
+        """Return the mean score of each agent and variant that has run on a draw."""
+        return mean_scores(self.folder(world, entrants, seed), 1 if world == "linux" else self.seeds)
+
+
+def mean_scores(folder: Path, seeds: int) -> dict[tuple[str, str], float]:
+    """Return the score of each agent and variant that has run with all seeds, a mean over these."""
+    table = folder / "summary.parquet"
+    if not table.exists():
+        return {}
+    runs = pl.read_parquet(table).unique(["variant", "agent", "seed"])
+    runs = runs.filter(pl.len().over("variant", "agent") == seeds)
+    means = runs.group_by("variant", "agent").agg(pl.col("score").mean())
+    return {(row["agent"], row["variant"]): float(row["score"]) for row in means.iter_rows(named=True)}
 
 
 def beside_the_kernels(scenario: Scenario) -> Scenario:
@@ -163,8 +205,9 @@ def section(plan: Plan) -> str:
         for i in np.argsort(places[0])
     ]
     return (
-        f"The first {draws} draws of `{DISTRIBUTION}`'s test split whose rate never exceeds {MAX_MBPS:g} Mbit/s, a run "
-        f"of each entrant on each draw in the kernel. `RUN` is a training, `bbrgym train agent=portfolio "
-        f"scenario={DISTRIBUTION}`; *{BEST_FIXED}* is `library-best:RUN`. 95 % intervals by bootstrap over the draws; "
-        f"Spearman's rank correlation of the {len(ENTRANTS)} mean scores: {correlation}.\n\n"
+        f"{draws} test draws of `{DISTRIBUTION}` from {plan.first_draw} on whose rate never exceeds {MAX_MBPS:g} "
+        f"Mbit/s, a run of each entrant on each draw in the kernel. `RUN` is a training, `bbrgym train "
+        f"experiment=wan_flow_portfolio`, which each flow runs in its data path: in BPF, and in C in the twin. 95 % "
+        f"intervals by bootstrap over the draws; Spearman's rank correlation of the {len(ENTRANTS)} mean scores: "
+        f"{correlation}.\n\n"
     ) + markdown_table(["entrant", "score, kernel", "score, twin", "place, kernel", "place, twin"], rows)
