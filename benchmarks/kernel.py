@@ -357,12 +357,14 @@ def order_section(runs: Runs, asked: list[Setup], arguments: argparse.Namespace)
 
 
 def head(arguments: argparse.Namespace) -> str:
+    """Return the machine, the command and the numbers of runs."""
+    return f"{machine()}; {arguments.runs} runs of the kernel, {arguments.seeds} seeds of the twin"
+
+
+def machine() -> str:
     """Return the machine and the command."""
     linux = f"Linux {platform.release().partition('-')[0]}"
-    return (
-        f"{linux} on {os.cpu_count()} cores, {datetime.date.today()}: `{command()}`; {arguments.runs} runs of the "
-        f"kernel, {arguments.seeds} seeds of the twin"
-    )
+    return f"{linux} on {os.cpu_count()} cores, {datetime.date.today()}: `{command()}`"
 
 
 def main() -> None:
@@ -386,9 +388,8 @@ def main() -> None:
         kept = arguments.kept / f"{commit}-{arguments.learned.name}"
         plan = kernel_learned.Plan(arguments.learned, kept, arguments.draws, arguments.first_draw, arguments.seeds)
         kernel_learned.run(plan, until_s)
-        publish(
-            arguments.write, "kernel-learned", f"{head(arguments)}. {kernel_learned.section(plan)}", " ".join(RUNS_BY)
-        )
+        section = f"{machine()}; {arguments.seeds} seeds of the twin. {kernel_learned.section(plan)}"
+        publish(arguments.write, "kernel-learned", section, " ".join(RUNS_BY))
         return
     runs = Runs(arguments.kept / f"{commit}-{arguments.seconds:g}s", commit, arguments.seconds)
     parts = [

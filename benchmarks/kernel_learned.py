@@ -194,15 +194,19 @@ def section(plan: Plan) -> str:
     picks = np.random.default_rng(0).integers(draws, size=(RESAMPLES, draws))
     means = [table[:, picks].mean(axis=2) for table in tables]
     values = [table.mean(axis=1) for table in tables]
-    places = [ranks(value) for value in values]
     correlation = shown(float(rank_correlation(*values)), rank_correlation(*means), ".2f")
+    gains = [table[-1] - table for table in tables]
+    gains_means = [gain[:, picks].mean(axis=2) for gain in gains]
     rows = [
         [
             ENTRANTS[i],
             *(shown(value[i], mean[i], ".3f") for value, mean in zip(values, means, strict=True)),
-            *(str(place[i]) for place in places),
+            *(
+                "" if ENTRANTS[i] == TUNER else shown(float(gain[i].mean()), mean[i], "+.3f")
+                for gain, mean in zip(gains, gains_means, strict=True)
+            ),
         ]
-        for i in np.argsort(places[0])
+        for i in np.argsort(-values[0])
     ]
     return (
         f"{draws} test draws of `{DISTRIBUTION}` from {plan.first_draw} on whose rate never exceeds {MAX_MBPS:g} "
@@ -210,4 +214,6 @@ def section(plan: Plan) -> str:
         f"experiment=wan_flow_portfolio`, which each flow runs in its data path: in BPF, and in C in the twin. 95 % "
         f"intervals by bootstrap over the draws; Spearman's rank correlation of the {len(ENTRANTS)} mean scores: "
         f"{correlation}.\n\n"
-    ) + markdown_table(["entrant", "score, kernel", "score, twin", "place, kernel", "place, twin"], rows)
+    ) + markdown_table(
+        ["entrant", "score, kernel", "score, twin", "tuner over it, kernel", "tuner over it, twin"], rows
+    )
