@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,13 @@ _THREADS_ARE_SET = threading.Lock()
 as with OpenMP, runs side by side would set each other's."""
 
 
+@contextmanager
+def in_one_thread() -> Iterator[None]:
+    """Let PyTorch compute in one thread: sums that are split over threads round differently."""
+    with _THREADS_ARE_SET, torch_threads(1):
+        yield
+
+
 @torch.no_grad()
 def alone(network: nn.Module, *inputs: NDArray[Any]) -> list[NDArray[Any]]:
     """Return the outputs of a network for one environment.
@@ -105,6 +113,6 @@ def alone(network: nn.Module, *inputs: NDArray[Any]) -> list[NDArray[Any]]:
     Environments are computed one at a time, in one thread: sums over several rows, or split differently, round
     differently, and an agent must act the same whatever environments are beside its own.
     """
-    with _THREADS_ARE_SET, torch_threads(1):
+    with in_one_thread():
         outputs = network(*map(torch.tensor, inputs))
     return [output.numpy() for output in (outputs if isinstance(outputs, tuple) else (outputs,))]

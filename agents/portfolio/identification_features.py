@@ -34,6 +34,19 @@ _AT_END = (
     *("mean_of_max", "bw_of_delivery", "delivery_trend", "slow_delivery_trend", "age", "app_limited"),
 )
 _PHASES = ("startup", "drain", "probe_rtt", "probe_up", "probe_down", "cruise")
+_RTTS = ("rtt_min", "rtt_mean", "rtt_p95")
+_STATISTICS = ("mean", "middle", "late", "least", "most", "spread")
+_SERIES = (
+    *(f"queue by {name}" for name in (*_RTTS, "min_rtt")),
+    *("delivery", "bw", "cwnd", "delivery of bw", "delivery of its peak", "cwnd of BDP"),
+)
+_OF_FLOWS = (
+    "least RTT",
+    *(f"{series}, {statistic}" for series in _SERIES for statistic in _STATISTICS),
+    *("lost, mean", "retransmitted, mean", "lost, most"),
+    *(f"{name} at the end" for name in _AT_END),
+    *(f"{name}{when}" for name in _PHASES for when in (", share", " at the end")),
+)
 _NEARLY_EMPTY = 0.01  # queueing delay / RTT below which queues count as alike
 _UNKNOWN_RTT_MS = 50.0  # stands for the RTT of a flow without one
 _LEAST_MBPS = 0.01
@@ -43,7 +56,8 @@ _MOST_QUEUE = 6.0  # largest logarithm of RTT / smallest RTT
 class IdentificationFeatures(nn.Module):
     """Function from the observations of an identification to its features: [N, intervals, numbers] -> [N, features].
 
-    An interval's numbers are those of each flow, of any number of flows, and then the tunables.
+    An interval's numbers are those of each flow, of any number of flows, and then the tunables. What is alike is
+    computed side by side, since an operation on one flow's numbers takes as long as one on a thousand.
     """
 
     def __init__(self, intervals: int, tunables: int) -> None:
@@ -55,66 +69,68 @@ class IdentificationFeatures(nn.Module):
         self._late = slice(intervals - late, None)
         self._middle = slice(begin, max(begin + 1, intervals - late))
         with torch.no_grad():
-            of_one_flow = torch.zeros(1, intervals, len(_NAMES) + tunables)
-            self.names = tuple(self._named(of_one_flow))
+            _, of_all = self._found(torch.zeros(1, intervals, len(_NAMES) + tunables))
+        self.names = (*_OF_FLOWS, *of_all)
 
     def forward(self, history: Tensor) -> Tensor:
-        return torch.stack(list(self._named(history).values()), dim=1)
+        of_flows, of_all = self._found(history)
+        return torch.cat([of_flows, torch.stack(list(of_all.values()), dim=1)], dim=1)
 
-    def _named(self, history: Tensor) -> dict[str, Tensor]:
-        """Return the features by name, [N] each."""
+    def _found(self, history: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return the means over flows of `_OF_FLOWS`, [N, features], and what is of all together by name, [N] each."""
         flows = (history.shape[2] - self._tunables) // len(_NAMES)
         each = history[:, :, : flows * len(_NAMES)].reshape(-1, self._intervals, flows, len(_NAMES))
         of = {name: each[..., place] for place, name in enumerate(_NAMES)}
         logs = {name: _log(name, of[name]) for name in _LOGS}
         is_known = (of["active"] > 0) & (of["min_rtt"] > 0) & (of["least_rtt"] > 0)
         least = torch.where(is_known[:, -1], logs["least_rtt"][:, -1], math.log(_UNKNOWN_RTT_MS))
-        rtts = {name: logs["min_rtt"] + logs[name] for name in ("rtt_min", "rtt_mean", "rtt_p95")}
-        queues = {name: _queue(rtt - least[:, None]) for name, rtt in (*rtts.items(), ("min_rtt", logs["min_rtt"]))}
+        rtts = [logs["min_rtt"] + logs[name] for name in _RTTS] + [logs["min_rtt"]]
+        queues = _queue(torch.stack(rtts, -1) - least[:, None, :, None])
         own = self._of_flows(of, logs, least, queues, is_known)
         count = is_known[:, -1].sum(1)
-        means = {name: (value * is_known[:, -1]).sum(1) / count.clamp(min=1) for name, value in own.items()}
-        return {**means, "flows": count.to(history.dtype), **self._of_all(of, logs, queues["rtt_min"], is_known)}
+        means = (own * is_known[:, -1, :, None]).sum(1) / count.clamp(min=1)[:, None]
+        return means, {"flows": count.to(history.dtype), **self._of_all(of, logs, queues[..., 0], is_known)}
 
     # ---- each flow ---------------------------------------------------------------------------------------------
 
     def _of_flows(
-        self, of: dict[str, Tensor], logs: dict[str, Tensor], least: Tensor, queues: dict[str, Tensor], is_known: Tensor
-    ) -> dict[str, Tensor]:
-        """Return features of each flow by name, [N, flows] each."""
+        self, of: dict[str, Tensor], logs: dict[str, Tensor], least: Tensor, queues: Tensor, is_known: Tensor
+    ) -> Tensor:
+        """Return the features `_OF_FLOWS` of each flow, [N, flows, features]."""
         rate, bw, cwnd = logs["delivery_rate"], logs["bw"], logs["cwnd"]
-        rates = {
-            "delivery": rate,
-            "bw": bw,
-            "cwnd": cwnd,
-            "delivery of bw": rate - bw,
-            "delivery of its peak": rate - logs["max_delivery"],
-            "cwnd of BDP": cwnd - rate - least[:, None],
-        }
-        found = {"least RTT": least}
-        for name, series in {**{f"queue by {name}": queue for name, queue in queues.items()}, **rates}.items():
-            found |= {f"{name}, {what}": value for what, value in self._statistics(series, is_known).items()}
-        for name in ("lost", "retransmitted"):
-            found[f"{name}, mean"] = _mean(of[name][:, self._settled], is_known[:, self._settled])
-        found["lost, most"] = (of["lost"] * is_known).amax(1)
-        found |= {f"{name} at the end": of[name][:, -1] for name in _AT_END}
-        for name in _PHASES:
-            found |= {f"{name}, share": _mean(of[name], is_known), f"{name} at the end": of[name][:, -1]}
-        return found
+        rates = [rate, bw, cwnd, rate - bw, rate - logs["max_delivery"], cwnd - rate - least[:, None]]
+        counts = is_known[..., None]
+        losses = torch.stack([of["lost"], of["retransmitted"]], -1)
+        phases = torch.stack([of[name] for name in _PHASES], -1)
+        return torch.cat(
+            [
+                least[..., None],
+                self._statistics(torch.cat([queues, torch.stack(rates, -1)], -1), counts),
+                _mean(losses[:, self._settled], counts[:, self._settled]),
+                (losses[..., :1] * counts).amax(1),
+                torch.stack([of[name][:, -1] for name in _AT_END], -1),
+                torch.stack([_mean(phases, counts), phases[:, -1]], -1).flatten(-2),
+            ],
+            dim=-1,
+        )
 
-    def _statistics(self, series: Tensor, is_known: Tensor) -> dict[str, Tensor]:
-        """Return statistics over time: [N, intervals, flows] -> [N, flows]; 0 of a flow that is not known."""
-        x, counts = series[:, self._settled], is_known[:, self._settled]
-        mean = _mean(x, counts)
-        is_any = counts.any(1)
-        return {
-            "mean": mean,
-            "middle": _mean(series[:, self._middle], is_known[:, self._middle]),
-            "late": _mean(series[:, self._late], is_known[:, self._late]),
-            "least": torch.where(counts, x, math.inf).amin(1).where(is_any, 0.0),
-            "most": torch.where(counts, x, -math.inf).amax(1).where(is_any, 0.0),
-            "spread": _mean((x - mean[:, None]).square(), counts).sqrt(),
-        }
+    def _statistics(self, series: Tensor, counts: Tensor) -> Tensor:
+        """Return `_STATISTICS` over time: [N, intervals, flows, series] -> [N, flows, series * statistics].
+
+        They are 0 of a flow that is not known.
+        """
+        x, known = series[:, self._settled], counts[:, self._settled]
+        mean = _mean(x, known)
+        is_any = known.any(1)
+        found = [
+            mean,
+            _mean(series[:, self._middle], counts[:, self._middle]),
+            _mean(series[:, self._late], counts[:, self._late]),
+            torch.where(known, x, math.inf).amin(1).where(is_any, 0.0),
+            torch.where(known, x, -math.inf).amax(1).where(is_any, 0.0),
+            _mean((x - mean[:, None]).square(), known).sqrt(),
+        ]
+        return torch.stack(found, -1).flatten(-2)
 
     # ---- all together ------------------------------------------------------------------------------------------
 
@@ -188,7 +204,7 @@ def settings_held(features: Tensor, library: NormalisedAction) -> NDArray[np.int
 _RANGES = {feature.name: (feature.low, feature.high) for feature in FEATURES}
 _LOGS = (
     *("delivery_rate", "bw", "cwnd", "min_rtt", "least_rtt", "max_delivery"),  # in their units
-    *("rtt_min", "rtt_mean", "rtt_p95"),  # of the minimum RTT
+    *_RTTS,  # of the minimum RTT
 )
 
 
@@ -204,7 +220,7 @@ def _queue(log_rtt: Tensor) -> Tensor:
 
 
 def _mean(series: Tensor, counts: Tensor) -> Tensor:
-    """Return the mean over time of the values that count: [N, intervals, flows] -> [N, flows]; 0 without any."""
+    """Return the mean over time of the values that count: [N, intervals, ...] -> [N, ...]; 0 without any."""
     mean: Tensor = (series * counts).sum(1) / counts.sum(1).clamp(min=1)
     return mean
 

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from bbrgym.agents.network_agents import alone
+from bbrgym.agents.network_agents import alone, in_one_thread
 from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.selectors import Selector
 from bbrgym.envs.scaling import NormalisedAction
@@ -107,9 +107,16 @@ class PortfolioAgent:
         return PortfolioPolicy(1, self.routine, lambda _histories: setting[None])
 
 
+@torch.no_grad()
 def _choose_each(network: PortfolioNetwork, histories: Histories) -> NormalisedAction:
-    """Return the settings for some histories, each computed alone."""
-    return np.stack([alone(network, history.reshape(1, -1))[0][0] for history in histories])
+    """Return the settings for some histories, which do not depend on those beside them.
+
+    Features are sums over time and flows, the same however many rows there are; products of matrices round differently.
+    """
+    with in_one_thread():
+        features = network.features(torch.from_numpy(histories))
+        chosen = [int(network.selector(row[None]).argmax()) for row in features]
+    return np.asarray(network.library.numpy()[chosen])
 
 
 class PortfolioPolicy:

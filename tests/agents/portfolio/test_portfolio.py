@@ -14,6 +14,8 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from small_portfolio import files, small
 from tiny import SCENARIO, interrupt, run
 
@@ -25,7 +27,7 @@ from bbrgym.agents.oracle import presets
 from bbrgym.agents.portfolio.assembly import DRAINING, Assembly
 from bbrgym.agents.portfolio.identification import IdentificationPart, moment_of
 from bbrgym.agents.portfolio.identification import histories as seen_in
-from bbrgym.agents.portfolio.identification_features import settings_held
+from bbrgym.agents.portfolio.identification_features import OBSERVED, IdentificationFeatures, settings_held
 from bbrgym.agents.portfolio.policy import IdentificationRoutine, PortfolioPolicy
 from bbrgym.agents.portfolio.stage_settings import StageSettings
 from bbrgym.agents.portfolio.tasks import TrainingConditions
@@ -180,6 +182,18 @@ def test_it_identifies_the_path_then_holds_a_setting_of_its_library(whole: Path)
     again = policy.act(generator.random((2, width), np.float32), np.array([False, True]))
     assert (again[0] == actions[2][0]).all()
     assert (again[1] == agent.routine.setting).all()  # a new episode begins with an identification
+
+
+@given(st.integers(0, 2**32), st.integers(1, 40), st.integers(1, 3), st.integers(1, 12))
+def test_features_do_not_depend_on_the_rows_beside_them(seed: int, count: int, flows: int, intervals: int) -> None:
+    rng = np.random.default_rng(seed)
+    features = IdentificationFeatures(intervals, 2)
+    numbers = rng.random((count, intervals, flows * len(FEATURE_LISTS[OBSERVED]) + 2), np.float32)
+    histories = torch.from_numpy(
+        numbers * rng.integers(0, 2, numbers.shape[1:]).astype(np.float32)
+    )  # with flows not known
+    rows = [features(history[None])[0] for history in histories]
+    assert torch.equal(features(histories), torch.stack(rows))
 
 
 def test_it_chooses_by_the_flows_there_are_and_not_by_empty_places(whole: Path) -> None:
