@@ -191,7 +191,7 @@ def test_features_do_not_depend_on_the_rows_beside_them(seed: int, count: int, f
     numbers = rng.random((count, intervals, flows * len(FEATURE_LISTS[OBSERVED]) + 2), np.float32)
     histories = torch.from_numpy(
         numbers * rng.integers(0, 2, numbers.shape[1:]).astype(np.float32)
-    )  # with flows not known
+    )  # some are not known
     rows = [features(history[None])[0] for history in histories]
     assert torch.equal(features(histories), torch.stack(rows))
 
