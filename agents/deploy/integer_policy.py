@@ -15,8 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from bbrgym.agents.deploy.fixed_point import Integers
 from bbrgym.envs.memory import Kind
 
@@ -132,40 +130,15 @@ class ScalarProgram:
 
 
 @dataclass(frozen=True, eq=False)
-class IntegerTrees:
-    """Some trees, the nodes of all in one row.
-
-    A node sends an input that is at most its threshold to the node behind it, a larger one to its other node. Inputs
-    and thresholds are Q20. A threshold is rounded down, which changes no comparison: a whole number is at most a
-    threshold if it is at most the whole number below it.
-    """
-
-    features: Integers  # number of the input that a node compares; -1 of a leaf, [nodes]
-    thresholds: Integers  # to compare it with, [nodes]
-    others: Integers  # the other node; of a leaf its row of values, [nodes]
-    roots: Integers  # first node of each tree, [trees]
-    values: Integers  # int16 values of the leaves, in parts of a power of two, [leaves, outputs]
-
-    @property
-    def depth(self) -> int:
-        """Return the number of nodes on the longest way to a leaf, without the leaf."""
-        depths = np.zeros(len(self.features), np.int64)
-        for node in np.flatnonzero(self.features >= 0).tolist():  # each before those that it leads to
-            depths[[node + 1, self.others[node]]] = depths[node] + 1
-        return int(depths.max())
-
-
-@dataclass(frozen=True, eq=False)
 class Identification:
     """First intervals of a portfolio, after which it chooses a setting and holds it, or reselects."""
 
     intervals: int  # number of intervals that a choice goes by
     pause: int  # number of intervals from a choice to the next one, at most as many
     reselects: bool  # whether it may choose another setting while it holds one
-    # from the features of each flow in each of the intervals, Q20, to the inputs of what chooses; if it reselects, from
-    # the positions of the tunables in the last interval too, Q20
+    # from the features of each flow in each of the intervals, Q20, to the inputs of the policy's layers; if it
+    # reselects, from the positions of the tunables in the last interval too, Q20
     program: ScalarProgram
-    trees: IntegerTrees | None  # trees that choose, with an output for each setting; None: the policy's layers do
 
 
 @dataclass(frozen=True)
@@ -185,7 +158,7 @@ class IntegerPolicy:
     features: tuple[IntegerFeature, ...]  # features of each flow
     tunables: tuple[IntegerTunable, ...]  # tunables that it sets
     head: Moves | Choice  # function of the outputs
-    layers: tuple[IntegerLayer, ...] = ()  # layers of the network; none of a rule, or of a portfolio with trees
+    layers: tuple[IntegerLayer, ...] = ()  # layers of the network; none of a rule
     rule: Rule | None = None  # None of a network or a portfolio
     identification: Identification | None = None  # of a portfolio; None of a network or a rule
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from bbrgym.agents.deploy.integer_policy import (
     Identification,
     IntegerLayer,
     IntegerPolicy,
-    IntegerTrees,
     Rule,
 )
 from bbrgym.agents.deploy.trace_program import OPERATIONS
@@ -99,8 +97,6 @@ def _sizes(policy: IntegerPolicy) -> Iterator[str]:
     yield f"#define POLICY_FEATURE_BITS {policy.feature_bits} /* behind the point */"
     yield f"#define POLICY_MEMORIES {len(policy.memory)}u /* numbers that are remembered of each flow */"
     yield f"#define POLICY_MODES {0 if policy.rule is None else len(policy.rule.settings)}u /* of a rule */"
-    trees = policy.identification.trees if policy.identification is not None else None
-    yield f"#define POLICY_TREES {0 if trees is None else len(trees.roots)}u /* of a portfolio */"
     yield f"#define POLICY_MAX_FIELD INT64_C({MAX_FIELD}) /* a larger measurement counts as this */"
     yield f"#define POLICY_SETTINGS {settings}u /* the choices, and the one of the identification */"
     yield f"#define POLICY_CHOICES {choices}u /* settings with an output each; 0: each tunable has one */"
@@ -208,7 +204,7 @@ def _rule_tables(rule: Rule) -> Iterator[str]:
 
 
 def _portfolio_sizes(policy: IntegerPolicy, identification: Identification) -> Iterator[str]:
-    program, trees = identification.program, identification.trees
+    program = identification.program
     held = len(policy.tunables) if identification.reselects else 0
     yield f"#define POLICY_IDENTIFICATION {identification.intervals}u /* intervals that a choice goes by */"
     yield f"#define POLICY_PAUSE {identification.pause}u /* intervals from a choice to the next one */"
@@ -219,32 +215,14 @@ def _portfolio_sizes(policy: IntegerPolicy, identification: Identification) -> I
     yield f"#define POLICY_CELLS {max(program.cells, 1)}u"
     yield f"#define POLICY_STEPS {len(program.steps)}u"
     yield _calls("POLICY_OPERATIONS", "OPERATION", ((name.upper(),) for name in OPERATIONS))
-    if trees is None:
-        yield f"#define POLICY_INPUTS {len(program.outputs)}u /* of the network, results of the program */"
-    else:
-        yield f"#define POLICY_NODES {len(trees.features)}u"
-        yield f"#define POLICY_LEAVES {len(trees.values)}u"
-        yield f"#define POLICY_DEPTH {trees.depth}u /* nodes on the longest way to a leaf */"
-        yield "#define POLICY_WIDEST POLICY_CHOICES"
+    yield f"#define POLICY_INPUTS {len(program.outputs)}u /* of the network, results of the program */"
 
 
 def _portfolio_tables(identification: Identification) -> Iterator[str]:
-    program, trees = identification.program, identification.trees
+    program = identification.program
     yield _row("int64_t policy_constants[POLICY_CONSTANTS]", program.constants)
     yield _table("uint16_t policy_steps[POLICY_STEPS][5]", program.steps)
-    if trees is None:
-        yield _row("uint32_t policy_results[POLICY_INPUTS]", program.outputs)
-    else:
-        yield _table("struct policy_node policy_nodes[POLICY_NODES]", _nodes(trees, program.outputs.tolist()))
-        yield _table("int16_t policy_leaves[POLICY_LEAVES][POLICY_CHOICES]", trees.values)
-        yield _row("uint32_t policy_roots[POLICY_TREES]", trees.roots)
-
-
-def _nodes(trees: IntegerTrees, operands: Sequence[int]) -> Iterator[tuple[Any, ...]]:
-    """Yield threshold, operand and other node of each node."""
-    rows = zip(trees.thresholds.tolist(), trees.features.tolist(), trees.others.tolist(), strict=True)
-    for threshold, feature, other in rows:
-        yield threshold, "POLICY_LEAF" if feature < 0 else operands[feature], other
+    yield _row("uint32_t policy_results[POLICY_INPUTS]", program.outputs)
 
 
 # ---- C ------------------------------------------------------------------------------------------------
@@ -256,16 +234,21 @@ def _calls(name: str, macro: str, rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _table(declaration: str, rows: Iterable[Iterable[Any]]) -> str:
-    lines = "\n".join(_filled(f"{{{_joined(row)}}},") for row in rows)
-    return f"POLICY_TABLE {declaration} = {{\n{lines}\n}};"
+    return f"POLICY_TABLE {declaration} = {{\n{_filled(f'{{{_joined(row)}}}' for row in rows)}\n}};"
 
 
 def _row(declaration: str, numbers: Iterable[Any]) -> str:
-    return f"POLICY_TABLE {declaration} = {{\n{_filled(_joined(numbers))}\n}};"
+    return f"POLICY_TABLE {declaration} = {{\n{_filled(map(str, numbers))}\n}};"
 
 
-def _filled(text: str) -> str:
-    return textwrap.fill(text, _WIDTH, initial_indent="    ", subsequent_indent="    ")
+def _filled(parts: Iterable[str]) -> str:
+    """Return lines of as many parts as have room; a part that has none is a line of its own."""
+    lines = [""]
+    for part in parts:
+        if lines[-1] and len(lines[-1]) + len(part) > _WIDTH:
+            lines.append("")
+        lines[-1] += f" {part}," if lines[-1] else f"    {part},"
+    return "\n".join(lines)
 
 
 def _joined(row: Iterable[Any]) -> str:

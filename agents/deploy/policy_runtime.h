@@ -5,7 +5,7 @@
  *   a network      fields -> features -> the last intervals -> layers -> positions -> tunables
  *   a rule         fields -> features -> merits of the modes and corrections -> one mode's setting, corrected -> positions
  *                  -> tunables
- *   a portfolio    fields -> features -> intervals of the identification -> program -> layers or trees -> one of some
+ *   a portfolio    fields -> features -> intervals of the identification -> program -> layers -> one of some
  *                  settings, held; it may reselect by the last intervals and the setting that it holds
  *
  * Features, positions (of tunables in their ranges) and the network's numbers are Q16; a rule's or a portfolio's features,
@@ -312,13 +312,11 @@ static inline void policy_set_tunables(struct policy_state *state)
 }
 #endif
 
-#if POLICY_TREES == 0
 /* A sum of products, of which so many digits are those of the weights. */
 static inline int32_t policy_round(int64_t sum, int digits)
 {
     return (int32_t)policy_clamp((sum + (INT64_C(1) << (digits - 1))) >> digits, -INT32_MAX, INT32_MAX);
 }
-#endif
 
 #if POLICY_MODES > 0
 /* ---- rule ---- */
@@ -384,7 +382,7 @@ POLICY_ALONE int policy_run_rule(struct policy_state *state)
     return 0;
 }
 
-#elif POLICY_TREES == 0
+#else
 /* ---- network ---- */
 
 static inline int32_t policy_none(int32_t x) { return x; }
@@ -657,37 +655,6 @@ static inline void policy_run_program(struct policy_state *state)
 
 /* ---- choices of a portfolio ---- */
 
-#if POLICY_TREES > 0
-/* Adds the values of a tree's leaf to the outputs. */
-POLICY_ALONE int policy_add_tree(struct policy_state *state, uint32_t tree)
-{
-    const struct policy_node *node;
-    uint32_t at, depth, i;
-
-    if (!state || tree >= POLICY_TREES)
-        return 0;
-    at = policy_roots[tree];
-    node = &policy_nodes[policy_inside(at, POLICY_NODES)];
-    for (depth = 0; depth < POLICY_DEPTH && node->operand != POLICY_LEAF; depth++) {
-        at = policy_number(state, node->operand) <= node->threshold ? at + 1 : node->other;
-        node = &policy_nodes[policy_inside(at, POLICY_NODES)];
-    }
-    at = policy_inside(node->other, POLICY_LEAVES);
-    for (i = 0; i < POLICY_CHOICES; i++)
-        state->layers[0][i] += policy_leaves[at][i];
-    return 0;
-}
-
-static inline void policy_sum_trees(struct policy_state *state)
-{
-    uint32_t i;
-
-    for (i = 0; i < POLICY_CHOICES; i++)
-        state->layers[0][i] = 0;
-    for (i = 0; i < POLICY_TREES; i++)
-        policy_add_tree(state, i);
-}
-#else
 /* Makes a result of the program, Q20, an input of the network, Q16. */
 POLICY_ALONE int policy_take_result(struct policy_state *state, uint32_t input)
 {
@@ -704,17 +671,12 @@ static inline void policy_take_results(struct policy_state *state)
     for (i = 0; i < POLICY_INPUTS; i++)
         policy_take_result(state, i);
 }
-#endif
 
 /* Finds what each setting promises by the results of the program. */
 static inline void policy_predict(struct policy_state *state)
 {
-#if POLICY_TREES > 0
-    policy_sum_trees(state);
-#else
     policy_take_results(state);
     policy_run_network(state);
-#endif
 }
 
 /* Chooses a setting by the history. */

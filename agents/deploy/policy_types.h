@@ -46,16 +46,14 @@ struct policy_state {
     uint32_t has_decided;
     int32_t positions[POLICY_TUNABLE_COUNT]; /* of the tunables in their ranges */
     int32_t features[POLICY_FLOWS][POLICY_FEATURES];
-    int32_t layers[2][POLICY_WIDEST]; /* the outputs of the network or of the trees are layers[0] */
+    int32_t layers[2][POLICY_WIDEST]; /* the outputs of the network are layers[0] */
 #if POLICY_MEMORIES > 0
     int64_t remembered[POLICY_FLOWS][POLICY_MEMORIES];
     int64_t sums[POLICY_FLOWS][POLICY_MEMORIES];    /* or extremes */
     int64_t weights[POLICY_FLOWS][POLICY_MEMORIES]; /* 0: no interval counted yet */
     int64_t former[POLICY_FLOWS][POLICY_MEMORIES];  /* of POLICY_LOW, smallest value of the half before; -1: none */
 #endif
-#if POLICY_TREES == 0
     int32_t inputs[POLICY_INPUTS]; /* of the network or the rule; of several intervals the oldest first */
-#endif
 #if POLICY_IDENTIFICATION > 0
     int64_t cells[POLICY_CELLS];     /* of the program, Q20 */
     int32_t history[POLICY_HISTORY]; /* features of the last intervals, Q20, the oldest first */
@@ -113,13 +111,4 @@ struct policy_tunable {
     uint32_t scale;     /* enum policy_scale */
     int32_t step;       /* distance by which an output of 1 moves the position */
     int32_t limit;      /* largest distance that a position moves */
-};
-
-#define POLICY_LEAF UINT32_MAX
-
-/* A number that is at most the threshold leads to the next node, a larger one to the other node. */
-struct policy_node {
-    int64_t threshold; /* Q20 */
-    uint32_t operand;  /* of the number; POLICY_LEAF: it is a leaf */
-    uint32_t other;    /* of a leaf its row of values */
 };

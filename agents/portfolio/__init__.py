@@ -8,7 +8,7 @@ A training has these stages, each with a share of the steps:
     refine           the best of these on more draws, and children of the settings that cover these best, turn by turn
     library          the K settings that cover these draws best together
     identification   more draws: the path identified as the agent will, then each setting of the library tried
-    fit              networks or trees from what was observed to the score of each setting of the library
+    fit              networks from what was observed to the score of each setting of the library
     reselect         more draws, if it shall choose again: the agent so far acts for a while, then each setting is
                      tried, and the fit done again by all examples, turn by turn
 """

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bbrgym.agents.portfolio.identification_features import IdentificationFeatures, ReselectFeatures
 from bbrgym.agents.portfolio.policy import IdentificationRoutine, PortfolioAgent, PortfolioNetwork
-from bbrgym.agents.portfolio.selectors import selector_of
+from bbrgym.agents.portfolio.selector import Selector
 from bbrgym.agents.portfolio.stage_settings import StageSettings
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.training.settings import TrainingSettings
@@ -63,7 +63,7 @@ class Assembly:
             self._name,
             self.network(found["library"], found["selector"]),
             self.routine(setting),
-            selector_of(found["privileged"]),
+            Selector(found["privileged"]),
             is_per_flow=self.is_per_flow,
         )
 
@@ -78,7 +78,7 @@ class Assembly:
 
     def network(self, library: Tensor, selector: Mapping[str, Tensor]) -> PortfolioNetwork:
         """Return a network that chooses from a library."""
-        return PortfolioNetwork(self.features, selector_of(selector), library.numpy(), self.intervals).eval()
+        return PortfolioNetwork(self.features, Selector(selector), library.numpy(), self.intervals).eval()
 
 
 def _pause(asked: StageSettings, intervals: int, control_interval_s: float) -> int:

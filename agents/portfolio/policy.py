@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from bbrgym.agents.network_agents import alone, in_one_thread
 from bbrgym.agents.portfolio.parameters import true_parameters
-from bbrgym.agents.portfolio.selectors import Selector
+from bbrgym.agents.portfolio.selector import Selector
 from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Flags

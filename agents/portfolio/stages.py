@@ -19,8 +19,9 @@ import torch
 from bbrgym.agents.networks import torch_threads
 from bbrgym.agents.oracle import presets
 from bbrgym.agents.portfolio.assembly import Assembly, Found
+from bbrgym.agents.portfolio.cross_validation import CrossValidation, confusion, cross_validate
 from bbrgym.agents.portfolio.examples import Examples, joined
-from bbrgym.agents.portfolio.fit import CrossValidation, check_fit, confusion, cross_validate, fitted
+from bbrgym.agents.portfolio.fit import fitted
 from bbrgym.agents.portfolio.identification import IdentificationPart, examples_of
 from bbrgym.agents.portfolio.identification_features import settings_held
 from bbrgym.agents.portfolio.library import Candidates, children, coverage
@@ -28,7 +29,7 @@ from bbrgym.agents.portfolio.parameters import true_parameters
 from bbrgym.agents.portfolio.parts import Parts, parts_of
 from bbrgym.agents.portfolio.plan import KEPT, planned
 from bbrgym.agents.portfolio.policy import IdentificationRoutine, PortfolioNetwork
-from bbrgym.agents.portfolio.selectors import Selector, choices
+from bbrgym.agents.portfolio.selector import Selector, choices
 from bbrgym.agents.portfolio.stage_settings import StageSettings
 from bbrgym.agents.portfolio.tasks import CrossPart, SearchPart, TrainingConditions, scores_of, settings_of
 from bbrgym.agents.start import start_settings
@@ -49,7 +50,6 @@ class Stages:
 
     Raises:
         ConfigError: the stages cannot run so.
-        MissingExtraError: a package that the fit needs is not installed.
     """
 
     def __init__(self, settings: StageSettings, assembly: Assembly, run: TrainingRun) -> None:
@@ -57,7 +57,6 @@ class Stages:
         if not registered_worlds()[training.world_name].can_save:
             able = [name for name, spec in registered_worlds().items() if spec.can_save]
             raise ConfigError(f"world: is {training.world_name}, expected one that can be saved: {', '.join(able)}")
-        check_fit(settings.fit)
         self._settings = settings
         self._assembly = assembly
         self._run = run

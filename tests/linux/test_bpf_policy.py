@@ -103,7 +103,7 @@ def test_the_kernel_decides_as_the_native_build_does(transfer: tuple[IntegerPoli
 @needs_bpf
 @pytest.mark.parametrize("reselects", [pytest.param(False, marks=pytest.mark.slow), True], ids=["holds", "reselects"])
 def test_a_portfolio_chooses_in_the_kernel(reselects: bool, tmp_path: Path) -> None:
-    policy = random_portfolio(pause=1, networks=4) if reselects else random_portfolio()
+    policy = random_portfolio(pause=1 if reselects else None)
     assert policy.identification is not None
     assert isinstance(policy.head, Choice)
     result = transferred(policy.variant, str(compiled(policy, tmp_path)))

@@ -115,7 +115,7 @@ def test_the_base_install_is_what_worlds_environments_and_evaluations_need(tmp_p
         "few = ['world=twin', 'seeds=[1]', 'variants=[bbr]', 'scenario.duration_s=6']\n"
         "assert main(['evaluate', *few, f'output_dir={{sys.argv[1]}}/more']) == 0\n"
     )
-    extras = {"zmq", "google", "scipy", "sklearn", "plotly", "torch", "stable_baselines3", "sb3_contrib", "joblib"}
+    extras = {"zmq", "google", "scipy", "plotly", "torch", "stable_baselines3", "sb3_contrib", "joblib"}
     extras |= {"optuna", "ray", "submitit", "wandb", "tensorboard", "pettingzoo", "onnx", "pandas", "rliable"}
     extras |= {"matplotlib"}
     done = subprocess.run(

@@ -13,26 +13,24 @@ import numpy.typing as npt
 import pytest
 import torch
 from compiled_policies import CompiledPolicy, Controller
-from policies import in_whole_units, portfolio_of, random_networks, random_trees
+from policies import in_whole_units, portfolio_of, random_networks
 from tiny import SCENARIO, asked
 
 import bbrgym
 from bbrgym.agents.deploy.export_agent import export
 from bbrgym.agents.deploy.fixed_point import MAX_NUMBER, Q16, Q20, Integers
-from bbrgym.agents.deploy.integer_policy import IntegerPolicy, IntegerTrees, ScalarProgram
-from bbrgym.agents.deploy.quantise_portfolio import quantise_networks, quantise_portfolio, quantise_trees
+from bbrgym.agents.deploy.integer_policy import IntegerPolicy, ScalarProgram
+from bbrgym.agents.deploy.quantise_portfolio import quantise_networks, quantise_portfolio
 from bbrgym.agents.deploy.trace_program import traced
 from bbrgym.agents.loading import load_agent
-from bbrgym.agents.portfolio.network_selector import NetworkSelector, layered
 from bbrgym.agents.portfolio.policy import PortfolioAgent
-from bbrgym.agents.portfolio.tree_selector import TreeSelector
+from bbrgym.agents.portfolio.selector import layered
 from bbrgym.agents.rollout import batch_of, options_for, validation_rollout
 from bbrgym.agents.training.train_agent import train
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.scenario.files import with_variant
 from bbrgym.worlds.score import score_of_run
 
-pytest.importorskip("sklearn", reason="NO SCIKIT-LEARN: agent=portfolio; pip install '.[trees]'")
 pytestmark = pytest.mark.usefixtures("undrawn_file")
 
 AGENT: dict[str, Any] = {
@@ -41,12 +39,13 @@ AGENT: dict[str, Any] = {
     "search_trials": 6,
     "search_runs": 1,
     "identification_s": 1.0,
-    "fit": {"trees": 7, "leaf_draws": 1, "folds": 2},
+    "fit": {"networks": 2, "folds": 2},
 }
-RESELECTS = {"reselect_share": 0.2, "identification_s": 1.5, "fit": {"networks": 2, "folds": 2}}
+RESELECTS = {"reselect_share": 0.2, "identification_s": 1.5}
 KINDS: dict[str, dict[str, Any]] = {"holds": {}, "reselects": RESELECTS, "soon": {**RESELECTS, "reselect_s": 0.5}}
 LONG = {**SCENARIO, "duration_s": 6.0}
 NUM_ENVS = 8
+FEATURES, SETTINGS = 6, 4
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -139,10 +138,9 @@ def test_flows_by_themselves_score_in_c_as_in_python(tmp_path: Path) -> None:
 
 
 def predicted(agent: PortfolioAgent, inputs: Integers) -> npt.NDArray[np.float32]:
-    """What the agent's own selector promises by the policy's inputs, of which one may be beyond a threshold."""
+    """What the agent's own selector promises by the policy's inputs."""
     selector, given = agent.network().selector, torch.from_numpy(inputs[None] / Q20).float()
-    values = layered(given, selector.layers).mean(0) if isinstance(selector, NetworkSelector) else selector(given)
-    return values[0].numpy()
+    return layered(given, selector.layers).mean(0)[0].numpy()
 
 
 # ---- programs -----------------------------------------------------------------------------------------
@@ -152,8 +150,8 @@ ALL = np.array(True)
 
 def run_program(program: ScalarProgram, inputs: Integers, folder: Path) -> Integers:
     """Results of a program, [N, outputs], of inputs, [N, inputs], by the C of a portfolio that has it."""
-    trees = quantise_trees(random_trees(len(program.outputs), 4, torch.Generator().manual_seed(1)))
-    controller = Controller(CompiledPolicy(portfolio_of(program, trees), folder))
+    selector = random_networks(len(program.outputs), SETTINGS, torch.Generator().manual_seed(1))
+    controller = Controller(CompiledPolicy(portfolio_of(program, quantise_networks(selector)), folder))
     found = []
     for row in inputs:
         controller["history"][:] = row
@@ -201,7 +199,7 @@ def test_networks_are_one_in_integers(tmp_path: Path) -> None:
     selector = random_networks(FEATURES, SETTINGS, torch.Generator().manual_seed(3))
     layers = quantise_networks(selector)
     program = traced(selector.inputs, torch.rand(1, FEATURES), ALL)
-    controller = Controller(CompiledPolicy(portfolio_of(program, None, layers), tmp_path))
+    controller = Controller(CompiledPolicy(portfolio_of(program, layers), tmp_path))
     inputs = np.random.default_rng(3).integers(-3 * Q20, 3 * Q20, (200, FEATURES))
     found = []
     for row in inputs:
@@ -212,53 +210,3 @@ def test_networks_are_one_in_integers(tmp_path: Path) -> None:
     expected = selector(torch.from_numpy(inputs / Q20).float()).numpy()
     assert np.abs(expected).max() > 1.0
     np.testing.assert_allclose(found, expected, atol=2e-3)
-
-
-# ---- trees ---------------------------------------------------------------------------------------------
-
-FEATURES, SETTINGS = 6, 4
-
-
-def selector_of(seed: int) -> TreeSelector:
-    return random_trees(FEATURES, SETTINGS, torch.Generator().manual_seed(seed))
-
-
-def outputs(trees: IntegerTrees, history: Integers, folder: Path, factor: float = 1.0) -> Integers:
-    """Sums of the trees, [N, settings], of the history times a factor, [N, features], by the C of a portfolio."""
-    program = traced(lambda history: history * factor, torch.rand(1, FEATURES), np.array(True))
-    controller = Controller(CompiledPolicy(portfolio_of(program, trees), folder))
-    found = []
-    for row in history:
-        controller["history"][:] = row
-        controller.call("run_program")
-        controller.call("predict")
-        found.append(controller["layers"][:SETTINGS].copy())
-    return np.array(found)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_no_comparison_differs_for_what_is_a_whole_number_of_steps(seed: int, tmp_path: Path) -> None:
-    selector = selector_of(seed)
-    generator = np.random.default_rng(seed)
-    selector.threshold[::2] = (selector.threshold[::2] * 16).floor() / 16  # which inputs meet exactly
-    inputs = np.concatenate(
-        [
-            generator.integers(-3 * Q20, 3 * Q20, (500, FEATURES)) >> 4 << 4,  # so that float32 holds them
-            generator.integers(-48, 48, (500, FEATURES)) * (Q20 // 16),
-        ]
-    )
-    trees = quantise_trees(selector)
-    assert 2**14 <= np.abs(trees.values).max() < 2**15
-    means = selector(torch.from_numpy(inputs / Q20).float()).numpy()
-    found = outputs(trees, inputs, tmp_path) / len(trees.roots)
-    scale = 2.0 ** round(np.log2(np.abs(found).max() / np.abs(means).max()))
-    np.testing.assert_allclose(found / scale, means, atol=0.51 / scale, rtol=0)
-
-
-def test_thresholds_beyond_all_numbers_are_never_reached(tmp_path: Path) -> None:
-    selector, largest, found = selector_of(5), np.full((1, FEATURES), 2**31 - 1), []
-    for sign in (1, -1):
-        selector.threshold[:] = sign * 1e9
-        (tmp_path / str(sign)).mkdir()
-        found.append(outputs(quantise_trees(selector), sign * largest, tmp_path / str(sign), 1e6))
-    assert (found[0] != found[1]).any(), "all to the left, then all to the right"

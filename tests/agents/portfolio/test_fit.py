@@ -7,15 +7,12 @@ import numpy as np
 import pytest
 import torch
 
+from bbrgym.agents.portfolio.cross_validation import confusion, cross_validate
 from bbrgym.agents.portfolio.examples import Examples, joined
-from bbrgym.agents.portfolio.fit import FitSettings, confusion, cross_validate, fitted
-from bbrgym.agents.portfolio.selectors import choices
+from bbrgym.agents.portfolio.fit import FitSettings, fitted
+from bbrgym.agents.portfolio.selector import choices
 
-ensemble = pytest.importorskip("sklearn.ensemble", reason="NO SCIKIT-LEARN: agent=portfolio; pip install '.[trees]'")
-
-FIT = FitSettings(trees=20, leaf_draws=3, split_share=0.5, folds=3)
-NETWORKS = FitSettings(networks=2, folds=3)
-each_kind = pytest.mark.parametrize("fit", [FIT, NETWORKS], ids=["trees", "networks"])
+FIT = FitSettings(networks=2, folds=3)
 
 
 def examples(draws=240, *, noise=0.3, seed=1):
@@ -27,25 +24,22 @@ def examples(draws=240, *, noise=0.3, seed=1):
     return Examples(torch.from_numpy(features).float(), scores, generator.uniform(1.0, 3.0, draws), np.arange(draws))
 
 
-@each_kind
-def test_it_learns_what_decides(fit):
+def test_it_learns_what_decides():
     known, new = examples(), examples(seed=2)
-    chosen = choices(fitted(known, fit, 1), new.features)
+    chosen = choices(fitted(known, FIT, 1), new.features)
     clear = np.abs(new.features[:, 0].numpy()) > 0.3
     assert (chosen == (new.features[:, 0].numpy() < 0))[clear].mean() > 0.95
 
 
-@each_kind
-def test_a_margin_is_in_favour_of_the_first_setting_alone(fit):
+def test_a_margin_is_in_favour_of_the_first_setting_alone():
     known, new = examples(), examples(seed=2)
-    plain, favoured = (fitted(known, fit.model_copy(update={"margin": m}), 1)(new.features).numpy() for m in (0.0, 0.4))
+    plain, favoured = (fitted(known, FIT.model_copy(update={"margin": m}), 1)(new.features).numpy() for m in (0.0, 0.4))
     assert favoured - plain == pytest.approx(np.tile([0.4, 0.0, 0.0], (len(plain), 1)), abs=1e-6)
 
 
-@each_kind
-def test_cross_validation_knows_the_gain_and_what_it_rests_on(fit):
+def test_cross_validation_knows_the_gain_and_what_it_rests_on():
     known = examples()
-    validated = cross_validate(known, fit, 1)
+    validated = cross_validate(known, FIT, 1)
     assert validated.fixed_score < 0.2 < 0.5 < validated.score < validated.best_score
     assert validated.importance.argmax() == 0
     assert np.abs(validated.importance[1:]).max() < 0.1 * validated.importance[0]
@@ -54,34 +48,24 @@ def test_cross_validation_knows_the_gain_and_what_it_rests_on(fit):
     assert table.filter(table["best"] == table["chosen"])["share"].sum() > 0.8
 
 
-@each_kind
-def test_noise_is_not_taken_for_knowledge(fit):
+def test_noise_is_not_taken_for_knowledge():
     """What is chosen where features say nothing is worth what any setting is worth, however well it fits."""
     known = examples(noise=0.0)
     scores = np.random.default_rng(5).normal(size=known.scores.shape)
-    validated = cross_validate(replace(known, scores=scores), fit, 1)
+    validated = cross_validate(replace(known, scores=scores), FIT, 1)
     assert abs(validated.score) < 0.25
     assert validated.best_score > 0.6
 
 
-@each_kind
-def test_the_same_seed_gives_the_same_selector_and_leaves_the_callers_generator_alone(fit):
+def test_the_same_seed_gives_the_same_selector_and_leaves_the_callers_generator_alone():
     torch.manual_seed(7)
     expected = torch.rand(3)
     torch.manual_seed(7)
-    one = fitted(examples(), fit, 1).state_dict()
+    one = fitted(examples(), FIT, 1).state_dict()
     assert torch.equal(torch.rand(3), expected)
-    two, other = fitted(examples(), fit, 1).state_dict(), fitted(examples(), fit, 2).state_dict()
+    two, other = fitted(examples(), FIT, 1).state_dict(), fitted(examples(), FIT, 2).state_dict()
     assert all(torch.equal(one[name], two[name]) for name in one)
     assert not all(one[name].equal(other[name]) for name in one)
-
-
-def test_trees_predict_what_scikit_learn_s_own_do():
-    known, new = examples(), examples(seed=2)
-    forest = ensemble.ExtraTreesRegressor(20, min_samples_leaf=3, max_features=0.5, random_state=1)
-    forest.fit(known.features.numpy(), known.targets(FIT.clip), sample_weight=known.weights)
-    expected = forest.predict(new.features.numpy())
-    assert fitted(known, FIT, 1)(new.features).numpy() == pytest.approx(expected, abs=1e-6)
 
 
 def test_joined_examples_keep_their_draws_apart():

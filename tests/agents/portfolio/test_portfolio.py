@@ -4,7 +4,6 @@
 import itertools
 import json
 import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +39,6 @@ from bbrgym.envs.library import load_library
 from bbrgym.envs.observation import FEATURE_LISTS
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.envs.tune_env import TuneEnv
-from bbrgym.errors import MissingExtraError
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.worlds import WorldSettings
 
@@ -218,16 +216,7 @@ def test_its_library_is_a_file_for_actions(whole: Path) -> None:
     env.close()
 
 
-def test_without_scikit_learn_no_stage_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked_for = small()
-    monkeypatch.setitem(sys.modules, "sklearn", None)
-    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
-    with pytest.raises(MissingExtraError, match=r"agent=portfolio needs .*'\.\[trees\]'"):
-        run(tmp_path / "run", **asked_for)
-    assert not list((tmp_path / "run").rglob("search-*"))
-
-
-RESELECT = {"reselect_share": 0.2, "identification_s": 0.5, "fit": {"networks": 2, "folds": 2}}
+RESELECT = {"reselect_share": 0.2, "identification_s": 0.5}
 
 
 @pytest.fixture(scope="module")

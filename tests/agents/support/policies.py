@@ -18,7 +18,6 @@ from bbrgym.agents.deploy.integer_policy import (
     Identification,
     IntegerLayer,
     IntegerPolicy,
-    IntegerTrees,
     ScalarProgram,
 )
 from bbrgym.agents.deploy.policy_header import policy_header
@@ -28,9 +27,8 @@ from bbrgym.agents.deploy.quantise_rule import quantise_rule
 from bbrgym.agents.evolution.modes_network import ModesNetwork
 from bbrgym.agents.networks import Network, head_of
 from bbrgym.agents.portfolio.identification_features import IdentificationFeatures, ReselectFeatures
-from bbrgym.agents.portfolio.network_selector import NetworkSelector
 from bbrgym.agents.portfolio.policy import IdentificationRoutine, PortfolioAgent, PortfolioNetwork
-from bbrgym.agents.portfolio.tree_selector import TreeSelector
+from bbrgym.agents.portfolio.selector import Selector
 from bbrgym.agents.rollout import batch_of
 from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.options import Options
@@ -97,9 +95,8 @@ def random_portfolio(
     intervals: int = 2,
     variant: str = "bbr-mix",
     pause: int | None = None,
-    networks: int = 0,
 ) -> IntegerPolicy:
-    """A portfolio of random settings and trees or, if there are some, networks, in integers."""
+    """A portfolio of random settings and networks, in integers."""
     options = options_of(is_per_flow=False, variant=variant, features="memory", max_tuned=flows)
     batch = batch_of(1, options)
     generator = torch.Generator().manual_seed(7)
@@ -109,50 +106,30 @@ def random_portfolio(
     if pause is not None:
         features = ReselectFeatures(features, batch.scaling.names)
     count = len(features.names)
-    selector = random_networks(count, 4, generator, networks) if networks else random_trees(count, 4, generator)
+    selector = random_networks(count, 4, generator)
     routine = IdentificationRoutine(batch.scaling.default, intervals, pause)
     agent = PortfolioAgent("random", PortfolioNetwork(features, selector, settled, intervals), routine, selector)
     return quantise_portfolio(agent, batch, options)
 
 
-def portfolio_of(
-    program: ScalarProgram, trees: IntegerTrees | None, layers: tuple[IntegerLayer, ...] = ()
-) -> IntegerPolicy:
-    """A portfolio of 4 settings whose history of one interval is the inputs of a program, that trees or layers use."""
+def portfolio_of(program: ScalarProgram, layers: tuple[IntegerLayer, ...]) -> IntegerPolicy:
+    """A portfolio of 4 settings whose history of one interval is the inputs of a program, whose results layers use."""
     policy = random_portfolio()
     return dataclasses.replace(
         policy,
         features=policy.features[: program.inputs],
         layers=layers,
-        identification=Identification(1, 1, False, program, trees),
+        identification=Identification(1, 1, False, program),
     )
 
 
-def random_networks(features: int, settings: int, generator: torch.Generator, networks: int = 3) -> NetworkSelector:
+def random_networks(features: int, settings: int, generator: torch.Generator, networks: int = 3) -> Selector:
     """Networks of two layers between inputs and outputs, of 5 and 4 units."""
     tables = {name: torch.rand(features, generator=generator) + 0.1 for name in ("mean", "deviation")}
     for place, (inputs, outputs) in enumerate(itertools.pairwise((features, 5, 4, settings))):
         tables[f"weights_{place}"] = torch.randn(networks, inputs, outputs, generator=generator) * inputs**-0.5
         tables[f"biases_{place}"] = torch.randn(networks, 1, outputs, generator=generator)
-    return NetworkSelector(tables)
-
-
-def random_trees(
-    features: int, settings: int, generator: torch.Generator, trees: int = 20, depth: int = 5
-) -> TreeSelector:
-    """Trees with all nodes that so many levels hold, but for some branches that end before."""
-    nodes = 2 ** (depth + 1) - 1
-    number = torch.arange(nodes).repeat(trees, 1)
-    is_leaf = (2 * number + 1 >= nodes) | ((number > 0) & (torch.rand(trees, nodes, generator=generator) < 0.2))
-    return TreeSelector(
-        {
-            "feature": torch.randint(features, (trees, nodes), generator=generator),
-            "threshold": torch.randn(trees, nodes, generator=generator, dtype=torch.float64),
-            "left": torch.where(is_leaf, number, 2 * number + 1),
-            "right": torch.where(is_leaf, number, 2 * number + 2),
-            "value": torch.randn(trees, nodes, settings, generator=generator),
-        }
-    )
+    return Selector(tables)
 
 
 def first_tunables(policy: IntegerPolicy) -> Integers:

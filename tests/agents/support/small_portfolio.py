@@ -4,7 +4,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 from tiny import asked, weights
 
 SMALL: dict[str, Any] = {
@@ -17,12 +16,11 @@ SMALL: dict[str, Any] = {
     "search_trials": 6,
     "search_runs": 1,
     "identification_s": 1.0,
-    "fit": {"trees": 4, "leaf_draws": 1, "folds": 2},
+    "fit": {"networks": 2, "folds": 2},
 }
 
 
 def small(changed: Any = None, **others: Any) -> dict[str, Any]:
-    pytest.importorskip("sklearn", reason="NO SCIKIT-LEARN: agent=portfolio; pip install '.[trees]'")
     return asked({**SMALL, **(changed or {})}, total_steps=4000, **others)
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 _FURTHEST = 5.0  # standard deviations from the mean, beyond which features count as alike
 
 
-class NetworkSelector(nn.Module):
+class Selector(nn.Module):
     """Predicts the score of each setting less their mean: features [N, features] -> [N, settings].
 
     It is the mean of some networks' predictions, each of which has rectified linear units between its layers.
@@ -56,3 +58,10 @@ def layered(inputs: Tensor, layers: list[tuple[Tensor, Tensor]], dropout: float 
         if dropout:
             values = nn.functional.dropout(values, dropout)
     return torch.baddbmm(layers[-1][1], values, layers[-1][0])
+
+
+def choices(selector: Selector, features: Tensor) -> npt.NDArray[np.intp]:
+    """Return the setting with the highest prediction, [N]."""
+    with torch.no_grad():
+        chosen: npt.NDArray[np.intp] = selector.eval()(features).argmax(-1).numpy()
+    return chosen
