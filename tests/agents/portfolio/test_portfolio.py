@@ -378,8 +378,9 @@ def test_the_setting_that_it_starts_from_is_a_candidate(per_flow: Path) -> None:
 def test_what_holds_no_settings_of_the_variant_is_no_start(tmp_path: Path) -> None:
     with pytest.raises(bbrgym.ConfigError, match=r"agent\.start: 'shipped/wan' has variant bbr-mix, allowed is bbq"):
         train(output_dir=tmp_path / "run", **small({"start": ["shipped/wan"]}, env="multi"))
-    with pytest.raises(bbrgym.ConfigError, match=r"agent\.start: 'shipped/flow' holds agent .*, expected"):
-        train(output_dir=tmp_path / "run", **small({"start": ["shipped/flow"]}, env="multi"))
+    start = str(run(tmp_path / "ppo", total_steps=32))
+    with pytest.raises(bbrgym.ConfigError, match=r"agent\.start: '.*' holds agent ppo, expected a portfolio"):
+        train(output_dir=tmp_path / "run", **small({"start": [start]}, env="multi"))
 
 
 def test_flows_by_themselves_are_evaluated_and_exported(per_flow: Path, tmp_path: Path) -> None:
