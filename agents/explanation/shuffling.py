@@ -89,25 +89,34 @@ class _Shuffling:
         return _Misled(self._agent.make_policy(seeds), others, self._columns)
 
     def action_changes(self) -> Table:
-        """Return how far the actions of each episode change if it is observed alike otherwise, [episodes]."""
-        return np.array([self._change(number) for number in range(len(self._episodes))])
+        """Return how far the actions of each episode change if it is observed alike otherwise, [episodes].
 
-    def _change(self, number: int) -> float:
-        changes: list[NDArray[Any]] = []
-        for own in self._episodes[number].decisions:
-            policy = _Misled(self._agent.make_policy([own.seed]), [self._other((number, own.flow))], self._columns)
-            for step, observation in enumerate(own.observations):
-                action = policy.act(observation[None], np.array([step == 0]))[0]
-                former = own.actions[step]
-                is_number = np.issubdtype(former.dtype, np.integer)
-                changes.append(np.mean(action != former) if is_number else np.mean(np.abs(action - former)) / 2.0)
-        return float(np.mean(changes)) if changes else float("nan")
+        All policies act side by side; one whose decisions have ended acts on, and what it does does not count.
+        """
+        rows = [(number, own) for number, one in enumerate(self._episodes) for own in one.decisions]
+        changes: list[list[float]] = [[] for _ in self._episodes]
+        if rows:
+            others = [self._other((number, own.flow)) for number, own in rows]
+            policy = _Misled(self._agent.make_policy([own.seed for _, own in rows]), others, self._columns)
+            for step in range(max(len(own.actions) for _, own in rows)):
+                observations = np.stack([own.observations[min(step, len(own.actions) - 1)] for _, own in rows])
+                actions = policy.act(observations, np.full(len(rows), step == 0))
+                for (number, own), action in zip(rows, actions, strict=True):
+                    if step < len(own.actions):
+                        changes[number].append(_distance(action, own.actions[step]))
+        return np.array([np.mean(of_episode) if of_episode else np.nan for of_episode in changes])
 
     def _other(self, place: Place) -> Decisions | None:
         """Return the decisions of another episode for a place; None: nothing acted there."""
         episode, flow = place
         decisions = self._episodes[(episode + self._shift) % len(self._episodes)].decisions
         return decisions[(flow or 0) % len(decisions)] if decisions else None
+
+
+def _distance(action: NDArray[Any], former: NDArray[Any]) -> float:
+    if np.issubdtype(former.dtype, np.integer):
+        return float(np.mean(action != former))
+    return float(np.mean(np.abs(action - former)) / 2.0)
 
 
 class _Misled:
