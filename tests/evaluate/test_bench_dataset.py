@@ -101,4 +101,4 @@ def test_a_policy_cloned_from_a_data_set_is_between_random_and_its_teacher(
     example = [sys.executable, str(ROOT / "examples" / "clone.py"), "bbrgym/flow-v0", "--draws", "2", "--updates", "5"]
     done = subprocess.run(example, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    assert re.findall(r"^(\w+): score", done.stdout, re.MULTILINE) == ["random", "cloned", "portfolio-multi"]
+    assert re.findall(r"^([\w-]+): score", done.stdout, re.MULTILINE) == ["random", "cloned", "portfolio-multi"]

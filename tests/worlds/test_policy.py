@@ -59,7 +59,7 @@ def policy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     elif kind == "rule":
         made = random_rule_policy(options_of(**RULE))
     else:
-        made = random_portfolio(flows=3, pause=2, networks=2)
+        made = random_portfolio(flows=3, pause=2)
     return CompiledPolicy(made, folder), shared_object(made, folder / "policy.so")
 
 

@@ -71,7 +71,7 @@ RULES: dict[str, dict[str, Any]] = {
 }
 PORTFOLIOS: dict[str, dict[str, Any]] = {
     "portfolio": {"flows": 2},
-    "portfolio that reselects": {"flows": 2, "intervals": 3, "pause": 1, "networks": 2},
+    "portfolio that reselects": {"flows": 2, "intervals": 3, "pause": 1},
 }
 
 TOLERANCE = Q16 // 1000
