@@ -23,9 +23,10 @@ from bbrgym.worlds import (
     repeat_late,
     world_spec,
 )
-from bbrgym.worlds.score import DEFAULT_DELTA, score_of_world
+from bbrgym.worlds.score import Objective
 
 _LOG = logging.getLogger(__name__)
+_SCORE = Objective()
 
 
 class Trials:
@@ -47,11 +48,11 @@ class Trials:
         world: str = FAST_WORLD,
         world_settings: WorldSettings | None = None,
         threads: int | None = None,
-        delta: float = DEFAULT_DELTA,
+        objective: Objective = _SCORE,
     ) -> None:
         self.action = TunableScaling(variant, tunables)
         self._columns = [TUNABLE_COLUMNS[name] for name in self.action.names]
-        self._delta = delta
+        self._objective = objective
         self._scenarios = [with_variant(scenario, variant) for scenario in scenarios]
         self._tuned = [
             [index for index, flow in enumerate(scenario.resolved().flows) if flow.role == "tuned"]
@@ -72,7 +73,7 @@ class Trials:
         return len(self._scenarios)
 
     def scores(self, settings: NormalisedAction) -> Table:
-        """Return the score of each run with its setting from the first packet to the last, [scenarios].
+        """Return the objective of each run with its setting from the first packet to the last, [scenarios].
 
         Args:
             settings: one for all scenarios, [tunables], or one for each, [scenarios, tunables]; in [-1, 1].
@@ -89,7 +90,7 @@ class Trials:
         else:
             self._begin(range(len(self)), values)
             self._worlds.run_to_end()
-        return np.array([score_of_world(self._worlds, index, delta=self._delta) for index in range(len(self))])
+        return np.array([self._objective.of_world(self._worlds, index) for index in range(len(self))])
 
     def _begin(self, indices: Iterable[int], values: Table) -> None:
         for index in indices:

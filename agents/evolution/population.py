@@ -17,7 +17,7 @@ from bbrgym.envs.features import Observation
 from bbrgym.envs.flow_batch import FlowBatch
 from bbrgym.envs.options import Options
 from bbrgym.worlds import Flags, Table, VectorWorld
-from bbrgym.worlds.score import score_of_run
+from bbrgym.worlds.score import Objective
 
 Parameters = Mapping[str, Tensor]
 """Parameters of a population's policies by name, [policies, ...] each."""
@@ -32,11 +32,11 @@ class Population:
         rows: observations of each policy, one for each controller in each of its draws.
     """
 
-    def __init__(self, policies: int, draws: int, options: Options, delta: float) -> None:
+    def __init__(self, policies: int, draws: int, options: Options, objective: Objective) -> None:
         self._shape = (policies, draws)
         self._batch = batch_of(policies * draws, options)
         self.width = self._batch.observation.width
-        self._delta = delta
+        self._objective = objective
         self.rows = draws * (self._batch.max_tuned if isinstance(self._batch, FlowBatch) else 1)
         self.features = self.width - len(self._batch.scaling.names)
 
@@ -87,7 +87,7 @@ class Population:
 
     def _score(self, draw: TrainingDraw, running: VectorWorld, index: int) -> float:
         team, (flows, _) = draw.team or draw.scenario, running.summary(index)
-        return score_of_run(team, running.flow_summary_fields, flows, delta=self._delta)
+        return self._objective.of_run(team, running.flow_summary_fields, flows)
 
     def _acts(self) -> Flags:
         shape = self._shape[0], self.rows

@@ -31,7 +31,6 @@ from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.scenario.files import with_variant
 from bbrgym.worlds import TUNABLE_COLUMNS, Flags, Snapshot, Table, VectorWorld
-from bbrgym.worlds.score import score_of_world
 
 LATER = 2
 """Times an identification after it, up to which the moment comes at random in stage `reselect`."""
@@ -142,7 +141,7 @@ class IdentificationPart:
                 worlds.tunables[np.ix_([index], tuned, columns)] = values
             worlds.run_to_end()
             for index in range(len(begun)):
-                scores[index, number] = score_of_world(worlds, index, delta=self.conditions.delta)
+                scores[index, number] = self.conditions.objective.of_world(worlds, index)
         return scores
 
 

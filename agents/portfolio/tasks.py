@@ -16,6 +16,7 @@ from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Table, WorldSettings
+from bbrgym.worlds.score import Objective
 
 _COLUMN_PREFIX = "at_"  # before the names of tunables in columns
 
@@ -26,7 +27,7 @@ class TrainingConditions:
 
     options: Options  # of the agent's environment
     world_settings: WorldSettings  # settings of the world
-    delta: float  # weight of the RTT in the score
+    objective: Objective  # what a setting is worth in a run
 
     def intervals(self, scenario: Scenario) -> int:
         """Return the number of control intervals of a run."""
@@ -42,7 +43,7 @@ class TrainingConditions:
             world=self.options.world,
             world_settings=self.world_settings,
             threads=threads,
-            delta=self.delta,
+            objective=self.objective,
         )
 
 

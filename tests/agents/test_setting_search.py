@@ -10,6 +10,7 @@ from bbrgym.agents.search_trainer import GridTrainer
 from bbrgym.agents.trials import Trials
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.tunables import TUNABLES, VARIANTS
+from bbrgym.worlds.score import Objective
 
 SEEDS = [3, 4, 5]
 PUBLISHED = ("bbr", "bbr-plus", "bbr-acd", "bbq", "bbq-first-cut", "bbr-pg", "bbr-pg-inv")
@@ -52,6 +53,18 @@ def test_presets_in_bbr_mix_score_as_their_variants_do(scenarios, trials):
         ]
         # The normalised values are float32, so tunables differ from the presets in the eighth digit.
         np.testing.assert_allclose(trials.scores(setting), evaluated, atol=2e-2)
+
+
+def test_a_price_on_harm_is_taken_from_every_score(scenarios, trials):
+    setting = presets(trials.action)[0]
+    scores = trials.scores(setting)
+    priced = [Trials(scenarios, SEEDS, "bbr-mix", objective=Objective(harm_price=price)) for price in (1.0, 2.0)]
+    harms = [scores - one.scores(setting) for one in priced]
+    for one in priced:
+        one.close()
+    assert harms[0].max() > 0.0
+    assert harms[0].min() >= 0.0
+    np.testing.assert_allclose(harms[1], 2.0 * harms[0])
 
 
 def test_each_scenario_has_the_setting_that_is_its_own(trials):

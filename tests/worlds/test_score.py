@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from bbrgym.worlds.score import flow_scores, run_score
+import bbrgym
+from bbrgym.worlds.score import Objective, flow_scores, harm_of_run, run_score, score_of_run
 
 NAN = math.nan
 
@@ -53,3 +54,30 @@ def test_tuned_flows_count_else_fixed_else_all() -> None:
     assert run_score(np.array([NAN, 2.0, 4.0]), ["tuned", "tuned", "background"]) == 2.0
     assert run_score(np.array([NAN, 2.0]), ["tuned", "fixed"]) == 2.0
     assert math.isnan(run_score(np.array([NAN]), ["tuned"]))
+
+
+def test_an_objective_prices_what_other_flows_lose() -> None:
+    flows = [
+        {"name": "own", "rtt_ms": 20.0},
+        {"name": "cubic", "rtt_ms": 20.0, "cc": "cubic"},
+        {"name": "reno", "rtt_ms": 20.0, "cc": "reno"},
+        {"name": "web", "rtt_ms": 20.0, "cc": "cubic", "role": "background"},
+    ]
+    link = {"rate_mbps": 16.0, "delay_ms": 5.0, "queue": {"size_bdp": 1.0}}
+    scenario = bbrgym.load_scenario({"duration_s": 4.0, "warmup_s": 1.0, "link": link, "flows": flows})
+    fields = ("goodput_mbps", "fair_share_mbps", "start_s", "stop_s", "rtt_mean_ms")
+    rows = [
+        [12.0, 4.0, 1.0, 4.0, 40.0],
+        [1.0, 4.0, 1.0, 4.0, 40.0],
+        [8.0, 4.0, 1.0, 4.0, 40.0],
+        [0.1, 4.0, 1.0, 4.0, 40.0],
+    ]
+    table = np.array(rows)
+    assert harm_of_run(scenario, fields, table) == pytest.approx(
+        1.0
+    )  # one is halved twice, one gains, the mean of both
+    score = score_of_run(scenario, fields, table, delta=0.5)
+    assert Objective(0.5, 0.3).of_run(scenario, fields, table) == pytest.approx(score - 0.3)
+    assert Objective(0.5).of_run(scenario, fields, table) == score
+    alone = bbrgym.load_scenario({"duration_s": 4.0, "warmup_s": 1.0, "link": link, "flows": flows[:1]})
+    assert Objective(0.5, 0.3).of_run(alone, fields, table[:1]) == score_of_run(alone, fields, table[:1], delta=0.5)

@@ -28,6 +28,7 @@ from bbrgym.scenario.files import with_variant
 from bbrgym.scenario.model import Scenario
 from bbrgym.tunables import VARIANTS
 from bbrgym.worlds import FAST_WORLD, check_world_has, world_spec
+from bbrgym.worlds.score import Objective
 
 Setting = Mapping[str, float]
 IN_RUN = "-in-run"
@@ -62,7 +63,7 @@ class Oracle(Entrant):
         """Return the best values by tunable that the search finds for a run; ``check`` may stop it after a trial."""
         seeds = self.seeds(seed)
         preset = VARIANTS[self.variant].preset
-        with Trials([scenario] * len(seeds), seeds, self.variant, threads=1, delta=self.delta) as trials:
+        with Trials([scenario] * len(seeds), seeds, self.variant, threads=1, objective=Objective(self.delta)) as trials:
             also = [trials.action.from_values({**preset, **one}) for one in self.first]
             best = search_each(trials, [seed], self.budget, runs=len(seeds), also=also, on_tried=lambda _: check())
             return trials.action.to_values(best.actions[0])
@@ -94,7 +95,7 @@ class LibraryOracle(Oracle):
         seeds = self.seeds(seed)
         preset = VARIANTS[self.variant].preset
         means = []
-        with Trials([scenario] * len(seeds), seeds, self.variant, threads=1, delta=self.delta) as trials:
+        with Trials([scenario] * len(seeds), seeds, self.variant, threads=1, objective=Objective(self.delta)) as trials:
             for one in self.first:
                 means.append(float(trials.scores(trials.action.from_values({**preset, **one})).mean()))
                 check()

@@ -11,7 +11,8 @@ measured window (it stopped before the end of the warm-up) never counts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -47,13 +48,19 @@ def flow_scores(
         return np.where(window_s > 0, goodput - delta * rtt, np.nan)
 
 
-def run_score(scores: Array, roles: list[str]) -> float:
+def run_score(scores: Array, roles: Sequence[str]) -> float:
     """Return the mean score of the flows that count; NaN if there is none."""
     for counting in ({"tuned"}, {"tuned", "fixed"}, {"tuned", "fixed", "background"}):
-        counted = scores[[role in counting for role in roles] & ~np.isnan(scores)]
+        counted = _counted(scores, roles, counting)
         if len(counted) > 0:
             return float(np.mean(counted))
     return float("nan")
+
+
+def _counted(scores: Array, roles: Sequence[str], counting: Collection[str]) -> Array:
+    """Return the scores of the flows with these roles that have one."""
+    counted: Array = scores[[role in counting for role in roles] & ~np.isnan(scores)]
+    return counted
 
 
 def score_of_world(worlds: VectorWorld, index: int, *, delta: float = DEFAULT_DELTA) -> float:
@@ -71,6 +78,41 @@ def score_of_run(scenario: Scenario, fields: Sequence[str], summary: Array, *, d
         summary: [flows, fields], as a world gives it.
         delta: weight of the RTT.
     """
+    return run_score(*_scores_and_roles(scenario, fields, summary, delta=delta))
+
+
+def harm_of_run(scenario: Scenario, fields: Sequence[str], summary: Array) -> float:
+    """Return how often the goodput of other flows is halved below their fair share, the mean over them.
+
+    They are those that are neither tuned nor background; 0 without any. See `score_of_run`; Ware et al., Beyond Jain's
+    fairness index, HotNets 2019.
+    """
+    counted = _counted(*_scores_and_roles(scenario, fields, summary, delta=0.0), {"fixed"})
+    return float(np.mean(np.maximum(-counted, 0.0))) if len(counted) else 0.0
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What a search for settings maximises: the score of a run, less a price for what its other flows lose."""
+
+    delta: float = DEFAULT_DELTA  # weight of the RTT in the score
+    harm_price: float = 0.0  # of `harm_of_run`
+
+    def of_world(self, worlds: VectorWorld, index: int) -> float:
+        """Return it of one of several worlds, of its run so far."""
+        flows, _ = worlds.summary(index)
+        return self.of_run(worlds.scenarios[index], worlds.flow_summary_fields, flows)
+
+    def of_run(self, scenario: Scenario, fields: Sequence[str], summary: Array) -> float:
+        """Return it of a run; see `score_of_run`."""
+        score = score_of_run(scenario, fields, summary, delta=self.delta)
+        return score - self.harm_price * harm_of_run(scenario, fields, summary) if self.harm_price else score
+
+
+def _scores_and_roles(
+    scenario: Scenario, fields: Sequence[str], summary: Array, *, delta: float
+) -> tuple[Array, list[str]]:
+    """Return the score and the role of each flow of a run."""
     flows = scenario.resolved().flows
     column = dict(zip(fields, summary.T, strict=True))
     scores = flow_scores(
@@ -82,4 +124,4 @@ def score_of_run(scenario: Scenario, fields: Sequence[str], summary: Array, *, d
         mss_bytes=scenario.mss_bytes,
         delta=delta,
     )
-    return run_score(scores, [flow.role for flow in flows])
+    return scores, [flow.role for flow in flows]

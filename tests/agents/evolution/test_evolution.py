@@ -29,6 +29,7 @@ from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.errors import ConfigError
 from bbrgym.scenario.distribution import load_distribution
+from bbrgym.worlds.score import Objective
 
 ANCHORS = torch.tensor([[0.0, 0.5], [1.0, -0.5], [-1.0, 0.0]])
 
@@ -174,7 +175,7 @@ def test_a_half_deployed_preset_of_bbr_scores_as_if_it_were_deployed_everywhere(
     source = load_distribution({**SCENARIO, "flows": [{**SCENARIO["flows"][0], "number": 3}]})
     whole = list(islice(training_draws(source, 1), 4))
     options = FlowOptions(scenario=source, variant="bbr", features="path", frame_stack=1, threads=1)
-    population = Population(1, 4, options, 0.5)
+    population = Population(1, 4, options, Objective())
     network = HeldNetwork(torch.from_numpy(TunableScaling("bbr").default))
     held = {"setting": network.setting.detach()[None]}
     scores = [

@@ -41,6 +41,7 @@ from bbrgym.envs.scaling import TunableScaling
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.worlds import WorldSettings
+from bbrgym.worlds.score import Objective
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
@@ -290,7 +291,7 @@ def test_up_to_a_moment_the_agent_acts_as_in_a_rollout(fixture: str, request: py
     agent, arguments = load_agent(request.getfixturevalue(fixture))
     options = options_for(agent, **{**arguments, "threads": 1})
     draws = tuple(itertools.islice(training_draws(options.scenario, 5), 6))
-    conditions = TrainingConditions(options, WorldSettings(), 0.5)
+    conditions = TrainingConditions(options, WorldSettings(), Objective())
     table = IdentificationPart(conditions, draws, agent.library, agent.routine, agent.network())(1)
     for draw, (_, own) in zip(draws, table.group_by("draw", maintain_order=True), strict=True):
         moment = moment_of(conditions, draw, agent.routine.intervals, is_later=True)
