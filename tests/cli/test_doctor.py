@@ -18,6 +18,7 @@ ROWS = {
     "cores": False,
     "type information of the kernel (BTF)": False,
     "our congestion controls in BPF": False,
+    "iterators in BPF": False,
     "a BPF file system": False,
     "cgroups of version 2": False,
     "clang": False,
