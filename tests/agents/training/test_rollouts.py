@@ -72,7 +72,7 @@ def far(connected: Any) -> Iterator[RayVecEnv]:
 
 
 def ray_rollouts(cluster: str, **others: Any) -> dict[str, Any]:
-    return {"name": "ray", "address": cluster, "start_timeout_s": 120.0, "timeout_s": 120.0, **others}
+    return {"name": "ray", "address": cluster, "start_timeout_s": 120.0, "timeout_s": 300.0, **others}
 
 
 def test_rows_equal_those_of_local_environments(far: RayVecEnv) -> None:
@@ -138,7 +138,7 @@ def test_a_training_equals_a_local_one(cluster: str, connected: Any, tmp_path: P
 def test_a_portfolio_equals_a_local_one(cluster: str, tmp_path: Path) -> None:
     """Its searches are tasks, not environments in actors."""
     local = run(tmp_path / "local", **small())
-    assert files(run(tmp_path / "far", **small(rollouts=ray_rollouts(cluster, timeout_s=300.0)))) == files(local)
+    assert files(run(tmp_path / "far", **small(rollouts=ray_rollouts(cluster)))) == files(local)
 
 
 @pytest.mark.usefixtures("connected")
@@ -146,7 +146,7 @@ def test_tasks_of_an_interrupted_search_end_in_a_cluster_that_goes_on(cluster: s
     rollouts = RayRollouts(**ray_rollouts(cluster))
     results = rollouts.results([short, partial(endless, tmp_path / "pid"), short], None)
     assert next(results) == (0, None)
-    wait_until(lambda: (tmp_path / "pid").is_file(), timeout_s=60)
+    wait_until(lambda: (tmp_path / "pid").is_file(), timeout_s=120)
     pid = int((tmp_path / "pid").read_text())
     results.close()  # type: ignore[attr-defined]
     wait_until(lambda: not Path(f"/proc/{pid}").exists(), timeout_s=60)
