@@ -93,7 +93,7 @@ def harm_of_run(scenario: Scenario, fields: Sequence[str], summary: Array) -> fl
 
 @dataclass(frozen=True)
 class Objective:
-    """What a search for settings maximises: the score of a run, less a price for what its other flows lose."""
+    """Aim of a search for settings: the score of a run, less a price for what its other flows lose."""
 
     delta: float = DEFAULT_DELTA  # weight of the RTT in the score
     harm_price: float = 0.0  # of `harm_of_run`
