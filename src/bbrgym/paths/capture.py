@@ -179,7 +179,7 @@ class _Capture:
             self._halves.pop(half_way, None)  # the ports of an earlier connection
             half = self._half(half_way)
             half.min_rtt_s = whole_s
-            half.connection.at_sender = is_near
+            half.connection.vantage = "sender" if is_near else "receiver"
             half.connection.has_handshake = True
             half.connection.mss_bytes = plausible_mss_bytes(handshake.mss_bytes)
 

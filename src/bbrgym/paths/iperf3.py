@@ -74,7 +74,8 @@ def read_iperf3(values: Mapping[str, Any]) -> PathLog:
 def _describe(connection: Connection, stream: Mapping[str, Any], start: Mapping[str, Any], end: Any) -> None:
     connection.mss_bytes = plausible_mss_bytes(number(start.get("tcp_mss", start.get("tcp_mss_default"))))
     sender = stream.get("sender")
-    connection.at_sender = sender if isinstance(sender, bool) else "retransmits" in stream
+    is_sender = sender if isinstance(sender, bool) else "retransmits" in stream
+    connection.vantage = "sender" if is_sender else "receiver"
     cc = end.get("sender_tcp_congestion")
     connection.cc = cc if isinstance(cc, str) else ""
 

@@ -56,7 +56,7 @@ def read_ndt7(values: Mapping[str, Any]) -> PathLog:
 
 def _add(connection: Connection, measurement: Mapping[str, Any], *, is_download: bool) -> None:
     info = {name: number(value) for name, value in mapping(measurement.get("TCPInfo")).items()}
-    connection.at_sender = is_download
+    connection.vantage = "sender" if is_download else "receiver"
     connection.cc = "bbr" if is_download and mapping(measurement.get("BBRInfo")) else ""
     connection.mss_bytes = plausible_mss_bytes(info.get("SndMSS" if is_download else "RcvMSS", NAN))
     time_s = info.get("ElapsedTime", NAN) / 1e6

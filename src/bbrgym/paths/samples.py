@@ -46,8 +46,16 @@ class Connection:
         mss_bytes: payload of a full packet; NaN: the log does not tell.
         cc: name of its congestion control; empty: the log does not tell.
         step_bytes: delivery is counted in steps of so many bytes; NaN or 0: in packets.
-        at_sender: whether it was watched where its data came from.
+        vantage: where it was watched: "sender" or "receiver" of its data, or "tap" between them.
         has_handshake: whether the minimum RTT may be of the handshake, whose packets are short.
+        min_rtt_is_bound: whether the minimum RTT is only an upper bound of the base RTT.
+        ahead_s: part of the RTT in front of a tap, which is added to the RTTs of the samples.
+        received_bytes: payload that arrived, by the receiver; NaN: the log does not tell.
+        received_s: time in which it arrived.
+        counts_socket: whether delivery counts what the sender's socket took, not what arrived.
+        is_limited: whether something else than the network limited the sender for most of the time.
+        options_cut: whether the log lacks TCP options, and so SACK blocks.
+        notes: clauses for people on what was seen in the log; none quotes it.
         peer: tells paths apart; connections with the same one share a path.
         idle_s: time that the log's clock is ahead of the connection's own, which rests without data; -inf: no sample.
         late_s: error that the samples' times may have.
@@ -58,8 +66,16 @@ class Connection:
     mss_bytes: float = NAN
     cc: str = ""
     step_bytes: float = 0.0
-    at_sender: bool = True
+    vantage: str = "sender"
     has_handshake: bool = True
+    min_rtt_is_bound: bool = False
+    ahead_s: float = 0.0
+    received_bytes: float = NAN
+    received_s: float = NAN
+    counts_socket: bool = False
+    is_limited: bool = False
+    options_cut: bool = False
+    notes: list[str] = field(default_factory=list)
     peer: str = ""
     idle_s: float = -math.inf
     late_s: float = 0.001  # of a host
@@ -91,6 +107,11 @@ class Connection:
                 self._rows = array("d", kept.tobytes())
                 self._stride *= 2
         self._offered += 1
+
+    @property
+    def at_sender(self) -> bool:
+        """True unless it was watched at the receiver of its data."""
+        return self.vantage != "receiver"
 
     @property
     def last(self) -> Sample | None:

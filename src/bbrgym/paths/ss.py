@@ -84,7 +84,7 @@ def _add(connections: Connections, ends: tuple[str, str], text: str, time_s: flo
     if "bytes_received" in values:
         connection = connections[(*ends, "in")]
         _describe(connection, ends[1], "", plausible_mss_bytes(values.get("rcvmss", NAN)))
-        connection.at_sender = False
+        connection.vantage = "receiver"
         connection.add(Sample(time_s, values["bytes_received"], min_rtt_s=min_rtt_s))
 
 
