@@ -28,32 +28,44 @@ _MOST_INTERFACES = 2**10
 _TIME_RESOLUTION = 9  # an interface's option
 _DEFAULT_RESOLUTION_S = 1e-6
 
-_ETHERNET, _COOKED, _COOKED_2 = 1, 113, 276
-_LINK_BYTES = {_ETHERNET: 14, _COOKED: 16, _COOKED_2: 20, 0: 4, 108: 4, 12: 0, 14: 0, 101: 0, 228: 0, 229: 0}
-_VLAN = (0x8100, 0x88A8)
-_IP_TYPES = (0x0800, 0x86DD)
+_COOKED, _COOKED_2 = 113, 276
+_RAW_BYTES = {0: 4, 108: 4, 12: 0, 14: 0, 101: 0, 228: 0, 229: 0}  # of a link's header without a type of what follows
+_TYPES_AT = {1: (12, 14), _COOKED: (14, 16), _COOKED_2: (0, 20), 9: (2, 4)}  # of others the type, and what follows
+_INTERFACES_AT = {_COOKED: slice(0, 2), _COOKED_2: slice(4, 11)}  # and whether a frame came or went
+_VLAN = (0x8100, 0x88A8, 0x9100)
+_MPLS = (0x8847, 0x8848)
+_PPPOE, _PPPOE_BYTES = 0x8864, 8
+_IP_TYPES = (0x0800, 0x86DD, 0x0021, 0x0057)  # the latter of PPP
 _TCP, _FRAGMENT = 6, 0x1FFF
-_END, _PADDING, _MSS, _SACK, _TIMESTAMP = 0, 1, 2, 5, 8  # options
+_END, _PADDING, _MSS, _SCALE, _SACK, _TIMESTAMP = 0, 1, 2, 3, 5, 8  # options
 _TIMESTAMP_BYTES = 12
+_LARGEST_SCALE = 14
 
 
 class TcpPacket(NamedTuple):
     """A TCP packet."""
 
     time_s: float
+    interface: bytes  # at which it was seen, and which way
     source: bytes  # address and port
     target: bytes
+    ip_id: int
     sequence: int
     acked: int
     flags: int
+    window: int  # not scaled
     payload_bytes: int
+    is_cut: bool  # whether the capture lacks options, among them all SACK blocks
     sacked: tuple[tuple[int, int], ...]  # SACK blocks: sequence numbers of the first byte and behind the last
     mss_bytes: int  # payload that a SYN allows, less what a timestamp takes of it; 0: not said
+    scale: int | None  # of the windows to come, as a SYN says; None: not said
+    stamps: tuple[int, ...]  # timestamp and its echo, if there are
 
 
 class _Record(NamedTuple):
     time_s: float
     link: int  # its type
+    interface: int
     content: bytes
     length: int  # of the packet on the wire
 
@@ -67,13 +79,17 @@ def read_packets(file: BufferedReader) -> Iterator[TcpPacket]:
     """Yield the TCP packets of a capture.
 
     Raises:
-        LogProblem: it is damaged, or of a kind of link that is not known.
+        LogProblem: it is damaged, of a kind of link that is not known, or without TCP.
     """
+    is_any = False
     records = _pcapng_records(file) if file.peek(4)[:4] == _SECTION else _pcap_records(file)
     for record in records:
         packet = _tcp_packet(record)
         if packet is not None:
+            is_any = True
             yield packet
+    if not is_any:
+        raise LogProblem("is a capture without TCP, or of packets in a tunnel or cut off within their headers")
 
 
 # ---- files -------------------------------------------------------------------------------------------------
@@ -93,7 +109,7 @@ def _pcap_records(file: BufferedReader) -> Iterator[_Record]:
         content = file.read(captured)
         if len(content) < captured:
             return
-        yield _Record(seconds + part * unit_s, link, content, length)
+        yield _Record(seconds + part * unit_s, link, 0, content, length)
 
 
 def _pcapng_records(file: BufferedReader) -> Iterator[_Record]:
@@ -122,7 +138,7 @@ def _pcapng_records(file: BufferedReader) -> Iterator[_Record]:
             if index >= len(interfaces) or captured > len(body) - 24:
                 raise LogProblem("is a damaged capture: a packet of no interface, or longer than its block")
             link, unit_s = interfaces[index]
-            yield _Record((high << 32 | low) * unit_s, link, body[20 : 20 + captured], length)
+            yield _Record((high << 32 | low) * unit_s, link, index, body[20 : 20 + captured], length)
 
 
 def _resolution_s(options: bytes, order: str) -> float:
@@ -142,24 +158,18 @@ def _resolution_s(options: bytes, order: str) -> float:
 
 def _tcp_packet(record: _Record) -> TcpPacket | None:
     """Return the packet, None if it is not of TCP, or cut off before the end of its header."""
-    link_bytes = _LINK_BYTES.get(record.link)
-    if link_bytes is None:
-        raise LogProblem(f"is a capture of links of type {record.link}, expected Ethernet, cooked, loopback or raw IP")
     content = record.content
-    if record.link == _ETHERNET and len(content) >= 18 and int.from_bytes(content[12:14], "big") in _VLAN:
-        link_bytes += 4
-    if record.link == _ETHERNET and int.from_bytes(content[link_bytes - 2 : link_bytes], "big") not in _IP_TYPES:
-        return None
+    link_bytes = _ip_at(record.link, content)
     ip = content[link_bytes:]
-    if len(ip) < 40:
+    if link_bytes is None or len(ip) < 40:
         return None
     if ip[0] >> 4 == 4:
-        header_bytes, ip_bytes = (ip[0] & 15) * 4, int.from_bytes(ip[2:4], "big")
+        header_bytes, ip_bytes, ip_id = (ip[0] & 15) * 4, int.from_bytes(ip[2:4], "big"), int.from_bytes(ip[4:6], "big")
         if ip[9] != _TCP or int.from_bytes(ip[6:8], "big") & _FRAGMENT:
             return None
         source, target = ip[12:16], ip[16:20]
     elif ip[0] >> 4 == 6:
-        header_bytes, ip_bytes = 40, int.from_bytes(ip[4:6], "big")
+        header_bytes, ip_bytes, ip_id = 40, int.from_bytes(ip[4:6], "big"), 0
         ip_bytes += 40 if ip_bytes else 0
         if ip[6] != _TCP:
             return None
@@ -170,24 +180,51 @@ def _tcp_packet(record: _Record) -> TcpPacket | None:
     tcp = ip[header_bytes:]
     if len(tcp) < 20:
         return None
-    ports, sequence, acked, offset, flags = tcp[:4], *struct.unpack_from(">IIBB", tcp, 4)
+    ports, sequence, acked, offset, flags, window = tcp[:4], *struct.unpack_from(">IIBBH", tcp, 4)
     tcp_bytes = (offset >> 4) * 4
+    options = _options(tcp[20:tcp_bytes])
     return TcpPacket(
         record.time_s,
+        bytes((record.interface & 0xFF, record.interface >> 8)) + content[_INTERFACES_AT.get(record.link, slice(0))],
         source + ports[:2],
         target + ports[2:],
+        ip_id,
         sequence,
         acked,
         flags,
+        window,
         max(ip_bytes - header_bytes - tcp_bytes, 0),
-        *_options(tcp[20:tcp_bytes]),
+        len(tcp) < tcp_bytes and not options[0],
+        *options,
     )
 
 
-def _options(options: bytes) -> tuple[tuple[tuple[int, int], ...], int]:
-    """Return what options say, as far as they are whole: the last two fields of `TcpPacket`."""
+def _ip_at(link: int, content: bytes) -> int | None:
+    """Return where IP begins in a frame, behind tags of VLANs, PPPoE and MPLS; None if it holds none."""
+    if link in _RAW_BYTES:
+        return _RAW_BYTES[link]
+    if link not in _TYPES_AT:
+        raise LogProblem(f"is a capture of links of type {link}, expected Ethernet, cooked, PPP, loopback or raw IP")
+    type_at, at = _TYPES_AT[link]
+    kind = int.from_bytes(content[type_at : type_at + 2], "big")
+    while kind not in _IP_TYPES:
+        if kind in _MPLS:
+            at += 4
+            if len(content) < at or content[at - 2] & 1:  # the last label
+                return at
+            continue
+        if kind not in _VLAN and kind != _PPPOE:
+            return None
+        at += 4 if kind in _VLAN else _PPPOE_BYTES
+        kind = int.from_bytes(content[at - 2 : at], "big")
+    return at
+
+
+def _options(options: bytes) -> tuple[tuple[tuple[int, int], ...], int, int | None, tuple[int, ...]]:
+    """Return what options say, as far as they are whole: the last four fields of `TcpPacket`."""
     sacked: tuple[tuple[int, int], ...] = ()
-    mss_bytes, stamp_bytes = 0, 0
+    mss_bytes, scale = 0, None
+    stamps: tuple[int, ...] = ()
     at = 0
     while at + 1 < len(options) and options[at] != _END:
         if options[at] == _PADDING:
@@ -195,14 +232,16 @@ def _options(options: bytes) -> tuple[tuple[tuple[int, int], ...], int]:
             continue
         kind, size = options[at], options[at + 1]
         value = options[at + 2 : at + size]
-        if size < 2 or len(value) < size - 2:
+        if size < 2 or (len(value) < size - 2 and kind != _SACK):
             break
         if kind == _MSS and size == 4:
             mss_bytes = int.from_bytes(value, "big")
-        elif kind == _TIMESTAMP:
-            stamp_bytes = _TIMESTAMP_BYTES
+        elif kind == _SCALE and size == 3:
+            scale = min(value[0], _LARGEST_SCALE)
+        elif kind == _TIMESTAMP and size == 10:
+            stamps = struct.unpack(">II", value)
         elif kind == _SACK and size >= 10:
             edges = struct.unpack_from(f">{len(value) // 8 * 2}I", value)
             sacked = tuple(zip(edges[::2], edges[1::2], strict=True))
         at += size
-    return sacked, max(mss_bytes - stamp_bytes, 0)
+    return sacked, max(mss_bytes - (_TIMESTAMP_BYTES if stamps else 0), 0), scale, stamps

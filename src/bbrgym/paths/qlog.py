@@ -1,22 +1,34 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""qlog of a sender, from version 0.2 on: JSON, lines of JSON, or JSON text sequences (RFC 7464).
+"""qlog, from version 0.2 on: JSON, lines of JSON, or JSON text sequences (RFC 7464).
 
-Each group of events is a connection. Delivered is what ACKs name of the packets sent; a packet that the sender gives up
-counts as sent again. What a receiver logs of the packets that reach it is not read. Packets of QUIC are counted as they
-are in UDP.
+Each group of events is a connection, and what it sends and what it receives are two. Delivered is what ACKs name of the
+packets sent; a packet that the sender gives up counts as sent again until an ACK names it after all. Received is what
+packets with data bring. Packets of QUIC are counted as they are in UDP. Traces that each
+count time from 0 came in turn.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BufferedReader
 from typing import Any
 
-from bbrgym.paths.json_values import mapping, mappings, number
-from bbrgym.paths.samples import MAX_CONNECTIONS, NAN, Connection, LogProblem, PathLog, Sample, plausible_mss_bytes
+from bbrgym.paths.json_values import iso_s, mapping, mappings, number
+from bbrgym.paths.samples import (
+    MAX_CONNECTIONS,
+    NAN,
+    Connection,
+    Connections,
+    LogProblem,
+    PathLog,
+    Sample,
+    in_turn_s,
+    plausible_mss_bytes,
+)
 
 FORMAT = "qlog"
 
@@ -26,6 +38,10 @@ _OLD = ("draft-00", "draft-01", "0.1")  # versions whose events are lists of fie
 _SAMPLE_S = 0.01
 _MOST_OUTSTANDING = 2**17  # packets of a connection
 _UNITS_S = {"ms": 1e-3, "us": 1e-6}
+_SCHEMA = "urn:ietf:params:qlog:file:"
+_DATA_FRAMES = {"stream", "crypto", "datagram"}
+_LEAST_DATA_BYTES = 200  # of a packet whose frames the log does not tell; ACKs are shorter
+_EPOCH_S = 1e9  # a time from which on it counts from 1970
 
 
 def is_sequence(begin: bytes) -> bool:
@@ -34,60 +50,74 @@ def is_sequence(begin: bytes) -> bool:
 
 
 def is_qlog(values: Any) -> bool:
-    """Return whether the values of a JSON file, or of its first line, are qlog's."""
-    return isinstance(values, dict) and "qlog_version" in values
+    """Return whether the first of the values of a file is qlog's."""
+    if not isinstance(values, dict):
+        return False
+    return "qlog_version" in values or str(values.get("file_schema")).startswith(_SCHEMA)
 
 
 def read_sequence(file: BufferedReader) -> PathLog:
     """Return the connections of a JSON text sequence, however long it is.
 
     Raises:
-        LogProblem: it is damaged before its end.
+        LogProblem: it is damaged before its end, or of a version that is not read.
     """
-    return read_events(_records(file))
+    return read_qlog(_records(file))
 
 
-def read_whole(values: Mapping[str, Any]) -> PathLog:
-    """Return the connections of a JSON file's traces.
+def read_qlog(values: Iterable[Any]) -> PathLog:
+    """Return the connections of files with traces, or of the header of a trace and its events.
 
     Raises:
         LogProblem: it is of a version that is not read.
     """
-    version = values.get("qlog_version")
-    if isinstance(version, str) and version.startswith(_OLD):
-        raise LogProblem("is qlog of a version before 0.2, expected 0.2 or later")
-    logs = [read_events((trace, *mappings(trace.get("events")))) for trace in mappings(values.get("traces"))]
-    return PathLog(FORMAT, tuple(one for log in logs for one in log.connections))
-
-
-def read_events(records: Iterable[Mapping[str, Any]]) -> PathLog:
-    """Return the connections of the header of a trace and its events."""
-    senders: dict[Hashable, _Sender] = {}
-    named = 0
-    common: Mapping[str, Any] = {}
-    is_tcp, clock = False, _Clock("", 1e-3)
+    connections = Connections()
+    records = map(mapping, values)
     for index, record in enumerate(records):
-        if index == 0:
-            trace = mapping(record.get("trace")) or record
-            common = mapping(trace.get("common_fields"))
-            unit = mapping(trace.get("configuration")).get("time_units")
-            is_tcp = "TCP" in _texts(common.get("protocol_type"))
-            clock = _Clock(str(common.get("time_format")), _UNITS_S.get(str(unit), 1e-3))
-            continue
-        time_s = clock.seconds(number(record.get("time")))
-        group = record.get("group_id", common.get("group_id", ""))
-        name = str(record.get("name")).rpartition(":")[2]
+        version = record.get("qlog_version")
+        if isinstance(version, str) and version.startswith(_OLD):
+            raise LogProblem("is qlog of a version before 0.2, expected 0.2 or later")
+        if "traces" not in record:
+            _read_trace(connections, index, mapping(record.get("trace")) or record, records)
+            break
+        for number_of, trace in enumerate(mappings(record.get("traces"))):
+            _read_trace(connections, (index, number_of), trace, mappings(trace.get("events")))
+    return PathLog(FORMAT, connections.all())
+
+
+def _read_trace(connections: Connections, key: object, trace: Mapping[str, Any], events: Iterable[Any]) -> None:
+    common = mapping(trace.get("common_fields"))
+    unit = mapping(trace.get("configuration")).get("time_units")
+    clock = _Clock(str(common.get("time_format")), _UNITS_S.get(str(unit), 1e-3))
+    is_tap = mapping(trace.get("vantage_point")).get("type") == "network"
+    is_tcp = "TCP" in _texts(common.get("protocol_type"))
+    offset_s = NAN
+    ends: dict[str | int, _End] = {}
+    for event in events:
+        time_s = clock.seconds(number(event.get("time")))
+        group = event.get("group_id", common.get("group_id", ""))
+        name = str(event.get("name")).rpartition(":")[2]
         if math.isnan(time_s) or name not in _EVENTS or not isinstance(group, str | int):
             continue
-        if group not in senders:
-            if len(senders) >= MAX_CONNECTIONS:
-                del senders[min(senders, key=lambda one: senders[one].delivered_bytes)]
-            named += 1
-            own = f"connection {named}"
-            senders[group] = _Sender(Connection(own, peer=own), is_tcp)
-        _EVENTS[name](senders[group], time_s, mapping(record.get("data")))
-    connections = (one.connection for one in senders.values())
-    return PathLog(FORMAT, tuple(one for one in connections if one.delivered_bytes > 0))
+        if math.isnan(offset_s):
+            is_absolute = time_s > _EPOCH_S
+            offset_s = 0.0 if is_absolute else in_turn_s(_reference_s(common), connections.all())
+        if group not in ends:
+            if len(ends) >= MAX_CONNECTIONS:
+                del ends[min(ends, key=lambda one: ends[one].delivered_bytes)]
+            out, into = (connections[key, group, way] for way in ("out", "in"))
+            out.peer = into.peer = out.name
+            out.vantage, into.vantage = ("tap", "tap") if is_tap else ("sender", "receiver")
+            out.min_rtt_is_bound = is_tap
+            ends[group] = _End(out, into, is_tcp)
+        _EVENTS[name](ends[group], offset_s + time_s, mapping(event.get("data")))
+
+
+def _reference_s(common: Mapping[str, Any]) -> float:
+    """Return the time since 1970 from which a trace counts; NaN if it does not tell."""
+    reference = common.get("reference_time")
+    since_s = number(reference) / 1e3
+    return since_s if since_s > _EPOCH_S else iso_s(mapping(reference).get("wall_clock_time"))
 
 
 @dataclass
@@ -107,40 +137,66 @@ class _Clock:
 
 
 @dataclass
-class _Sender:
-    """Packets of a connection that wait for an ACK."""
+class _End:
+    """End of a connection that wrote the log."""
 
-    connection: Connection
+    out: Connection
+    into: Connection
     is_tcp: bool
-    outstanding: dict[tuple[str, int], float] = field(default_factory=dict)  # payload by number space and number
+    numbers: dict[str, list[int]] = field(default_factory=dict)  # of packets without an ACK by number space, in order
+    sizes: dict[tuple[str, int], float] = field(default_factory=dict)  # payload of these
+    lost: set[tuple[str, int]] = field(default_factory=set)  # those of them that were given up
     delivered_bytes: float = 0.0
+    received_bytes: float = 0.0
     lost_pkts: int = 0
-    largest_bytes: float = 0.0
+    largest_bytes: dict[str, float] = field(default_factory=dict)  # payload by way
     metrics: dict[str, float] = field(default_factory=dict)
+    is_held: bool = False  # by the receiver's flow control, or for want of data
     sampled_s: float = -math.inf
+    received_s: float = -math.inf
 
     def send(self, _: float, data: Mapping[str, Any]) -> None:
         """Take a packet that was sent."""
-        key, payload_bytes = _number(data), self._payload_bytes(data)
-        if key is not None and payload_bytes > 0 and len(self.outstanding) < _MOST_OUTSTANDING:
-            self.outstanding[key] = payload_bytes
-            self.largest_bytes = max(self.largest_bytes, payload_bytes)
+        key, payload_bytes = _number(data), self._payload_bytes(data, "out")
+        self.is_held = self.is_held or bool(_frame_types(data) & {"data_blocked", "stream_data_blocked"})
+        if key is None or key in self.sizes or not payload_bytes > 0:
+            return
+        if len(self.sizes) >= _MOST_OUTSTANDING:
+            self._forget()
+        insort(self.numbers.setdefault(key[0], []), key[1])  # at the end, but for damage
+        self.sizes[key] = payload_bytes
 
     def receive(self, time_s: float, data: Mapping[str, Any]) -> None:
-        """Take a packet that arrived, which may hold ACKs."""
+        """Take a packet that arrived, which may hold ACKs and data."""
         space = _space(mapping(data.get("header")))
+        self.is_held = self.is_held and not _frame_types(data) & {"max_data", "max_stream_data"}
         ranges = [one for frame in mappings(data.get("frames")) for one in _ranges(frame)]
+        waiting = self.numbers.get(space, [])
         for low, high in ranges:
-            for acked in self._outstanding_of(space, low, high):
-                self.delivered_bytes += self.outstanding.pop(acked)
+            begin, end = bisect_left(waiting, low), bisect_right(waiting, high)
+            for key in [(space, one) for one in waiting[begin:end]]:
+                self.delivered_bytes += self.sizes.pop(key)
+                if key in self.lost:
+                    self.lost.remove(key)
+                    self.lost_pkts -= 1
+            del waiting[begin:end]
         if ranges and time_s - self.sampled_s >= _SAMPLE_S:
             self.sampled_s = time_s
             self._sample(time_s)
+        payload_bytes = self._payload_bytes(data, "in")
+        if payload_bytes > 0:
+            self.received_bytes += payload_bytes
+            if time_s - self.received_s >= _SAMPLE_S:
+                self.received_s = time_s
+                self.into.mss_bytes = self.largest_bytes["in"]
+                min_rtt_s = self.metrics.get("min_rtt", NAN) / 1e3
+                self.into.add(Sample(time_s, self.received_bytes, min_rtt_s=min_rtt_s))
 
     def lose(self, _: float, data: Mapping[str, Any]) -> None:
         """Take a packet that the sender gives up."""
         key = _number(data)
-        if key is not None and self.outstanding.pop(key, None) is not None:
+        if key in self.sizes and key not in self.lost:
+            self.lost.add(key)
             self.lost_pkts += 1
 
     def measure(self, _: float, data: Mapping[str, Any]) -> None:
@@ -149,39 +205,56 @@ class _Sender:
             if name in data:
                 self.metrics[name] = number(data[name])
 
-    def _payload_bytes(self, data: Mapping[str, Any]) -> float:
+    def meet(self, _: float, data: Mapping[str, Any]) -> None:
+        """Take the addresses of a connection: those between the same ones share a path."""
+        addresses = [str(data[name]) for name in ("src_ip", "dst_ip") if name in data]
+        if len(addresses) == 2:
+            self.out.peer = self.into.peer = " ".join(sorted(addresses))
+
+    def _payload_bytes(self, data: Mapping[str, Any], way: str) -> float:
+        """Return the payload of a packet with data; NaN of another one."""
         raw, header = mapping(data.get("raw")), mapping(data.get("header"))
         length = raw.get("payload_length") if self.is_tcp else raw.get("length", header.get("packet_size"))
-        return plausible_mss_bytes(number(length))
+        payload_bytes, types = plausible_mss_bytes(number(length)), _frame_types(data)
+        if (types and not types & _DATA_FRAMES) or (not types and way == "in" and payload_bytes < _LEAST_DATA_BYTES):
+            return NAN
+        if payload_bytes > self.largest_bytes.get(way, 0.0):
+            self.largest_bytes[way] = payload_bytes
+        return payload_bytes
 
-    def _outstanding_of(self, space: str, low: int, high: int) -> list[tuple[str, int]]:
-        if high - low < len(self.outstanding):
-            return [(space, one) for one in range(low, high + 1) if (space, one) in self.outstanding]
-        return [one for one in self.outstanding if one[0] == space and low <= one[1] <= high]
+    def _forget(self) -> None:
+        """Forget the oldest half of the packets."""
+        space = max(self.numbers, key=lambda one: len(self.numbers[one]))
+        half = len(self.numbers[space]) // 2
+        for key in [(space, one) for one in self.numbers[space][:half]]:
+            del self.sizes[key]
+            self.lost.discard(key)
+        del self.numbers[space][:half]
 
     def _sample(self, time_s: float) -> None:
-        connection, metrics = self.connection, self.metrics
-        connection.mss_bytes = self.largest_bytes or NAN
+        metrics = self.metrics
+        self.out.mss_bytes = self.largest_bytes.get("out", NAN)
         rtt_ms = metrics.get("latest_rtt", metrics.get("smoothed_rtt", NAN))
-        connection.add(
+        self.out.add(
             Sample(
                 time_s=time_s,
                 delivered_bytes=self.delivered_bytes,
                 rtt_s=rtt_ms / 1e3,
                 min_rtt_s=metrics.get("min_rtt", NAN) / 1e3,
                 retransmitted_pkts=self.lost_pkts,
-                app_limited=float(not self.outstanding),
-                cwnd_pkts=metrics.get("congestion_window", NAN) / connection.mss_bytes,
+                app_limited=float(self.is_held or len(self.sizes) == len(self.lost)),
+                cwnd_pkts=metrics.get("congestion_window", NAN) / self.out.mss_bytes,
             )
         )
 
 
 _EVENTS = {
-    "packet_sent": _Sender.send,
-    "packet_received": _Sender.receive,
-    "packet_lost": _Sender.lose,
-    "metrics_updated": _Sender.measure,
-    "recovery_metrics_updated": _Sender.measure,
+    "packet_sent": _End.send,
+    "packet_received": _End.receive,
+    "packet_lost": _End.lose,
+    "metrics_updated": _End.measure,
+    "recovery_metrics_updated": _End.measure,
+    "connection_started": _End.meet,
 }
 
 
@@ -195,6 +268,10 @@ def _space(header: Mapping[str, Any]) -> str:
     """Return the packets that a number is one of: QUIC counts those of the handshake apart."""
     kind = str(header.get("packet_type"))
     return kind if kind in ("initial", "handshake") else ""
+
+
+def _frame_types(data: Mapping[str, Any]) -> set[str]:
+    return {str(frame.get("frame_type")) for frame in mappings(data.get("frames"))}
 
 
 def _ranges(frame: Mapping[str, Any]) -> Iterator[tuple[int, int]]:

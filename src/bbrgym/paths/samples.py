@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -32,9 +32,12 @@ class Sample(NamedTuple):
     delivered_bytes: float  # payload, since the connection's start
     rtt_s: float = NAN  # latest or smoothed
     min_rtt_s: float = NAN  # smallest since the start
-    retransmitted_pkts: float = NAN  # since the start
+    retransmitted_pkts: float = NAN  # since the start; falls when one turns out not to have been needed
     app_limited: float = NAN  # 1 while the application held the sender back, else 0
     cwnd_pkts: float = NAN
+
+
+_RETRANSMITTED = Sample._fields.index("retransmitted_pkts")
 
 
 @dataclass
@@ -53,12 +56,13 @@ class Connection:
         received_bytes: payload that arrived, by the receiver; NaN: the log does not tell.
         received_s: time in which it arrived.
         counts_socket: whether delivery counts what the sender's socket took, not what arrived.
-        is_limited: whether something else than the network limited the sender for most of the time.
+        is_limited: whether something else than the network limited the sender much of the time.
         options_cut: whether the log lacks TCP options, and so SACK blocks.
         notes: clauses for people on what was seen in the log; none quotes it.
         peer: tells paths apart; connections with the same one share a path.
         idle_s: time that the log's clock is ahead of the connection's own, which rests without data; -inf: no sample.
         late_s: error that the samples' times may have.
+        held_s: time in which something else than the network limited the sender.
         skipped: number of samples whose time or counter fell, and that were not taken.
     """
 
@@ -79,11 +83,13 @@ class Connection:
     peer: str = ""
     idle_s: float = -math.inf
     late_s: float = 0.001  # of a host
+    held_s: float = 0.0
     skipped: int = 0
     _rows: array[float] = field(default_factory=lambda: array("d"))
     _stride: int = 1
     _offered: int = 0
     _last: Sample | None = None
+    _held_from_s: float = NAN
 
     def add(self, sample: Sample) -> None:
         """Take a sample later than those before it."""
@@ -92,18 +98,14 @@ class Connection:
             return
         rtt_s, min_rtt_s = (value if value > 0 else NAN for value in (sample.rtt_s, sample.min_rtt_s))
         sample = sample._replace(rtt_s=rtt_s, min_rtt_s=min_rtt_s)
-        if last is not None and (
-            sample.time_s <= last.time_s
-            or sample.delivered_bytes < last.delivered_bytes
-            or sample.retransmitted_pkts < last.retransmitted_pkts
-        ):
+        if last is not None and (sample.time_s <= last.time_s or sample.delivered_bytes < last.delivered_bytes):
             self.skipped += 1
             return
         self._last = sample
         if self._offered % self._stride == 0:
             self._rows.extend(sample)
             if len(self._rows) >= MAX_SAMPLES * len(sample):
-                kept = self.table()[::2]
+                kept = np.frombuffer(self._rows, np.float64).reshape(-1, len(sample))[::2]
                 self._rows = array("d", kept.tobytes())
                 self._stride *= 2
         self._offered += 1
@@ -112,6 +114,12 @@ class Connection:
     def at_sender(self) -> bool:
         """True unless it was watched at the receiver of its data."""
         return self.vantage != "receiver"
+
+    def hold(self, counter_s: float) -> None:
+        """Take a counter of the time in which something else than the network limited the sender."""
+        if math.isnan(self._held_from_s):
+            self._held_from_s = counter_s
+        self.held_s = max(self.held_s, counter_s - self._held_from_s)
 
     @property
     def last(self) -> Sample | None:
@@ -124,8 +132,19 @@ class Connection:
         return 0.0 if self._last is None or not self._rows else self._last.delivered_bytes - self._rows[1]
 
     def table(self) -> NDArray[np.float64]:
-        """Return the samples, [samples, fields of `Sample`]."""
-        return np.frombuffer(self._rows, np.float64).reshape(-1, len(Sample._fields)).copy()
+        """Return the samples, [samples, fields of `Sample`]; retransmissions without those that were not needed."""
+        table = np.frombuffer(self._rows, np.float64).reshape(-1, len(Sample._fields)).copy()
+        counts = table[:, _RETRANSMITTED]
+        needed = np.fmin.accumulate(counts[::-1])[::-1]
+        table[:, _RETRANSMITTED] = np.where(np.isnan(counts), NAN, np.maximum(needed, 0.0))
+        return table
+
+    def change(self, **columns: float) -> None:
+        """Add a number to fields of all samples; NaN: the log does not tell them."""
+        table = np.frombuffer(self._rows, np.float64).reshape(-1, len(Sample._fields)).copy()
+        for name, by in columns.items():
+            table[:, Sample._fields.index(name)] += by
+        self._rows = array("d", table.tobytes())
 
 
 @dataclass(frozen=True)
@@ -162,9 +181,21 @@ class Connections:
         made = self._by_key[key] = Connection(f"connection {self._named}")
         return made
 
+    def end(self, key: Hashable) -> None:
+        """End a connection: what comes with its key is another one."""
+        known = self._by_key.pop(key, None)
+        if known is not None:
+            self._by_key[key, known.name] = known
+
     def all(self) -> tuple[Connection, ...]:
         """Return those that delivered something."""
         return tuple(one for one in self._by_key.values() if one.delivered_bytes > 0)
+
+
+def in_turn_s(begin_s: float, connections: Iterable[Connection]) -> float:
+    """Return what to add to times of the next log in a file: its beginning, or the others' end if it does not tell."""
+    ends_s = [one.last.time_s for one in connections if one.last is not None]
+    return max(ends_s, default=0.0) if math.isnan(begin_s) else begin_s
 
 
 def plausible_mss_bytes(value: float) -> float:
