@@ -23,7 +23,7 @@ from io import BufferedReader
 import numpy as np
 
 from bbrgym.paths.packets import ACK, SYN, TcpPacket, is_capture, read_packets
-from bbrgym.paths.samples import MAX_CONNECTIONS, NAN, Connection, PathLog, Sample, plausible_mss_bytes
+from bbrgym.paths.samples import MAX_CONNECTIONS, NAN, Connection, LogProblem, PathLog, Sample, plausible_mss_bytes
 
 __all__ = ["FORMAT", "is_capture", "read_capture"]
 
@@ -39,7 +39,7 @@ _LARGEST_USUAL_BYTES = 1460  # payload; what a capture shows beyond that is not 
 _COPY_S = 1.0  # in which a copy comes of a frame that its number or its timestamp tells from a retransmission
 _COPY_RTTS, _LEAST_COPY_S = 0.5, 0.001  # in which a copy comes of another one: a retransmission takes an RTT
 _MANY = 0.2  # share of copies that is worth a note
-_NEAR_S, _NEAR = 0.0002, 0.03  # part of the RTT at an end that answers at once; share of it
+_NEAR_S, _NEAR = 0.0002, 0.01  # part of the RTT at an end that answers at once; share of it
 _SYN_S = 0.2  # from which on a SYN that comes again is a retransmission
 _LEAST_SEQUENCE = 2**16  # of a connection that drew its first number, which tells it from others
 _DRY_S, _DRY_PKTS, _DRY = 0.001, 2, 0.8  # ACKs that leave nothing outstanding, and their share at a receiver
@@ -157,21 +157,21 @@ class _Half:
         connection.has_handshake = self.is_greeted
         notes = connection.notes
         if self.copies > _MANY * self.frames:
-            notes.append("frames stand twice in it, of which one each was taken")
+            notes.append("each frame stands twice in it, and was taken once")
         if not self.is_greeted:
-            notes.append("it begins after the handshake")
+            notes.append("begun after the handshake")
         if connection.options_cut:
-            notes.append("TCP's options are cut off, so selective ACKs are not seen")
+            notes.append("TCP options cut off, so selective ACKs are not seen")
         if is_receiver:
-            notes.append("it was captured at the receiver")
+            notes.append("captured at the receiver")
             connection.change(rtt_s=NAN, min_rtt_s=ahead_s, retransmitted_pkts=NAN, app_limited=NAN)
             connection.held_s = 0.0
         elif not is_sender:
             connection.ahead_s = ahead_s
             if math.isnan(ahead_s):
-                notes.append("it does not show where it was captured, so its RTTs may lack a part")
+                notes.append("captured at an unknown place, so that its RTTs may lack a part")
             else:
-                notes.append(f"it was captured between the ends: {ahead_s * 1e3:.3g} ms lie in front of it")
+                notes.append(f"captured between the ends: {ahead_s * 1e3:.3g} ms lie in front of it")
                 connection.change(rtt_s=ahead_s, min_rtt_s=ahead_s)
         return connection
 
@@ -367,4 +367,7 @@ def read_capture(file: BufferedReader) -> PathLog:
     capture = _Capture()
     for packet in read_packets(file):
         capture.take(packet)
-    return PathLog(FORMAT, capture.connections())
+    connections = capture.connections()
+    if not connections:
+        raise LogProblem("is a capture without data and its ACKs, expected both directions of a connection")
+    return PathLog(FORMAT, connections)

@@ -9,7 +9,7 @@ import io
 import itertools
 import lzma
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 from bbrgym.paths import capture, iperf3, kernel_watch, ndt7, qlog, ss
 from bbrgym.paths.json_values import json_values
 from bbrgym.paths.samples import Connection, LogProblem, PathLog, Sample
-from bbrgym.untrusted_files import MAX_JSON_BYTES, MAX_TABLE_BYTES, FileError, opened
+from bbrgym.untrusted_files import MAX_JSON_BYTES, MAX_TABLE_BYTES, MAX_TEXT_BYTES, FileError, opened
 
 _JSON: dict[str, tuple[Callable[[Any], bool], Callable[[Iterable[Any]], PathLog]]] = {
     f"{iperf3.FORMAT} --json": (iperf3.is_iperf3, iperf3.read_iperf3),
@@ -32,13 +32,12 @@ FORMATS = (*_JSON, ss.FORMAT, kernel_watch.FORMAT, capture.FORMAT)
 _BEGIN_BYTES = 2**16
 _PART_BYTES = 2**16
 _MOST_UNPACKED_BYTES = 2**30
-_PACKED: dict[bytes, tuple[str, Callable[[BufferedReader], Any]]] = {
-    b"\x1f\x8b": ("gzip", lambda file: gzip.GzipFile(fileobj=file)),
-    b"\xfd7zXZ\0": ("xz", lzma.LZMAFile),
+_PACKED: dict[bytes, Callable[[BufferedReader], Any]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"\xfd7zXZ\0": lzma.LZMAFile,
 }
-_NOT_UNPACKED = {b"PK\3\4": "a ZIP archive", b"BZh": "packed by bzip2", b"\x28\xb5\x2f\xfd": "packed by zstd"}
 _ENCODINGS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-_TAR, _TAR_AT = b"ustar", 257
+_NOT_UNPACKED = {(b"PK\3\4", 0): "ZIP", (b"ustar", 257): "tar", (b"BZh", 0): "bzip2", (b"\x28\xb5\x2f\xfd", 0): "zstd"}
 _LIMITED = 0.4  # of the time
 _LEAST_SHARE = 0.01  # of the largest connection's data the same way, below which it is not a transfer
 _LEAST_SHARE_OF_ALL = 0.001  # either way
@@ -77,37 +76,62 @@ def _transfers(connections: tuple[Connection, ...]) -> tuple[Connection, ...]:
     )
 
 
-def _read(file: BufferedReader) -> PathLog:
-    begin, is_packed = _begin(file), False
-    for mark, (name, make) in _PACKED.items():
-        if begin.startswith(mark):
-            file = _parts_file(_unpacked(make(file), name))
-            begin, is_packed = _begin(file), True
-            break
-    for mark, encoding in _ENCODINGS.items():
-        if begin.startswith(mark):
-            file = _parts_file(_recoded(file, encoding))
-            begin = _begin(file)
-            break
+def _read(packed: BufferedReader) -> PathLog:
+    file = _recoded(_unpacked(packed))
+    begin = _begin(file)
     if capture.is_capture(begin):
         return capture.read_capture(file)
     if kernel_watch.is_parquet(begin):
-        if is_packed:
+        if file is not packed:
             raise LogProblem("is packed Parquet, expected it unpacked")
         return kernel_watch.read_kernel_watch(file)
     if qlog.is_sequence(begin):
         return qlog.read_sequence(file)
-    if begin.lstrip().startswith((b"{", b"[")):
-        return _read_json(file)
     text = begin.decode("ascii", "replace")
     if ss.is_ss(text):
         return ss.read_ss(file, text)
-    for mark, what in _NOT_UNPACKED.items():
-        if begin.startswith(mark):
-            raise LogProblem(f"is {what}, expected a log, or one packed by gzip or xz")
-    if begin[_TAR_AT:].startswith(_TAR):
-        raise LogProblem("is an archive of tar, expected one log")
+    if text.lstrip().startswith(("{", "[")):
+        return _read_json(file)
+    for (mark, at), name in _NOT_UNPACKED.items():
+        if begin.startswith(mark, at):
+            raise LogProblem(f"is an archive of {name}, expected one log, as it is or packed by gzip or xz")
     raise LogProblem(f"is of no known format, expected {', '.join(FORMATS)}")
+
+
+def _begin(file: BufferedReader) -> bytes:
+    begin = file.read(_BEGIN_BYTES)
+    file.seek(0)
+    return begin
+
+
+def _unpacked(file: BufferedReader) -> BufferedReader:
+    """Return what a file packs, once it is known to be whole and not too large; a file that packs nothing as it is."""
+    begin = _begin(file)
+    for make in (make for mark, make in _PACKED.items() if begin.startswith(mark)):
+        content, left = make(file), _MOST_UNPACKED_BYTES
+        try:
+            while left >= 0 and (part := content.read(_PART_BYTES)):
+                left -= len(part)
+            content.seek(0)
+        except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error):
+            raise LogProblem("is packed, and damaged or cut short") from None
+        if left < 0:
+            raise LogProblem(f"unpacks to more than {_MOST_UNPACKED_BYTES} bytes, the most allowed")
+        return BufferedReader(content)
+    return file
+
+
+def _recoded(file: BufferedReader) -> BufferedReader:
+    """Return a text with a byte order mark as UTF-8 without one, any other file as it is."""
+    begin = _begin(file)
+    for encoding in (name for mark, name in _ENCODINGS.items() if begin.startswith(mark)):
+        content = file.read(MAX_TEXT_BYTES + 1)
+        if len(content) > MAX_TEXT_BYTES:
+            raise LogProblem(f"is text of more than {MAX_TEXT_BYTES} bytes in {encoding.upper()}, the most allowed")
+        return BufferedReader(
+            io.BytesIO(content.decode(encoding, "replace").lstrip("\ufeff").encode("utf-8", "replace"))
+        )
+    return file
 
 
 def _read_json(file: BufferedReader) -> PathLog:
@@ -121,61 +145,3 @@ def _read_json(file: BufferedReader) -> PathLog:
                 return read(itertools.chain([first], values))
         raise LogProblem(f"is not JSON of a known format, expected {', '.join(_JSON)}")
     raise LogProblem("is JSON that breaks off or is damaged")
-
-
-# ---- packed and encoded files ------------------------------------------------------------------------------
-
-
-def _begin(file: BufferedReader) -> bytes:
-    if not file.seekable():
-        return file.peek()[:_BEGIN_BYTES]
-    begin = file.read(_BEGIN_BYTES)
-    file.seek(0)
-    return begin
-
-
-def _unpacked(file: Any, name: str) -> Iterator[bytes]:
-    """Yield what a file packs, to where it breaks off."""
-    left = _MOST_UNPACKED_BYTES
-    try:
-        while part := file.read1(_PART_BYTES):
-            left -= len(part)
-            if left < 0:
-                raise LogProblem(f"unpacks to more than {_MOST_UNPACKED_BYTES} bytes, the most allowed")
-            yield part
-    except EOFError:
-        return
-    except (gzip.BadGzipFile, lzma.LZMAError, zlib.error):
-        raise LogProblem(f"is packed by {name}, and damaged") from None
-
-
-def _recoded(file: BufferedReader, encoding: str) -> Iterator[bytes]:
-    """Yield a text in UTF-8."""
-    decoder = codecs.getincrementaldecoder(encoding)("replace")
-    while part := file.read(_PART_BYTES):
-        yield decoder.decode(part).encode("utf-8", "replace")
-
-
-def _parts_file(parts: Iterator[bytes]) -> BufferedReader:
-    return BufferedReader(_Parts(parts), _PART_BYTES)
-
-
-class _Parts(io.RawIOBase):
-    """A file whose content comes in parts."""
-
-    def __init__(self, parts: Iterator[bytes]) -> None:
-        self._parts = parts
-        self._left = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        filled = 0
-        while filled < len(buffer) and (self._left or (part := next(self._parts, b""))):
-            self._left = self._left or part
-            taken = min(len(self._left), len(buffer) - filled)
-            buffer[filled : filled + taken] = self._left[:taken]
-            self._left = self._left[taken:]
-            filled += taken
-        return filled

@@ -12,16 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from bbrgym.paths.json_values import iso_s, mapping, mappings, number
-from bbrgym.paths.samples import (
-    NAN,
-    Connection,
-    Connections,
-    LogProblem,
-    PathLog,
-    Sample,
-    in_turn_s,
-    plausible_mss_bytes,
-)
+from bbrgym.paths.samples import NAN, Connection, Connections, LogProblem, PathLog, Sample, plausible_mss_bytes
 
 FORMAT = "NDT7"
 _TESTS = ("Download", "Upload")
@@ -41,11 +32,9 @@ def read_ndt7(values: Iterable[Any]) -> PathLog:
         LogProblem: there are no measurements of the server's.
     """
     connections = Connections()
-    first_s = NAN
     for index, result in enumerate(_results(values)):
         begun_s = iso_s(next((mapping(result[test]).get("StartTime") for test in _TESTS if result.get(test)), None))
-        first_s = begun_s if index == 0 else first_s
-        offset_s = in_turn_s(begun_s - first_s, connections.all())
+        offset_s = connections.in_turn_s(begun_s)
         for test in _TESTS:
             for measurement in mappings(mapping(result.get(test)).get("ServerMeasurements")):
                 connection = connections[index, test]

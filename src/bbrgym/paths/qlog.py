@@ -3,8 +3,7 @@
 
 Each group of events is a connection, and what it sends and what it receives are two. Delivered is what ACKs name of the
 packets sent; a packet that the sender gives up counts as sent again until an ACK names it after all. Received is what
-packets with data bring. Packets of QUIC are counted as they are in UDP. Traces that each
-count time from 0 came in turn.
+packets with data bring. Packets of QUIC are counted as they are in UDP. Traces that each count from 0 came in turn.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from dataclasses import dataclass, field
 from io import BufferedReader
 from typing import Any
 
-from bbrgym.paths.json_values import iso_s, mapping, mappings, number
+from bbrgym.paths.json_values import mapping, mappings, number
 from bbrgym.paths.samples import (
     MAX_CONNECTIONS,
     NAN,
@@ -26,7 +25,6 @@ from bbrgym.paths.samples import (
     LogProblem,
     PathLog,
     Sample,
-    in_turn_s,
     plausible_mss_bytes,
 )
 
@@ -66,74 +64,65 @@ def read_sequence(file: BufferedReader) -> PathLog:
 
 
 def read_qlog(values: Iterable[Any]) -> PathLog:
-    """Return the connections of files with traces, or of the header of a trace and its events.
+    """Return the connections of files with traces, or of headers of traces and their events.
 
     Raises:
         LogProblem: it is of a version that is not read.
     """
     connections = Connections()
-    records = map(mapping, values)
-    for index, record in enumerate(records):
+    trace = None
+    for record in map(mapping, values):
+        if trace is not None and not is_qlog(record):
+            trace.take(record)
+            continue
         version = record.get("qlog_version")
         if isinstance(version, str) and version.startswith(_OLD):
             raise LogProblem("is qlog of a version before 0.2, expected 0.2 or later")
-        if "traces" not in record:
-            _read_trace(connections, index, mapping(record.get("trace")) or record, records)
-            break
-        for number_of, trace in enumerate(mappings(record.get("traces"))):
-            _read_trace(connections, (index, number_of), trace, mappings(trace.get("events")))
+        for whole in mappings(record.get("traces")):
+            trace = _Trace(connections, whole)
+            for event in mappings(whole.get("events")):
+                trace.take(event)
+        trace = _Trace(connections, mapping(record.get("trace")) or record)
     return PathLog(FORMAT, connections.all())
 
 
-def _read_trace(connections: Connections, key: object, trace: Mapping[str, Any], events: Iterable[Any]) -> None:
-    common = mapping(trace.get("common_fields"))
-    unit = mapping(trace.get("configuration")).get("time_units")
-    clock = _Clock(str(common.get("time_format")), _UNITS_S.get(str(unit), 1e-3))
-    is_tap = mapping(trace.get("vantage_point")).get("type") == "network"
-    is_tcp = "TCP" in _texts(common.get("protocol_type"))
-    offset_s = NAN
-    ends: dict[str | int, _End] = {}
-    for event in events:
-        time_s = clock.seconds(number(event.get("time")))
-        group = event.get("group_id", common.get("group_id", ""))
+class _Trace:
+    """Events of a trace, whose times may count from the event before."""
+
+    def __init__(self, connections: Connections, trace: Mapping[str, Any]) -> None:
+        self._common = common = mapping(trace.get("common_fields"))
+        self._connections, self._key = connections, object()
+        self._ends: dict[str | int, _End] = {}
+        self._unit_s = _UNITS_S.get(str(mapping(trace.get("configuration")).get("time_units")), 1e-3)
+        self._is_tap = mapping(trace.get("vantage_point")).get("type") == "network"
+        self._is_tcp = "TCP" in _texts(common.get("protocol_type"))
+        self._counts_steps = common.get("time_format") in ("delta", "relative_to_previous_event")
+        self._now, self._offset_s = 0.0, NAN
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Take the next event."""
+        time = number(event.get("time"))
+        if math.isnan(time):
+            return
+        self._now = time + (self._now if self._counts_steps else 0.0)
+        time_s = self._now * self._unit_s
+        group = event.get("group_id", self._common.get("group_id", ""))
         name = str(event.get("name")).rpartition(":")[2]
-        if math.isnan(time_s) or name not in _EVENTS or not isinstance(group, str | int):
-            continue
-        if math.isnan(offset_s):
-            is_absolute = time_s > _EPOCH_S
-            offset_s = 0.0 if is_absolute else in_turn_s(_reference_s(common), connections.all())
-        if group not in ends:
-            if len(ends) >= MAX_CONNECTIONS:
-                del ends[min(ends, key=lambda one: ends[one].delivered_bytes)]
-            out, into = (connections[key, group, way] for way in ("out", "in"))
+        if name not in _EVENTS or not isinstance(group, str | int):
+            return
+        if math.isnan(self._offset_s):
+            begun_s = number(self._common.get("reference_time")) / 1e3
+            in_turn_s = self._connections.in_turn_s(begun_s if begun_s > _EPOCH_S else NAN)
+            self._offset_s = in_turn_s if time_s < _EPOCH_S else 0.0
+        if group not in self._ends:
+            if len(self._ends) >= MAX_CONNECTIONS:
+                del self._ends[min(self._ends, key=lambda one: self._ends[one].delivered_bytes)]
+            out, into = (self._connections[self._key, group, way] for way in ("out", "in"))
             out.peer = into.peer = out.name
-            out.vantage, into.vantage = ("tap", "tap") if is_tap else ("sender", "receiver")
-            out.min_rtt_is_bound = is_tap
-            ends[group] = _End(out, into, is_tcp)
-        _EVENTS[name](ends[group], offset_s + time_s, mapping(event.get("data")))
-
-
-def _reference_s(common: Mapping[str, Any]) -> float:
-    """Return the time since 1970 from which a trace counts; NaN if it does not tell."""
-    reference = common.get("reference_time")
-    since_s = number(reference) / 1e3
-    return since_s if since_s > _EPOCH_S else iso_s(mapping(reference).get("wall_clock_time"))
-
-
-@dataclass
-class _Clock:
-    """Times of a trace, which may count from the event before."""
-
-    time_format: str
-    unit_s: float
-    now: float = 0.0
-
-    def seconds(self, time: float) -> float:
-        """Return the time of the next event."""
-        if self.time_format not in ("delta", "relative_to_previous_event"):
-            return time * self.unit_s
-        self.now += 0.0 if math.isnan(time) else time
-        return self.now * self.unit_s
+            out.vantage, into.vantage = ("tap", "tap") if self._is_tap else ("sender", "receiver")
+            out.min_rtt_is_bound = self._is_tap
+            self._ends[group] = _End(out, into, self._is_tcp)
+        _EVENTS[name](self._ends[group], self._offset_s + time_s, mapping(event.get("data")))
 
 
 @dataclass
@@ -161,9 +150,11 @@ class _End:
         self.is_held = self.is_held or bool(_frame_types(data) & {"data_blocked", "stream_data_blocked"})
         if key is None or key in self.sizes or not payload_bytes > 0:
             return
-        if len(self.sizes) >= _MOST_OUTSTANDING:
-            self._forget()
-        insort(self.numbers.setdefault(key[0], []), key[1])  # at the end, but for damage
+        waiting = self.numbers.setdefault(key[0], [])
+        if len(self.sizes) >= _MOST_OUTSTANDING and waiting:  # the oldest, most likely lost
+            self.lost.discard((key[0], waiting[0]))
+            del self.sizes[key[0], waiting.pop(0)]
+        insort(waiting, key[1])  # at the end, but for damage
         self.sizes[key] = payload_bytes
 
     def receive(self, time_s: float, data: Mapping[str, Any]) -> None:
@@ -221,15 +212,6 @@ class _End:
         if payload_bytes > self.largest_bytes.get(way, 0.0):
             self.largest_bytes[way] = payload_bytes
         return payload_bytes
-
-    def _forget(self) -> None:
-        """Forget the oldest half of the packets."""
-        space = max(self.numbers, key=lambda one: len(self.numbers[one]))
-        half = len(self.numbers[space]) // 2
-        for key in [(space, one) for one in self.numbers[space][:half]]:
-            del self.sizes[key]
-            self.lost.discard(key)
-        del self.numbers[space][:half]
 
     def _sample(self, time_s: float) -> None:
         metrics = self.metrics

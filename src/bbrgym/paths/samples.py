@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -170,6 +170,7 @@ class Connections:
     def __init__(self) -> None:
         self._by_key: dict[Hashable, Connection] = {}
         self._named = 0
+        self._first_s = NAN  # when the first log began
 
     def __getitem__(self, key: Hashable) -> Connection:
         known = self._by_key.get(key)
@@ -181,6 +182,13 @@ class Connections:
         made = self._by_key[key] = Connection(f"connection {self._named}")
         return made
 
+    def in_turn_s(self, begun_s: float) -> float:
+        """Return what to add to times of the next log in a file, by when it began; NaN: where the others end."""
+        ends_s = [one.last.time_s for one in self._by_key.values() if one.last is not None]
+        self._first_s = self._first_s if ends_s else begun_s
+        since_s = begun_s - self._first_s
+        return max(ends_s, default=0.0) if math.isnan(since_s) else since_s
+
     def end(self, key: Hashable) -> None:
         """End a connection: what comes with its key is another one."""
         known = self._by_key.pop(key, None)
@@ -190,12 +198,6 @@ class Connections:
     def all(self) -> tuple[Connection, ...]:
         """Return those that delivered something."""
         return tuple(one for one in self._by_key.values() if one.delivered_bytes > 0)
-
-
-def in_turn_s(begin_s: float, connections: Iterable[Connection]) -> float:
-    """Return what to add to times of the next log in a file: its beginning, or the others' end if it does not tell."""
-    ends_s = [one.last.time_s for one in connections if one.last is not None]
-    return max(ends_s, default=0.0) if math.isnan(begin_s) else begin_s
 
 
 def plausible_mss_bytes(value: float) -> float:
