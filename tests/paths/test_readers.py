@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Readers of logs: what each takes from its format, and how damaged files are refused."""
 
+import gzip
+import io
+import itertools
 import json
 import math
 import random
 import struct
+import tarfile
+import time
+from collections.abc import Callable
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +33,9 @@ SCENARIO = {
 }
 
 
+CASES = Path(__file__).parent / "cases"
+
+
 def written(folder: Path, content: Any) -> Path:
     path = folder / "a.log"
     text = content if isinstance(content, str | bytes) else json.dumps(content)
@@ -40,6 +50,97 @@ def column(connection: Connection, name: str) -> list[float]:
 def only(log: PathLog) -> Connection:
     (one,) = log.connections
     return one
+
+
+def facts(connection: Connection) -> dict[str, Any]:
+    """Return what a reader says of a connection; NaN: not told."""
+    table = connection.table()
+    smallest = [float(np.fmin.reduce(table[:, Sample._fields.index(name)])) for name in ("rtt_s", "min_rtt_s")]
+    seconds = table[-1, 0] - table[0, 0]
+    return {
+        **vars(connection),
+        "mbps": connection.delivered_bytes * 8e-6 / seconds * (1 + 40 / connection.mss_bytes),
+        "rtt_ms": smallest[0] * 1e3,
+        "min_rtt_ms": smallest[1] * 1e3,
+        "again": float(table[-1, Sample._fields.index("retransmitted_pkts")]),
+        "note": " / ".join(connection.notes),
+    }
+
+
+NAN = pytest.approx(math.nan, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("case", "connections", "expected"),
+    [
+        ("sister_iperf3_2Mbit_uplink.json", 1, {"counts_socket": True, "received_bytes": 2904688, "received_s": 12.67}),
+        ("capacity_below_mean.json", 1, {"received_bytes": 106_954_752, "received_s": 10.0}),
+        ("iperf3_server_omit3.json", 1, {"vantage": "receiver", "delivered_bytes": 21_308_768}),
+        ("iperf3_printed_twice.json.xz", 1, {"note": "the test stands twice in it, and was taken once"}),
+        ("archive.json.gz", 1, {"mbps": 49.75, "min_rtt_ms": 30.0, "is_limited": False}),
+        ("bigquery_ints_as_strings.json.xz", 1, {"mbps": 49.75, "min_rtt_ms": 30.0}),
+        ("flent_ss_iterate.ss.xz", 1, {"mbps": 19.5, "min_rtt_ms": 40.88}),
+        ("ss_with_control_connection.ss.xz", 1, {"mbps": 20.0, "is_limited": False}),
+        ("ss_iperf3_b5M_on_20Mbit.ss.xz", 1, {"mbps": 5.155, "is_limited": True}),
+        ("ss_all_retransmissions_spurious.ss.xz", 1, {"again": 0.0}),
+        ("aioquic_client_of_a_download.qlog.xz", 1, {"vantage": "receiver", "mbps": 3.323, "rtt_ms": NAN}),
+        ("schema.qlog.xz", 1, {"mbps": 10.32, "min_rtt_ms": 40.0}),
+        ("spurious.qlog.xz", 1, {"mbps": 10.32, "again": 0.0}),
+        ("two_server_traces.qlog.xz", 2, {"mbps": 10.32}),
+        ("qinq.pcap.xz", 1, {"vantage": "sender", "min_rtt_ms": 40.02, "again": 8.0}),
+        ("sister_six_downloads_in_turn.pcap.xz", 6, {"mbps": 19.155}),
+        ("sister_dup_two_interfaces.pcap.xz", 1, {"again": 0.0, "mbps": 18.25}),
+        ("real_any_on_router_sll.pcap.xz", 1, {"vantage": "sender", "again": 39.0, "options_cut": False}),
+        ("receiver_begun_late_sll.pcap.xz", 1, {"vantage": "receiver", "rtt_ms": NAN, "min_rtt_is_bound": True}),
+        ("sender_begun_late.pcap.xz", 1, {"vantage": "sender", "min_rtt_ms": 55.95, "min_rtt_is_bound": True}),
+        ("sister_mid_begun_late.pcap.xz", 1, {"vantage": "tap", "ahead_s": NAN, "min_rtt_is_bound": True}),
+        ("sister_mid_path_4ms.pcap.xz", 1, {"vantage": "tap", "ahead_s": 0.008, "min_rtt_ms": 40.02, "rtt_ms": 40.6}),
+        ("sister_receive_window_on_20Mbit_jitter.pcapng.xz", 1, {"is_limited": True, "mbps": 6.41}),
+        ("snaplen54.pcap.xz", 1, {"options_cut": True, "is_limited": False, "min_rtt_ms": 40.02}),
+    ],
+)
+def test_a_log_tells_where_and_how_it_was_taken(case: str, connections: int, expected: dict[str, Any]) -> None:
+    found = read_log(CASES / case).connections
+    assert len(found) == connections
+    for one in found:
+        told = {"delivered_bytes": one.delivered_bytes, **facts(one)}
+        for name, value in expected.items():
+            assert told[name] == (pytest.approx(value, rel=1e-3) if isinstance(value, float) else value), name
+    tables = [one.table() for one in found]
+    assert all(before[-1, 0] <= after[0, 0] for before, after in itertools.pairwise(tables))
+
+
+def packed(content: bytes) -> bytes:
+    """Return a tar archive, packed by gzip."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        entry = tarfile.TarInfo("a.json")
+        entry.size = len(content)
+        tar.addfile(entry, io.BytesIO(content))
+    return archive.getvalue()
+
+
+@pytest.mark.parametrize(
+    "change", [gzip.compress, lambda text: text.decode().encode("utf-16"), b"\xef\xbb\xbf".__add__]
+)
+def test_a_log_may_be_packed_or_encoded_in_another_way(change: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    for text in (json.dumps(iperf3(*CLIENT)).encode(), ss(*EPOCH).encode()):
+        assert len(only(read_log(written(tmp_path, change(text)))).table()) == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (packed(b"{}"), "an archive of tar, expected one log"),
+        (gzip.compress(b"{}")[:-9], "packed, and damaged or cut short"),
+        (b"PK\3\4", "an archive of ZIP, expected one log"),
+        (b'{"start": {', "JSON that breaks off"),
+        (b'{"a": 1}\n{"b', "not JSON of a known format, expected iperf3 --json, NDT7, qlog$"),
+    ],
+)
+def test_what_is_not_a_log_is_refused_with_its_reason(content: bytes, said: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=said):
+        read_log(written(tmp_path, content))
 
 
 # ---- iperf3 ------------------------------------------------------------------------------------------------
@@ -91,6 +192,21 @@ def test_iperf3_line_by_line_is_the_same(tmp_path: Path) -> None:
     assert np.array_equal(by_line.table(), only(read_log(written(tmp_path, whole))).table(), equal_nan=True)
     cut = only(read_log(written(tmp_path, text[: text.rindex("interval") + 40])))
     assert len(cut.table()) == 2
+
+
+def test_iperf3_tests_in_one_file_are_connections_in_turn(tmp_path: Path) -> None:
+    tests = [iperf3(*CLIENT), iperf3(*CLIENT, stream(3, retransmits=0, sender=True)), iperf3(stream(0), protocol="UDP")]
+    first, second = read_log(written(tmp_path, "\n".join(map(json.dumps, tests)))).connections
+    assert (first.table()[-1, 0], second.table()[0, 0]) == (3, 4)
+    for begun_s, test in zip([100, 160, 220], tests, strict=True):
+        test["start"] |= {"timestamp": {"timesecs": begun_s}}
+    assert read_log(written(tmp_path, tests)).connections[1].table()[0, 0] == 61
+
+
+def test_iperf3_of_both_directions_tells_each(tmp_path: Path) -> None:
+    log = iperf3(*CLIENT, *(stream(at, socket=7, sender=False) for at in range(3)))
+    up, down = read_log(written(tmp_path, log)).connections
+    assert (up.vantage, down.vantage) == ("sender", "receiver")
 
 
 @pytest.mark.parametrize(
@@ -150,6 +266,24 @@ def test_ss_is_read_with_times_in_any_usual_form(times: list[str], tmp_path: Pat
     assert column(one, "min_rtt_s") == pytest.approx([0.039541] * 3)
     assert column(one, "cwnd_pkts") == [68] * 3
     assert (one.mss_bytes, one.cc) == (1448, "bbr")
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ["23:59:59", "00:00:00", "00:00:01"],
+        [f"[12:00:0{at}.5]" for at in range(3)],
+        ["Sat Nov 28 12:59:59 PM UTC 2026", "Sat Nov 28 01:00:00 PM UTC 2026", "Sat Nov 28 01:00:01 PM UTC 2026"],
+    ],
+)
+def test_ss_is_read_with_times_of_day(times: list[str], tmp_path: Path) -> None:
+    one = only(read_log(written(tmp_path, ss(*times).replace("busy:13912ms", ""))))
+    assert np.diff(column(one, "time_s")).tolist() == [1, 1]
+
+
+def test_ss_of_a_port_that_is_used_again_is_another_connection(tmp_path: Path) -> None:
+    later = [str(float(at) + 100) for at in EPOCH]
+    assert len(read_log(written(tmp_path, ss(*EPOCH) + ss(*later))).connections) == 2
 
 
 @pytest.mark.parametrize("form", ["==== Time {} ====", "Time: {}", "time: {}.0 s"])
@@ -267,6 +401,86 @@ def test_a_pcap_of_either_byte_order_is_read(order: str, nanoseconds: bool, capt
     assert np.allclose(table[-1, :3], wanted[-1, :3], rtol=1e-3, atol=2e-6)
 
 
+Frame = tuple[float, bytes, bool]  # time, from IP on, whether it is a copy
+
+
+def frames(pcapng: bytes) -> list[Frame]:
+    """Return the packets of a pcapng file of ours, with headers of IPv6."""
+    found, at = [], 0
+    while at < len(pcapng):
+        kind, size = struct.unpack_from("<II", pcapng, at)
+        if kind == 6:
+            _, high, low, captured, _ = struct.unpack_from("<IIIII", pcapng, at + 8)
+            ip = pcapng[at + 28 : at + 28 + captured]
+            ends = b"".join(bytes(12) + ip[begin : begin + 4] for begin in (12, 16))
+            head = struct.pack(">IHBB", 6 << 28, int.from_bytes(ip[2:4], "big") - 20, 6, 64) + ends
+            found.append(((high << 32 | low) * 1e-9, head + ip[20:], False))
+        at += size
+    return found
+
+
+def shifted(packets: list[Frame], seconds: float) -> list[Frame]:
+    """Return packets as a tap sees them, so far behind the sender."""
+    client = packets[0][1][8:24]
+    moved = [(at + (seconds if ip[8:24] == client else -seconds), ip, copy) for at, ip, copy in packets]
+    return sorted(moved, key=itemgetter(0))
+
+
+def twice(packets: list[Frame], seconds: float) -> list[Frame]:
+    return sorted(packets + [(at + seconds, ip, True) for at, ip, _ in packets], key=itemgetter(0))
+
+
+def on_link(packets: list[Frame], link: int, head: bytes = b"") -> bytes:
+    out = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65_535, link)
+    for at, ip, is_copy in packets:
+        way = struct.pack(">H", 4 * is_copy) if link == 113 else b""
+        seconds, part = divmod(round(at * 1e9) + 10**9, 10**9)
+        captured = len(way + head + ip)
+        out += struct.pack("<IIII", seconds, part, captured, captured + 1448) + way + head + ip
+    return out
+
+
+COOKED = bytes(12) + b"\x86\xdd"
+
+
+@pytest.mark.parametrize(
+    ("link", "head"),
+    [
+        (1, bytes(12) + b"\x81\0\0\5\x86\xdd"),
+        (1, bytes(12) + b"\x88\xa8\0\5\x81\0\0\6\x86\xdd"),
+        (1, bytes(12) + b"\x81\0\0\5\x88\x64\x11\0\0\1\0\0\0\x57"),
+        (1, bytes(12) + b"\x88\x47\0\1\0\x40\0\2\1\x40"),
+        (9, b"\xff\3\0\x57"),
+        (113, COOKED),
+    ],
+    ids=["VLAN", "QinQ", "PPPoE", "MPLS", "PPP", "cooked"],
+)
+def test_a_capture_is_read_through_what_its_link_adds(link: int, head: bytes, capture: bytes, tmp_path: Path) -> None:
+    wanted = facts(only(read_log(written(tmp_path, capture))))
+    told = facts(only(read_log(written(tmp_path, on_link(frames(capture), link, head)))))
+    for name in ("mbps", "again", "min_rtt_ms"):
+        assert told[name] == pytest.approx(wanted[name], rel=1e-6)
+
+
+@pytest.mark.parametrize(("link", "later_s"), [(101, 2e-6), (101, 6e-5), (113, 6e-5), (113, 0.1)])
+def test_a_frame_that_is_captured_twice_counts_once(link: int, later_s: float, capture: bytes, tmp_path: Path) -> None:
+    wanted = facts(only(read_log(written(tmp_path, capture))))
+    copies = on_link(twice(frames(capture), later_s), link, COOKED if link == 113 else b"")
+    told = facts(only(read_log(written(tmp_path, copies))))
+    assert told["again"] == wanted["again"]
+    assert told["note"] == "each frame stands twice in it, and was taken once"
+
+
+@pytest.mark.parametrize(("behind_s", "vantage"), [(0.0, "sender"), (0.002, "tap"), (0.015, "tap"), (0.02, "receiver")])
+def test_a_capture_knows_its_place_by_the_handshake(
+    behind_s: float, vantage: str, capture: bytes, tmp_path: Path
+) -> None:
+    one = only(read_log(written(tmp_path, on_link(shifted(frames(capture), behind_s), 101))))
+    assert one.vantage == vantage
+    assert one.ahead_s == pytest.approx(2 * behind_s if vantage == "tap" else 0.0)
+    assert facts(one)["min_rtt_ms"] == pytest.approx(40.05, abs=0.05)
+
+
 def test_a_capture_that_breaks_off_is_read_to_there(capture: bytes, tmp_path: Path) -> None:
     whole = only(read_log(written(tmp_path, capture)))
     part = only(read_log(written(tmp_path, capture[: len(capture) // 2 + 7])))
@@ -362,6 +576,23 @@ def test_qlog_of_quic_counts_each_packet_once(tmp_path: Path) -> None:
     assert column(one, "min_rtt_s") == pytest.approx([0.029] * 3)
     assert column(one, "app_limited") == [0, 0, 1]
     assert column(one, "cwnd_pkts") == [10] * 3
+
+
+def test_qlog_takes_a_packet_that_is_acknowledged_after_all_for_delivered(tmp_path: Path) -> None:
+    lost = (40.0, "recovery:packet_lost", {"header": {"packet_type": "1RTT", "packet_number": 1}})
+    sent = [quic_packet(1.0, number) for number in range(4)]
+    one = only(read_log(written(tmp_path, quic(*sent, quic_ack(30.0, (0, 0)), lost, quic_ack(60.0, (1, 3))))))
+    assert column(one, "delivered_bytes") == [1200, 4800]
+    assert column(one, "retransmitted_pkts") == [0, 0]
+
+
+def test_qlog_with_acks_of_unknown_packets_takes_time_in_proportion_to_its_size(tmp_path: Path) -> None:
+    sent = [quic_packet(0.1 * number, number) for number in range(10_000)]
+    acks = [quic_ack(1e3 + 20 * at, (at, at), (10**9 * at + 10**5, 10**9 * at + 10**6)) for at in range(10_000)]
+    path = written(tmp_path, quic(*sent, *acks))
+    begun_s = time.process_time()
+    assert only(read_log(path)).delivered_bytes == 1200 * 9_999
+    assert time.process_time() - begun_s < 2
 
 
 def test_qlog_line_by_line_with_times_since_the_event_before_is_the_same(tmp_path: Path) -> None:

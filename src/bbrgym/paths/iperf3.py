@@ -107,7 +107,7 @@ def _describe(connection: Connection, stream: Mapping[str, Any], start: Mapping[
         sender = "retransmits" in stream or role in start
     connection.vantage = "sender" if sender else "receiver"
     connection.counts_socket = sender
-    connection.peer = str(next(mappings(start.get("connected")), {}).get("remote_host"))
+    connection.peer = str(next(mappings(start.get("connected")), {}).get("remote_host", ""))
     streams = list(mappings(end.get("streams")))
     # With --bidir "sender" is the sender of the streams that iperf3 lists last.
     is_last = not streams or mapping(streams[-1].get("sender")).get("sender", sender) == sender
