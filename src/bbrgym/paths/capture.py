@@ -147,11 +147,13 @@ class _Half:
         connection, ahead_s = self.connection, self.ahead_s
         behind_s = self.min_rtt_s
         near_s = max(_NEAR_S, _NEAR * (ahead_s + behind_s))
+        is_dry = self.dry > _DRY * self.acks
         if math.isnan(ahead_s):
-            is_receiver = behind_s < _DRY_S and self.dry > _DRY * self.acks
+            is_receiver = is_dry and behind_s < _DRY_S
             is_sender = self.quick > _MOSTLY * self.acks
         else:
-            is_receiver, is_sender = behind_s <= min(near_s, ahead_s), ahead_s <= near_s
+            is_sender = ahead_s <= near_s
+            is_receiver = behind_s <= min(near_s, ahead_s) and (is_dry or not is_sender)
         connection.vantage = "receiver" if is_receiver else "sender" if is_sender else "tap"
         connection.min_rtt_is_bound = not self.is_greeted
         connection.has_handshake = self.is_greeted
