@@ -481,6 +481,24 @@ def test_a_capture_knows_its_place_by_the_handshake(
     assert facts(one)["min_rtt_ms"] == pytest.approx(40.05, abs=0.05)
 
 
+def segment(is_data: bool, sequence: int, acked: int) -> bytes:
+    """Return headers of a segment with 1448 bytes of data, or of an ACK, over IPv6."""
+    ends = (bytes(16), bytes(15) + b"\1")[:: 1 if is_data else -1]
+    head = struct.pack(">IHBB16s16s", 6 << 28, 20 + 1448 * is_data, 6, 64, *ends)
+    return head + struct.pack(">HHIIBBHHH", 1, 1, sequence, acked, 0x50, 0x10, 1000, 0, 0)
+
+
+@pytest.mark.parametrize(("rtt_s", "vantage"), [(1e-5, "receiver"), (0.0205, "tap"), (0.02, "sender")])
+def test_a_capture_without_a_handshake_knows_its_place_by_what_follows_what(
+    rtt_s: float, vantage: str, tmp_path: Path
+) -> None:
+    sent = [(1.0 + at * 1e-3, segment(True, at * 1448, 1), False) for at in range(200)]
+    acks = [(1.0 + at * 1e-3 + rtt_s, segment(False, 1, (at + 1) * 1448), False) for at in range(200)]
+    one = only(read_log(written(tmp_path, on_link(sorted(acks + sent, key=itemgetter(0)), 101))))
+    assert (one.vantage, one.min_rtt_is_bound) == (vantage, True)
+    assert facts(one)["rtt_ms"] == (NAN if vantage == "receiver" else pytest.approx(rtt_s * 1e3))
+
+
 def test_a_capture_that_breaks_off_is_read_to_there(capture: bytes, tmp_path: Path) -> None:
     whole = only(read_log(written(tmp_path, capture)))
     part = only(read_log(written(tmp_path, capture[: len(capture) // 2 + 7])))

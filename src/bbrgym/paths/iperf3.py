@@ -117,14 +117,11 @@ def _describe(connection: Connection, stream: Mapping[str, Any], start: Mapping[
     share = 1.0
     if not totals and "sum_received_bidir_reverse" not in end:
         totals, share = [mapping(end.get("sum_received"))], 1 / max(number(test.get("num_streams")), 1.0)
-    total = {name: number(one) for name, one in mapping(next(iter(totals), None)).items()}
-    received_bytes = total.get("bytes", NAN)
-    if received_bytes > 0:
-        rated_s = received_bytes * 8 / (total.get("bits_per_second") or NAN)
-        # Some versions give the sender's seconds here.
-        seconds = (total.get("seconds", NAN), total.get("end", NAN) - total.get("start", NAN), rated_s)
-        connection.received_bytes = received_bytes * share
-        connection.received_s = max((one for one in seconds if one > 0), default=NAN)
+    for total in totals:
+        received_bytes, received_bps = number(total.get("bytes")), number(total.get("bits_per_second"))
+        if received_bytes > 0 and received_bps > 0:  # 0 where the receiver did not say
+            connection.received_bytes = received_bytes * share
+            connection.received_s = received_bytes * 8 / received_bps  # some versions give the sender's seconds
 
 
 def _add(connection: Connection, stream: Mapping[str, Any], start: Mapping[str, Any], offset_s: float) -> None:

@@ -140,7 +140,7 @@ class _End:
     lost_pkts: int = 0
     largest_bytes: dict[str, float] = field(default_factory=dict)  # payload by way
     metrics: dict[str, float] = field(default_factory=dict)
-    is_held: bool = False  # by the receiver's flow control, or for want of data
+    is_held: bool = False  # by the receiver's flow control
     sampled_s: float = -math.inf
     received_s: float = -math.inf
 

@@ -117,7 +117,7 @@ class Connection:
 
     def hold(self, counter_s: float) -> None:
         """Take a counter of the time in which something else than the network limited the sender."""
-        if math.isnan(self._held_from_s):
+        if math.isnan(self._held_from_s) and math.isfinite(counter_s):
             self._held_from_s = counter_s
         self.held_s = max(self.held_s, counter_s - self._held_from_s)
 
