@@ -41,7 +41,6 @@ _COPY_RTTS, _LEAST_COPY_S = 0.5, 0.001  # in which a copy comes of another one: 
 _MANY = 0.2  # share of copies that is worth a note
 _NEAR_S, _NEAR = 0.0002, 0.01  # part of the RTT at an end that answers at once; share of it
 _SYN_S = 0.2  # from which on a SYN that comes again is a retransmission
-_LEAST_SEQUENCE = 2**16  # of a connection that drew its first number, which tells it from others
 _DRY_S, _DRY_PKTS, _DRY = 0.001, 2, 0.8  # ACKs that leave nothing outstanding, and their share at a receiver
 _QUICK_S, _QUICK, _MOSTLY = 1e-4, 0.15, 0.5  # from an ACK to data that answers it, share of ACKs' spacing, of ACKs
 
@@ -264,18 +263,15 @@ class _Capture:
     def __init__(self) -> None:
         self._halves: dict[_Way | str, _Half] = {}  # by name, of connections that ended
         self._handshakes: OrderedDict[_Way, _Handshake] = OrderedDict()  # by the client's way
-        self._recent: dict[tuple[object, ...], tuple[float, _Way]] = {}
-        self._older: dict[tuple[object, ...], tuple[float, _Way]] = {}
-        self._translated: dict[_Way, _Way] = {}  # by the addresses behind a translation, those in front
+        self._recent: dict[tuple[object, ...], float] = {}  # times of frames by what is in them
+        self._older: dict[tuple[object, ...], float] = {}
         self._named = 0
 
     def take(self, packet: TcpPacket) -> None:
         """Take the next packet."""
-        way = (packet.source, packet.target)
-        way = self._translated.get(way, way)
-        if self._is_copy(packet, way):
+        way, back = (packet.source, packet.target), (packet.target, packet.source)
+        if self._is_copy(packet, self._halves.get(way) if packet.payload_bytes > 0 else None):
             return
-        back = (way[1], way[0])
         if packet.flags & SYN:
             self._greet(packet, way, back)
             return
@@ -291,28 +287,20 @@ class _Capture:
         """Return those that delivered data."""
         return tuple(one.conclude() for one in self._halves.values() if one.connection.delivered_bytes > 0)
 
-    def _is_copy(self, packet: TcpPacket, way: _Way) -> bool:
-        """Return whether a frame was seen before, maybe at another interface or with an address translated."""
-        key = packet[4:]
-        before_s, before = self._recent.get(key) or self._older.get(key) or (-math.inf, way)
-        since_s, half = packet.time_s - before_s, self._halves.get(before)
-        if before != way:
-            is_copy = packet.ip_id > 0 and packet.sequence >= _LEAST_SEQUENCE and since_s < _SYN_S
-            is_copy = is_copy and (before[0] == way[0]) != (before[1] == way[1])
-            if is_copy and len(self._translated) < MAX_CONNECTIONS:
-                self._translated[way], self._translated[way[1], way[0]] = before, (before[1], before[0])
-        elif half is not None and packet.payload_bytes > 0:
-            is_copy = half.is_copy(packet, since_s)
-        else:
-            is_copy = since_s < (_COPY_S if packet.stamps else _LEAST_COPY_S)
-        if not is_copy:
-            self._recent[key] = (packet.time_s, way)
-            if len(self._recent) >= _MOST_RECENT:
-                self._older, self._recent = self._recent, {}
-        elif half is not None and packet.payload_bytes > 0:
+    def _is_copy(self, packet: TcpPacket, half: _Half | None) -> bool:
+        """Return whether a frame, with data of a half, was seen before."""
+        key = packet[2:]
+        since_s = packet.time_s - self._recent.get(key, self._older.get(key, -math.inf))
+        if half is not None and half.is_copy(packet, since_s):
             half.frames += 1
             half.copies += 1
-        return is_copy
+            return True
+        if half is None and since_s < (_COPY_S if packet.stamps else _LEAST_COPY_S):
+            return True
+        self._recent[key] = packet.time_s
+        if len(self._recent) >= _MOST_RECENT:
+            self._older, self._recent = self._recent, {}
+        return False
 
     def _greet(self, packet: TcpPacket, way: _Way, back: _Way) -> None:
         if not packet.flags & ACK:

@@ -196,12 +196,6 @@ class _End:
             if name in data:
                 self.metrics[name] = number(data[name])
 
-    def meet(self, _: float, data: Mapping[str, Any]) -> None:
-        """Take the addresses of a connection: those between the same ones share a path."""
-        addresses = [str(data[name]) for name in ("src_ip", "dst_ip") if name in data]
-        if len(addresses) == 2:
-            self.out.peer = self.into.peer = " ".join(sorted(addresses))
-
     def _payload_bytes(self, data: Mapping[str, Any], way: str) -> float:
         """Return the payload of a packet with data; NaN of another one."""
         raw, header = mapping(data.get("raw")), mapping(data.get("header"))
@@ -236,7 +230,6 @@ _EVENTS = {
     "packet_lost": _End.lose,
     "metrics_updated": _End.measure,
     "recovery_metrics_updated": _End.measure,
-    "connection_started": _End.meet,
 }
 
 
