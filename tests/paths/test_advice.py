@@ -17,9 +17,10 @@ from bbrgym.evaluate.ranking import Ranking
 from bbrgym.evaluate.records import SUMMARY_SCHEMA
 from bbrgym.paths.advice import VARIANTS_ADVISED, advice, possible_paths
 from bbrgym.paths.detect import read_log
-from bbrgym.paths.fit import FittedValue, PathFit, fit_path, series_of
+from bbrgym.paths.fit import FittedValue, PathFit, fit_path
 from bbrgym.paths.fit_figure import fit_figure
 from bbrgym.paths.fitted_scenario import scenario_fields
+from bbrgym.paths.series import series_of
 from bbrgym.report.figure_spec import Line
 from bbrgym.trace import write_trace
 
@@ -35,8 +36,10 @@ SEEN = PathFit(
     cc="cubic",
     mss_bytes=1448,
     duration_s=5.0,
+    goodput_mbps=3.8,
     base_rtt_s=FittedValue(0.03, 0.029, 0.031),
     rate_mbps=FittedValue(4.0, 3.9, 4.1),
+    arrived_mbps=3.9,
     varies=False,
     competitor=False,
     trace=None,
@@ -86,27 +89,32 @@ def test_values_are_drawn_from_intervals_and_unknown_ones_from_ranges(
         assert low == high or len(set(values)) > 10
 
 
-def ranking(**scores: list[float]) -> Ranking:
-    """Return a ranking of variants by their scores on draws."""
+def ranked(goodput_mbps: float = 9.0, **scores: list[float]) -> tuple[Ranking, pl.DataFrame]:
+    """Return a ranking of variants by their scores on draws, and the summary that it is of."""
     draws = {seed: load_distribution("wan_mix")(seed) for seed in range(len(next(iter(scores.values()))))}
     rows = [
         {"scenario": "a", "world": "twin", "variant": name, "agent": "fixed", "seed": seed, "flow": "flow"}
-        | {"role": "tuned", "cc": name, "score": score}
+        | {"role": "tuned", "cc": name, "score": score, "goodput_mbps": goodput_mbps}
         for name, own in scores.items()
         for seed, score in enumerate(own)
     ]
     summary = pl.DataFrame(rows, SUMMARY_SCHEMA).with_columns(pl.col(pl.Float64).fill_null(1.0))
-    return Ranking(summary, "twin", [preset(name) for name in scores], draws)
+    return Ranking(summary, "twin", [preset(name) for name in scores], draws), summary
+
+
+def advised(fits: list[PathFit], **scores: list[float]) -> str:
+    ranking, summary = ranked(**scores)
+    return advice(ranking, fits, summary)
 
 
 def test_the_sentence_names_the_best_its_equals_and_what_the_log_does_not_tell() -> None:
     noise = np.random.default_rng(1).normal(0, 0.1, 20)
     scores = {"bbr": noise.tolist(), "bbq": (0.001 + noise[::-1]).tolist(), "cubic": (noise - 1).tolist()}
-    said = advice(ranking(**scores), [SEEN])
+    said = advised([SEEN], **scores)
     assert said.startswith("Use bbq, whose mean score is ")
     assert "it cannot be told from bbr in 20 draws" in said
     assert said.endswith("; the log does not tell which flows will share the link later.")
-    said = advice(ranking(bbr=scores["bbr"], cubic=scores["cubic"]), [SEEN, UNSEEN])
+    said = advised([SEEN, UNSEEN], bbr=scores["bbr"], cubic=scores["cubic"])
     assert "each other one is worse" in said
     for unknown in (
         "the logs do not tell",
@@ -117,6 +125,13 @@ def test_the_sentence_names_the_best_its_equals_and_what_the_log_does_not_tell()
         "other traffic",
     ):
         assert unknown in said
+
+
+def test_there_is_no_advice_against_a_control_that_does_better_in_the_log_than_simulations_say() -> None:
+    ranking, summary = ranked(0.18, bbr=[0.1, 0.2], cubic=[-1.0, -1.1])
+    said = advice(ranking, [replace(SEEN, goodput_mbps=84.0)], summary)
+    assert said.startswith("No advice: the log shows cubic at 84 Mbit/s, simulations of its path at 0.18")
+    assert "does not explain this log" in said
 
 
 def test_the_figure_lays_a_run_over_the_log(log: Path) -> None:

@@ -9,15 +9,15 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from bbrgym.cli.path import fit_table, logs_and_config
+from bbrgym.cli.path import fit_notes, fit_table, logs_and_config
 from bbrgym.cli.terminal import new_run_dir, print_results, print_run_folder, runs_bar, take_output_dir
 from bbrgym.evaluate.evaluation import prepare_evaluation
 from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.paths.advice import AGENTS_ADVISED, VARIANTS_ADVISED, advice, possible_paths
 from bbrgym.paths.detect import read_log
-from bbrgym.paths.fit import fit_path
 from bbrgym.paths.fit_figure import fit_figures
 from bbrgym.paths.fitted_scenario import write_scenario
+from bbrgym.paths.mirror import checked_fit
 from bbrgym.report.page import Section
 from bbrgym.report.report import evaluation_page
 from bbrgym.report.report_files import write_report_files
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> None:
     """Read the logs, fit their paths, compare on them, and print and write what was found."""
     names, config = logs_and_config("advise", options.logs)
     logs = {name: read_log(Path(name)) for name in names}
-    fits = {name: fit_path(log) for name, log in logs.items()}
+    fits = {name: checked_fit(log) for name, log in logs.items()}
     folder = EvaluationFolder(take_output_dir(config) or new_run_dir("advise"))
     with folder.opened(resume=False):
         scenarios = []
@@ -71,8 +71,8 @@ def run(options: argparse.Namespace) -> None:
         tables = [fit_table(fits), scores, summary_table(results.summary, results.title)]
         figures = fit_figures(logs, fits, scenarios, "path")
         page = evaluation_page(results, shlex.join(["bbrgym", "advise", *options.logs]))
-        sentence = advice(ranking, known)
-        advised = Section("Advice", [fit_table(fits), *figures], sentence)
+        sentence = advice(ranking, known, results.summary)
+        advised = Section("Advice", [fit_table(fits), *figures], " ".join([sentence, *fit_notes(fits)]))
         write_report_files(folder.path, tables, replace(page, sections=[advised, *page.sections]))
-    print_results(*tables, sentence)
+    print_results(*tables, *fit_notes(fits), sentence)
     print_run_folder(folder.path)

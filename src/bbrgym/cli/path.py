@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,10 @@ from bbrgym.cli.composition import compose_config
 from bbrgym.cli.terminal import print_results
 from bbrgym.errors import ConfigError
 from bbrgym.paths.detect import FORMATS, read_log
-from bbrgym.paths.fit import FittedValue, PathFit, fit_path
+from bbrgym.paths.fit import FittedValue, PathFit
 from bbrgym.paths.fit_figure import fit_figures
 from bbrgym.paths.fitted_scenario import write_scenario
+from bbrgym.paths.mirror import checked_fit
 from bbrgym.report.figure_spec import FigureSpec
 from bbrgym.runs.drawing import reason_not_to_draw
 from bbrgym.scenario.files import MIX, read_scenario
@@ -26,7 +27,8 @@ from bbrgym.scenario.files import MIX, read_scenario
 DESCRIPTION = f"""\
 Makes a scenario of the log of a transfer on a real path, for the other commands: scenario=path.yaml. Several logs make
 a distribution, each draw of which is one of them. It prints what the logs tell, with intervals of 95 %, and draws a run
-of each fitted path over its log, beside the scenario.
+of each fitted path over its log, beside the scenario. A fit that a run with the log's own congestion control refutes,
+or that cannot be checked so, tells bounds alone.
 
 A log is known by its content:
 {"".join(f"{chr(10)}  {one}" for one in FORMATS)}
@@ -62,11 +64,11 @@ def run(options: argparse.Namespace) -> None:
     if output.suffix not in (".yaml", ".yml"):
         raise ConfigError(f"output: is {str(output)!r}, expected the name of a file that ends in .yaml")
     logs = {name: read_log(Path(name)) for name in names}
-    fits = {name: fit_path(log) for name, log in logs.items()}
+    fits = {name: checked_fit(log) for name, log in logs.items()}
     written = [f"{'trace' if index else 'scenario'}: {file}" for index, file in enumerate(write_scenario(fits, output))]
     fields = read_scenario(output)
     figures = fit_figures(logs, fits, fields.get(MIX, [fields]), output.stem)
-    print_results(fit_table(fits), *written, *_draw(figures, output.parent))
+    print_results(fit_table(fits), *fit_notes(fits), *written, *_draw(figures, output.parent))
 
 
 def _draw(figures: Sequence[FigureSpec], folder: Path) -> list[str]:
@@ -114,6 +116,11 @@ def fit_table(fits: dict[str, PathFit]) -> Table:
             _SHARES[fit.varies, fit.competitor],
         )
     return table
+
+
+def fit_notes(fits: Mapping[str, PathFit]) -> list[str]:
+    """Return a line for each log of which there is more to say."""
+    return [f"{log}: {'; '.join(fit.notes)}" for log, fit in fits.items() if fit.notes]
 
 
 def _shown(estimate: FittedValue, times: float, unit: str) -> str:

@@ -17,6 +17,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import polars as pl
+
 from bbrgym.evaluate.ranking import Ranking
 from bbrgym.paths.fit import FittedValue, PathFit
 from bbrgym.paths.fitted_scenario import DEFAULT_RTT_MS
@@ -31,6 +34,7 @@ AGENTS_ADVISED = ("shipped/fixed", "shipped/flow")
 
 _LEAST_BUFFER_BDP, _MOST_BUFFER_BDP = 0.25, 4.0
 _SPREAD = 2.0
+_LEAST_OF_LOG = 0.9  # of the log's goodput, that its control has in simulations
 
 
 def possible_paths(fits: Sequence[PathFit], scenarios: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
@@ -44,8 +48,25 @@ def possible_paths(fits: Sequence[PathFit], scenarios: Sequence[Mapping[str, Any
     return {"name": name, MIX: [_possible(fit, fields) for fit, fields in zip(fits, scenarios, strict=True)]}
 
 
-def advice(ranking: Ranking, fits: Sequence[PathFit]) -> str:
-    """Return one sentence: the best entrant, those that cannot be told from it, and what the logs do not tell."""
+def advice(ranking: Ranking, fits: Sequence[PathFit], summary: pl.DataFrame) -> str:
+    """Return one sentence: the best entrant, those that cannot be told from it, and what the logs do not tell.
+
+    There is none against a control that a log shows doing better than the simulations of its path say that it can.
+
+    Args:
+        ranking: of the entrants.
+        fits: of the logs' paths.
+        summary: of the simulations, as `bbrgym.evaluate.records` has it.
+    """
+    for cc in dict.fromkeys(fit.cc for fit in fits):
+        own = summary.filter((pl.col("variant") == cc) & (pl.col("agent") == "fixed") & (pl.col("role") == "tuned"))
+        runs = own.group_by("seed").agg(pl.col("goodput_mbps").sum())["goodput_mbps"].to_list()
+        logged_mbps = min(fit.goodput_mbps for fit in fits if fit.cc == cc)
+        if runs and (simulated_mbps := float(np.mean(runs))) < _LEAST_OF_LOG * logged_mbps:
+            return (
+                f"No advice: the log shows {cc} at {logged_mbps:.3g} Mbit/s, simulations of its path at "
+                f"{simulated_mbps:.3g}, so the fitted path does not explain this log; {_untold(fits)}."
+            )
     by_name = {row.entrant: row for row in ranking.rows}
     best = by_name[ranking.reference]
     others = [row for row in ranking.rows if row is not best]

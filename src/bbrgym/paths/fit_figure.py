@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bbrgym.paths.fit import PathFit, PathSeries, series_of
+from bbrgym.paths.fit import PathFit
 from bbrgym.paths.samples import PathLog
+from bbrgym.paths.series import PathSeries, series_of
 from bbrgym.report.figure_spec import NEUTRAL, Axis, FigureSpec, Line, Panel, colour
 from bbrgym.scenario.files import parse_scenario, with_variant
 from bbrgym.tunables import VARIANTS
