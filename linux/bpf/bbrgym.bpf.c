@@ -24,6 +24,7 @@ char _license[] SEC("license") = "GPL";
 
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
 #define TCP_REORDERING_PKTS 3 /* the sysctl tcp_reordering, as it is by default */
+#define TCP_CHRONO_BUSY 1
 #define SK_PACING_NONE 0
 #define SK_PACING_NEEDED 1
 #define SNDBUF_WINDOWS 3 /* as tcp_bbr.c: room for a window that doubles, and its repairs */
@@ -293,6 +294,15 @@ static __always_inline void count_totals(struct bpf_policy *policy, const struct
     policy->totals.lost_pkts = tp->lost;
 }
 
+/* In jiffies: now, and the time in which data waited for the network alone (Linux TCP_CHRONO_BUSY). */
+static __always_inline void count_limited(struct floor_watch *watch, const struct tcp_sock *tp)
+{
+    watch->jiffies = (uint32_t)bpf_jiffies64();
+    watch->limited = tp->chrono_stat[TCP_CHRONO_BUSY - 1];
+    if (READ_BITS(tp, chrono_type) == TCP_CHRONO_BUSY)
+        watch->limited += watch->jiffies - tp->chrono_start;
+}
+
 /* The first decision, of which nothing is known yet. */
 static __always_inline void start_policy(struct sock *sk, const struct place *at)
 {
@@ -308,6 +318,9 @@ static __always_inline void start_policy(struct sock *sk, const struct place *at
     policy->before = policy->totals;
     policy->next_us = policy->floor.began_us = policy->totals.now_us;
     policy->floor.began_delivered_pkts = policy->totals.delivered_pkts;
+    count_limited(&policy->floor, (struct tcp_sock *)sk);
+    policy->floor.began_jiffies = policy->floor.jiffies;
+    policy->floor.began_limited = policy->floor.limited;
     policy_start(policy, at->settings);
     policy_step(policy, at->settings);
 }
@@ -320,6 +333,7 @@ static __always_inline void run_policy(struct sock *sk, const struct place *at, 
 
     if (!policy || at->flow->fallen)
         return;
+    count_limited(&policy->floor, tp);
     floor_take(&policy->floor, at->flow, at->settings, sample, tp->mss_cache);
     if (at->flow->fallen) {
         at->settings->params = default_settings.params;

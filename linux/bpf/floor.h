@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The floor under a policy: a flow that does worse for long enough has its preset for the rest of its life. Each second it
- * is bad, good or, where it tells nothing, neither; bad seconds are added up until a good one.
+ * is bad, good or, where it tells nothing, neither; bad time is added up until a good second. Only time in which the network
+ * limits is bad: none while the application, its send buffer or the receiver's window holds back.
  *
- *   goodput   bad below a share of BBR's own estimate of the bandwidth; nothing is told while the application holds back
- *   RTT       bad if the mean is above so many times the minimum; nothing is told without a sample
+ *   goodput   bad below a share of BBR's own estimate of the bandwidth
+ *   RTT       bad if the mean is above so many times the minimum, and 15 ms above it; nothing is told without a sample
  */
 #ifndef BBRGYM_LINUX_BPF_FLOOR_H
 #define BBRGYM_LINUX_BPF_FLOOR_H
@@ -12,6 +13,7 @@
 #include "flow.h"
 
 #define FLOOR_SECOND_US 1000000
+#define FLOOR_RISE_US 15000 /* RFC 8033, 4.2: the standing queue that PIE allows; BBR needs it where the path is short */
 
 /* Kept with the socket. */
 struct floor_watch {
@@ -21,6 +23,8 @@ struct floor_watch {
     uint64_t rtt_samples;
     uint64_t low_us; /* goodput was bad for so long */
     uint64_t high_us; /* RTT was */
+    uint32_t jiffies, began_jiffies; /* as of this ACK and when the second began */
+    uint32_t limited, began_limited; /* by the network, in jiffies */
     bool is_app_limited;
 };
 
@@ -29,7 +33,8 @@ __noinline int floor_take(struct floor_watch *watch, struct bpf_flow *flow, cons
                           const struct cc_sample *sample, uint32_t mss_bytes)
 {
     const struct bpf_floor *floor;
-    uint64_t us, goodput_Bps, min_rtt_us;
+    uint64_t us, limited_us, goodput_Bps, min_rtt_us;
+    bool is_limited;
 
     if (!watch || !flow || !settings || !sample)
         return 0;
@@ -43,22 +48,31 @@ __noinline int floor_take(struct floor_watch *watch, struct bpf_flow *flow, cons
     us = sample->now_us - watch->began_us;
     if (us < FLOOR_SECOND_US)
         return 0;
+    limited_us = us * (watch->limited - watch->began_limited) / cc_max_u32(watch->jiffies - watch->began_jiffies, 1);
+    is_limited = !watch->is_app_limited && 2 * limited_us >= us;
+    if (is_limited)
+        us = cc_min_u64(us, limited_us);
     goodput_Bps = (sample->delivered_pkts - watch->began_delivered_pkts) * mss_bytes * 1000000 / us;
     min_rtt_us = cc_min_rtt_us(&flow->state, &settings->params);
     if (goodput_Bps << 16 >= cc_bw_Bps(&flow->state) * floor->goodput_q16)
         watch->low_us = 0;
-    else if (!watch->is_app_limited)
+    else if (is_limited)
         watch->low_us += us;
     if (watch->rtt_samples > 0 && min_rtt_us != CC_RTT_UNKNOWN_US) {
-        bool is_high = watch->rtt_sum_us / watch->rtt_samples << 16 > min_rtt_us * floor->rtt_q16;
+        uint64_t rtt_us = watch->rtt_sum_us / watch->rtt_samples;
 
-        watch->high_us = is_high ? watch->high_us + us : 0;
+        if (rtt_us << 16 <= min_rtt_us * floor->rtt_q16 || rtt_us < min_rtt_us + FLOOR_RISE_US)
+            watch->high_us = 0;
+        else if (is_limited)
+            watch->high_us += us;
     }
     if (floor->goodput_us > 0 && watch->low_us >= floor->goodput_us)
         flow->fallen = BPF_FALLEN_GOODPUT;
     else if (floor->rtt_us > 0 && watch->high_us >= floor->rtt_us)
         flow->fallen = BPF_FALLEN_RTT;
     watch->began_us = sample->now_us;
+    watch->began_jiffies = watch->jiffies;
+    watch->began_limited = watch->limited;
     watch->began_delivered_pkts = sample->delivered_pkts;
     watch->rtt_sum_us = watch->rtt_samples = 0;
     watch->is_app_limited = false;

@@ -26,6 +26,7 @@ static long (*const bpf_setsockopt)(void *sk, int level, int option, void *value
 static long (*const bpf_getsockopt)(void *sk, int level, int option, void *value, int bytes) = (void *)57;
 static void *(*const bpf_sk_storage_get)(void *map, void *sk, void *value, uint64_t flags) = (void *)107;
 static long (*const bpf_sk_storage_delete)(void *map, void *sk) = (void *)108;
+static uint64_t (*const bpf_jiffies64)(void) = (void *)118;
 static long (*const bpf_probe_read_kernel)(void *to, uint32_t bytes, const void *from) = (void *)113;
 static long (*const bpf_seq_write)(void *seq, const void *data, uint32_t bytes) = (void *)127;
 static void *(*const bpf_ringbuf_reserve)(void *ringbuf, uint64_t bytes, uint64_t flags) = (void *)131;

@@ -76,6 +76,9 @@ struct tcp_sock {
     uint64_t delivered_mstamp;
     uint64_t tcp_wstamp_ns;
     uint64_t tcp_clock_cache;
+    uint32_t chrono_start; /* in jiffies, as chrono_stat */
+    uint32_t chrono_stat[3];
+    uint8_t chrono_type : 2;
     uint8_t is_cwnd_limited : 1;
     uint8_t tlp_retrans : 1; /* the probe is a retransmission */
 };
