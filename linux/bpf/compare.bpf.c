@@ -34,7 +34,7 @@ _Static_assert(__builtin_offsetof(struct bpf_sock_ops, sk) == 184, "as in the ke
 
 enum { ACTIVE_ESTABLISHED = 4, PASSIVE_ESTABLISHED = 5, STATE = 10, RTT = 12 };
 enum { STATE_FLAG = 1 << 2, RTT_FLAG = 1 << 3 };
-enum { TCP_CLOSE = 7, TCP_CLOSE_WAIT = 8 };
+enum { TCP_FIN_WAIT1 = 4, TCP_CLOSE = 7, TCP_CLOSE_WAIT = 8, TCP_LAST_ACK = 9 };
 
 static long (*const bpf_sock_ops_cb_flags_set)(struct bpf_sock_ops *context, int flags) = (void *)59;
 
@@ -94,7 +94,8 @@ static __always_inline void begin(struct bpf_sock_ops *context, struct sock *sk,
     is->cookie = cookie;
     is->arm = arm;
     is->start_us = bpf_ktime_get_ns() / 1000;
-    is->acked_bytes = tp->bytes_acked; /* of a SYN */
+    is->given = (uint64_t)tp->inet_conn.icsk_ca_ops;
+    is->acked_bytes = !is_served; /* of our SYN, which counts as a byte */
     is->port = port;
     is->family = ends->skc_family;
     read_address(is->remote, is->family, ends->skc_daddr, &ends->skc_v6_daddr);
@@ -104,19 +105,18 @@ static __always_inline void begin(struct bpf_sock_ops *context, struct sock *sk,
 
 static __always_inline void end(struct bpf_compared *is, const struct tcp_sock *tp)
 {
+    uint32_t unacked = tp->write_seq - tp->snd_una;
     struct bpf_compared *row;
 
     is->is_whole = is->finish_us != 0;
     if (!is->is_whole)
         is->finish_us = tp->delivered_mstamp;
     is->end_us = bpf_ktime_get_ns() / 1000;
-    is->acked_bytes = tp->bytes_acked - is->acked_bytes;
+    is->acked_bytes = tp->bytes_acked - is->acked_bytes - (is->has_fin && unacked == 0);
+    bpf_probe_read_kernel(is->control, sizeof(is->control), tp->inet_conn.icsk_ca_ops->name);
     is->min_rtt_us = tp->rtt_min.s[0].v;
     is->sent_pkts = tp->data_segs_out;
     is->retransmitted_pkts = tp->total_retrans;
-    __sync_fetch_and_add(&counts.ended[is->arm & 1], 1);
-    if (is->sent_pkts == 0)
-        return; /* it tells nothing of a control */
     row = bpf_ringbuf_reserve(&rows, sizeof(*row), 0);
     if (!row) {
         __sync_fetch_and_add(&counts.lost, 1);
@@ -147,13 +147,17 @@ int compare(struct bpf_sock_ops *context)
     is = bpf_sk_storage_get(&compared, sk, 0, 0);
     if (!is)
         return 1;
+    if (is->given != (uint64_t)tp->inet_conn.icsk_ca_ops)
+        is->is_changed = 1;
     if (context->op == RTT) { /* kernels before 6.10 tell the smoothed RTT alone */
         is->rtt_sum_us += context->args[0] ? context->args[0] : context->srtt_us >> 3;
         is->rtt_samples++;
         return 1;
     }
-    if (context->args[1] != TCP_CLOSE_WAIT && !is->finish_us && tp->snd_una == tp->write_seq)
+    if (context->args[1] != TCP_CLOSE_WAIT && !is->finish_us && tp->write_seq - tp->snd_una <= is->has_fin)
         is->finish_us = tp->delivered_mstamp;
+    if (context->args[1] == TCP_FIN_WAIT1 || context->args[1] == TCP_LAST_ACK)
+        is->has_fin = 1; /* which the kernel queues next */
     if (context->args[1] == TCP_CLOSE)
         end(is, tp);
     return 1;

@@ -19,8 +19,7 @@ struct bpf_comparison {
 /* Connections since the program was attached; by control: A, B. */
 struct bpf_comparison_counts {
     uint64_t given[2];
-    uint64_t ended[2];
-    uint64_t refused; /* the kernel had no such control any more */
+    uint64_t refused; /* the kernel did not give them the control: it is gone, or the route's is locked */
     uint64_t lost;    /* ended, but their rows found no room */
 };
 
@@ -41,6 +40,10 @@ struct bpf_compared {
     uint32_t family;
     uint32_t port; /* of the service */
     uint8_t remote[16]; /* in network order; of IPv4 the first 4 bytes */
+    uint64_t given;     /* where the kernel has the control that it was given */
+    uint32_t is_changed; /* it had another one since */
+    uint32_t has_fin;   /* queued, as the last byte to acknowledge */
+    char control[16];   /* that it has at its end */
 };
 
 #endif

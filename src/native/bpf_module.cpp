@@ -212,6 +212,8 @@ ComparedRow(const bpf_compared& is)
     row["family"] = is.family;
     row["remote"] = py::bytes(reinterpret_cast<const char*>(is.remote), sizeof(is.remote));
     row["port"] = is.port;
+    row["is_changed"] = is.is_changed != 0;
+    row["control"] = std::string(is.control, strnlen(is.control, sizeof(is.control)));
     return row;
 }
 
@@ -431,10 +433,9 @@ PYBIND11_MODULE(_bpf, module)
                 const bpf_comparison_counts counts = self.Counts();
                 py::dict row;
                 row["given"] = py::make_tuple(counts.given[0], counts.given[1]);
-                row["ended"] = py::make_tuple(counts.ended[0], counts.ended[1]);
                 row["refused"] = counts.refused;
                 row["lost"] = counts.lost;
                 return row;
             },
-            "Connections so far; of each control: given and ended.");
+            "Connections so far: given each control, refused one, and rows lost.");
 }

@@ -15,6 +15,17 @@ if TYPE_CHECKING:
 
 _AGAIN_S = 0.01  # a destructor has ended by then, or the signal comes again
 
+came: list[int] = []
+"""Numbers of the signals that interrupted this process."""
+
+
+def interrupt(number: int, _: object) -> NoReturn:
+    """Raise KeyboardInterrupt and note the signal: an import may make another error of it."""
+    came.append(number)
+    if number == signal.SIGTERM:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the system's own: ends native code too
+    raise KeyboardInterrupt
+
 
 @contextmanager
 def interruptible() -> Iterator[None]:
@@ -27,11 +38,6 @@ def interruptible() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-
-    def interrupt(number: int, _: object) -> NoReturn:
-        if number == signal.SIGTERM:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the system's own: ends native code too
-        raise KeyboardInterrupt
 
     def on_discarded(unraisable: UnraisableHookArgs) -> None:
         if not issubclass(unraisable.exc_type, KeyboardInterrupt):

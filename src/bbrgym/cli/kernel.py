@@ -16,6 +16,7 @@ from bbrgym.host.floor import NAMES, Floor
 from bbrgym.host.system import default_control
 from bbrgym.schema import validated
 
+_DAY_S = 86_400.0
 FLOOR = ", ".join(f"{name}={value:g}" for name, value in zip(NAMES, Floor().values(), strict=True))
 
 DESCRIPTION = """\
@@ -105,8 +106,8 @@ def _settings(control: LoadedControl) -> str:
 
 
 def _watch(options: argparse.Namespace) -> None:
-    if not options.interval > 0:
-        raise ConfigError(f"--interval: is {options.interval:g}, expected more than 0")
+    if not 0 < options.interval <= _DAY_S:
+        raise ConfigError(f"--interval: is {options.interval:g}, expected more than 0, and at most {_DAY_S:g} s")
     from bbrgym.host.watch import watch  # imports Polars, which no other action needs
 
     watch(options.name, interval_s=options.interval, log=options.log)

@@ -17,7 +17,7 @@ from collections.abc import Collection, Sequence
 from typing import NoReturn
 
 import bbrgym
-from bbrgym.cli.interrupts import interruptible
+from bbrgym.cli.interrupts import came, interrupt, interruptible
 from bbrgym.cli.terminal import error_console
 from bbrgym.errors import ConfigError, MissingExtraError, SweepError, TrainingError, one_line
 from bbrgym.host.errors import HostError
@@ -54,9 +54,16 @@ _NO_THREAD = "can't start new thread"  # Python's RuntimeError
 
 def program() -> NoReturn:
     """Run the command as this process and end it; a Ctrl-C after the first does not change the exit code."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, interrupt)
     try:
         code = main()
     except KeyboardInterrupt:  # while main reports the first one
+        code = _INTERRUPTED
+    except Exception:
+        if not came:
+            raise
+        error_console().print("bbrgym: interrupted")
         code = _INTERRUPTED
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the interpreter takes a while to end

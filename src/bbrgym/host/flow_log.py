@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A log of connections in Parquet that grows for as long as it is written, in bounded memory.
 
-Its parts are written beside it, in FILE.parts, and become the log when it is closed. Those of a killed process become
-part of the next log of the same name.
+Its parts are written beside it, in the folder .FILE.bbrgym-watch, and become the log when it is closed. Those of a killed
+process become part of the next log of the same name.
 """
 
 from __future__ import annotations
 
-import shutil
+import glob
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
+from bbrgym.errors import one_line
 from bbrgym.host.errors import HostError
 from bbrgym.host.parts import PART_ROWS, RowParts
-from bbrgym.runs.atomic_files import write_atomically
+from bbrgym.runs.atomic_files import check_output, write_atomically
+from bbrgym.runs.run_folder import LOCK, RunFolder
 from bbrgym.tunables import BASES, VARIANTS
 
 _KNOWN: dict[str, type[pl.DataType]] = {
@@ -44,16 +47,32 @@ SCHEMA = pl.Schema(_KNOWN | dict.fromkeys(sorted(_TUNABLES), pl.Float64))
 """Columns of a log: those of `connection_rows`, and the tunables of all variants, null where a control has none."""
 
 
+class _PartsFolder(RunFolder):
+    """The folder of a log's parts, which one process writes at a time."""
+
+    command: ClassVar[str] = "kernel watch"
+    option: ClassVar[str] = "--log"
+
+
 class FlowLog:
     """A log that is being written.
 
     Args:
-        path: of the log; what stands there is replaced when the log is closed.
+        path: of the log; a file that stands there is replaced when the log is closed.
+
+    Raises:
+        ConfigError: something other than a file stands there, or another process writes the log.
+        OSError: it cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
+        check_output(path)
         self._path = path
-        self._parts = RowParts(path.with_name(f"{path.name}.parts"), SCHEMA)
+        self._folder = _PartsFolder(path.with_name(f".{path.name}.bbrgym-watch"))
+        self._folder.open(resume=True)
+        for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):  # by a process that was killed
+            left.unlink()
+        self._parts = RowParts(self._folder.path, SCHEMA)
 
     def add(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add rows of `connection_rows`."""
@@ -65,15 +84,23 @@ class FlowLog:
         Raises:
             HostError: it cannot be written; its parts stay.
         """
-        self._parts.flush()
-        files = self._parts.files()
-        if files:
-            whole = pl.scan_parquet(files)
-            try:
+        try:
+            self._parts.flush()
+            files = self._parts.files()
+            if files:
+                whole = pl.scan_parquet(files)
                 write_atomically(
                     self._path,
                     lambda partial: whole.sink_parquet(partial, compression="zstd", row_group_size=PART_ROWS),
                 )
-            except pl.exceptions.PolarsError as error:  # such as of a full disk
-                raise HostError(f"the log cannot be written, its parts are in {self._parts.folder}: {error}") from error
-        shutil.rmtree(self._parts.folder)
+            for one in (*files, self._folder.path / LOCK):
+                one.unlink()
+        except (OSError, pl.exceptions.PolarsError) as error:  # such as of a full disk
+            raise HostError(
+                f"{str(self._path)!r} cannot be written, and the next --log of this name takes what is in "
+                f"{self._folder.path}: {one_line(error)}"
+            ) from error
+        finally:
+            self._folder.close()
+        with suppress(OSError):  # something else is in it, or another process writes the log by now
+            self._folder.path.rmdir()

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import io
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,13 @@ class RowParts:
     Args:
         folder: of the parts, which is made.
         schema: of their rows.
+        before_part: called before a part is written. Default: nothing is.
     """
 
-    def __init__(self, folder: Path, schema: pl.Schema) -> None:
+    def __init__(self, folder: Path, schema: pl.Schema, before_part: Callable[[], object] = lambda: None) -> None:
         self.folder = folder
         self._schema = schema
+        self._before_part = before_part
         self._rows: list[Mapping[str, Any]] = []
         self._began_s = time.monotonic()
         make_folder(folder)
@@ -40,10 +43,15 @@ class RowParts:
     def flush(self) -> None:
         """Write the rows that wait."""
         if self._rows:
-            table = pl.DataFrame(self._rows, schema=self._schema)
-            write_atomically(self.folder / f"{len(self.files()):08}.parquet", table.write_parquet)
+            self._before_part()
+            parquet = io.BytesIO()  # given a path, Polars makes a full disk a ComputeError
+            pl.DataFrame(self._rows, schema=self._schema).write_parquet(parquet)
+            number = max((int(one.stem) + 1 for one in self.files()), default=0)
+            write_atomically(
+                self.folder / f"{number:08}.parquet", lambda partial: partial.write_bytes(parquet.getbuffer())
+            )
         self._rows, self._began_s = [], time.monotonic()
 
     def files(self) -> list[Path]:
         """Return the files of the parts, oldest first."""
-        return sorted(self.folder.glob("[0-9]*.parquet"))
+        return sorted(self.folder.glob(f"{'[0-9]' * 8}.parquet"))

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+from bbrgym.errors import ConfigError
 
 PARTIALS = ".*.partial"
 """Pattern of the names of files that are being written."""
@@ -29,8 +32,10 @@ def replacement(path: Path) -> Iterator[Path]:
     What stands at the partial file's path already is removed first: it may be a symbolic link to any file.
 
     Raises:
+        ConfigError: see `check_output`.
         OSError: the file cannot be written; ``path`` is as it was.
     """
+    check_output(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
     try:
         make_folder(path.parent)
@@ -38,12 +43,26 @@ def replacement(path: Path) -> Iterator[Path]:
         os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
         yield partial
         _flush_to_disk(partial)
+        check_output(path)
         partial.replace(path)
         _flush_to_disk(path.parent)
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
     finally:
         partial.unlink(missing_ok=True)
+
+
+def check_output(path: Path) -> None:
+    """Check that a file may be written at a path: nothing stands there, or a regular file to replace.
+
+    Raises:
+        ConfigError: a folder, a device, a FIFO, a socket or a symbolic link stands there.
+    """
+    mode = path.lstat().st_mode if os.path.lexists(path) else stat.S_IFREG
+    if not stat.S_ISREG(mode):
+        kinds = {stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO"}
+        kind = kinds.get(stat.S_IFMT(mode), "a device or a socket")
+        raise ConfigError(f"{str(path)!r} is {kind}, expected a regular file or a new name")
 
 
 def write_text(path: Path, text: str) -> None:

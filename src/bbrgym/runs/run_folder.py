@@ -45,7 +45,7 @@ from bbrgym.untrusted_files import (
 
 CONFIG = "config.yaml"
 PROVENANCE = "provenance.json"
-_LOCK = ".lock"
+LOCK = ".lock"
 _LOCK_BYTES = 4096
 _MARK = b"bbrgym "  # at the beginning of a lock in use, or of one that a killed process left
 _SOMEONE = "another command"
@@ -149,7 +149,7 @@ class RunFolder:
 
     def owner(self) -> str | None:
         """Return the process that owns the folder now; None if there is none."""
-        path = self.path / _LOCK
+        path = self.path / LOCK
         if not os.path.lexists(path):
             return None
         with opened(path, _LOCK_BYTES, below=self.path) as lock:
@@ -181,10 +181,10 @@ class RunFolder:
             )
 
     def _holds_files(self) -> bool:
-        return self.path.exists() and any(path.name != _LOCK for path in self.path.iterdir())
+        return self.path.exists() and any(path.name != LOCK for path in self.path.iterdir())
 
     def _own(self) -> None:
-        path = self.path / _LOCK
+        path = self.path / LOCK
         refuse_links(path, self.path)
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         lock = os.open(path, flags, 0o666)
@@ -209,7 +209,7 @@ class RunFolder:
     def _remove_partials(self) -> None:
         """Remove what a killed process was writing; folders within that have a lock of their own are their owner's."""
         for folder, names, _ in os.walk(self.path):
-            names[:] = [name for name in names if not Path(folder, name, _LOCK).exists()]
+            names[:] = [name for name in names if not Path(folder, name, LOCK).exists()]
             for partial in Path(folder).glob(PARTIALS):
                 partial.unlink(missing_ok=True)
 
