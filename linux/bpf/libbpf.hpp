@@ -69,6 +69,8 @@ struct Libbpf
     FUNCTION(bpf_link__destroy, int, bpf_link*)                                                                        \
     FUNCTION(bpf_link_create, int, int, int, bpf_attach_type, const bpf_link_create_opts*)                                            \
     FUNCTION(bpf_map_create, int, bpf_map_type, const char*, uint32_t, uint32_t, uint32_t, const void*)                \
+    FUNCTION(bpf_map_get_next_id, int, uint32_t, uint32_t*)                                                            \
+    FUNCTION(bpf_map_get_fd_by_id, int, uint32_t)                                                                      \
     FUNCTION(bpf_obj_pin, int, int, const char*)                                                                       \
     FUNCTION(bpf_obj_get, int, const char*)                                                                            \
     FUNCTION(bpf_map_update_elem, int, int, const void*, const void*, uint64_t)                                        \

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <future>
 #include <string>
+#include <string_view>
 
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -113,6 +114,31 @@ WritePinned(const std::string& file, const std::string& value)
     Required(Libbpf::Get().bpf_map_update_elem(map.Get(), &ONLY_KEY, value.data(), BPF_ANY), "writing " + file);
 }
 
+std::vector<std::string>
+HeldControls()
+{
+    std::vector<std::string> names;
+    for (uint32_t id = 0; Libbpf::Get().bpf_map_get_next_id(id, &id) == 0;)
+    {
+        const Descriptor map(Libbpf::Get().bpf_map_get_fd_by_id(id));
+        bpf_map_info info{};
+        uint32_t bytes = sizeof(info);
+        if (!map || Libbpf::Get().bpf_obj_get_info_by_fd(map.Get(), &info, &bytes) != 0 || // it is gone
+            info.type != BPF_MAP_TYPE_STRUCT_OPS || !std::string_view(info.name).starts_with("bbrgym_"))
+        {
+            continue;
+        }
+        std::string value(info.value_size, '\0');
+        const bool is_there = Libbpf::Get().bpf_map_lookup_elem(map.Get(), &ONLY_KEY, value.data()) == 0;
+        const std::size_t name = is_there ? value.find("gym_") : std::string::npos; // of a control's fields the only text
+        if (name != std::string::npos && value[name - 1] == '\0')
+        {
+            names.emplace_back(value.c_str() + name);
+        }
+    }
+    return names;
+}
+
 /** In a thread of its own, which alone enters the namespace and ends in it. */
 std::string
 ReadIterator(const std::string& file, const std::string& net_namespace)
@@ -123,7 +149,7 @@ ReadIterator(const std::string& file, const std::string& net_namespace)
     }
     return std::async(std::launch::async,
                       [&] {
-                          const Descriptor place(Required(open(net_namespace.c_str(), O_RDONLY | O_CLOEXEC), "opening " + net_namespace));
+                          const Descriptor place(Required(open(net_namespace.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC), "opening " + net_namespace));
                           Required(setns(place.Get(), CLONE_NEWNET), "entering " + net_namespace);
                           return ReadAll(file);
                       })

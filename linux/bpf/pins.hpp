@@ -5,6 +5,7 @@
 #define BBRGYM_LINUX_BPF_PINS_HPP
 
 #include <string>
+#include <vector>
 
 namespace bbrgym
 {
@@ -23,6 +24,9 @@ std::string ReadPinned(const std::string& file);
 
 /** Writes the only value of a pinned map, which has as many bytes. */
 void WritePinned(const std::string& file, const std::string& value);
+
+/** The names of this package's controls that the kernel holds, one for each program, registered or still used by a socket. */
+std::vector<std::string> HeldControls();
 
 /** What a pinned iterator writes, read in a network namespace; an empty name: in this process's. */
 std::string ReadIterator(const std::string& file, const std::string& net_namespace);

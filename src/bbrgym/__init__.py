@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A Gymnasium for tuning BBR-family congestion control; importing it registers its environments."""
 
-import bbrgym.startup  # before what takes long to import
+import bbrgym.startup  # noqa: F401 - before what takes long to import
 
 # isort: split
 import importlib

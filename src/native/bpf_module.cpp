@@ -280,6 +280,7 @@ PYBIND11_MODULE(_bpf, module)
     module.def("policy_variant_of", &CongestionControl::PolicyVariantOf, py::arg("program"), "The variant whose tunables a program's policy sets; empty: it has none.");
     module.def("pin_value", [](const std::string& file, const py::bytes& value) { PinValue(file, value); }, py::arg("file"), py::arg("value"), "Pins a new map with one value.");
     module.def("write_pinned", [](const std::string& file, const py::bytes& value) { WritePinned(file, value); }, py::arg("file"), py::arg("value"), "Writes the only value of a pinned map.");
+    module.def("held_controls", &HeldControls, "Names of the controls that the kernel holds, registered or still used; of each program one.");
     module.def("read_pinned", [](const std::string& file) { return py::bytes(ReadPinned(file)); }, py::arg("file"), "The only value of a pinned map.");
     module.def(
         "move_sockets",

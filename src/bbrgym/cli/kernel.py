@@ -11,7 +11,7 @@ from typing import Any
 
 from bbrgym.cli.terminal import named_table, new_run_dir, print_results, print_run_folder, take_run_dir
 from bbrgym.errors import ConfigError
-from bbrgym.host.controls import LoadedControl, find, load, loaded, set_values, unload
+from bbrgym.host.controls import LoadedControl, find, kernel_errors, load, loaded, set_values, unload, unregistered
 from bbrgym.host.floor import NAMES, Floor
 from bbrgym.host.system import default_control
 from bbrgym.schema import validated
@@ -36,7 +36,8 @@ examples:
 
 _COMPARE_OPTIONS = (
     "share=0.5 of the connections that get B; ports=80,443 of services (default: all); cgroup=PATH below the root of "
-    "cgroups (default: all processes); output_dir=DIR, or resume=DIR of an interrupted comparison"
+    "cgroups (default: all processes); least_bytes=N of data, below which a connection is not compared (default: 0); "
+    "output_dir=DIR, or resume=DIR of an interrupted comparison"
 )
 
 
@@ -79,9 +80,10 @@ def _load(options: argparse.Namespace) -> None:
     name = values.pop("name", None)
     control = load(options.target, _numbers(values), name=name, is_default=options.default)
     default = ", the default of new sockets" if options.default else ""
-    print_results(f"loaded: {control.name}{default}")
+    print_results(f"loaded: {control.name}{default}", *unregistered().values())
 
 
+@kernel_errors()
 def _list(options: argparse.Namespace) -> None:  # noqa: ARG001
     table = named_table("Loaded congestion controls", "name", "variant", "connections", "default", "tunables", "by")
     for one in loaded():
@@ -91,7 +93,7 @@ def _list(options: argparse.Namespace) -> None:  # noqa: ARG001
             continue
         connections = str(len(one.connections()))
         table.add_row(one.name, one.variant, connections, default, _settings(one), f"bbrgym {one.version}")
-    print_results(table if table.row_count else "nothing is loaded")
+    print_results(table if table.row_count else "nothing is loaded", *unregistered().values())
 
 
 def _set(options: argparse.Namespace) -> None:
@@ -105,6 +107,7 @@ def _settings(control: LoadedControl) -> str:
     return ", ".join([*filter(None, [control.policy]), *(f"{name}={value:g}" for name, value in values.items())])
 
 
+@kernel_errors()
 def _watch(options: argparse.Namespace) -> None:
     if not 0 < options.interval <= _DAY_S:
         raise ConfigError(f"--interval: is {options.interval:g}, expected more than 0, and at most {_DAY_S:g} s")
@@ -124,7 +127,9 @@ def _compare(options: argparse.Namespace) -> None:
     if "share" in values:
         values.update(_numbers({"share": values["share"]}))
     if "ports" in values:
-        values["ports"] = [int(one) if one.isdecimal() else one for one in values["ports"].split(",")]
+        values["ports"] = [_whole(one) for one in values["ports"].split(",")]
+    if "least_bytes" in values:
+        values["least_bytes"] = _whole(values["least_bytes"])
     request = validated(ComparisonRequest, {"a": options.a, "b": options.b, **values})
     folder = ComparisonFolder(path or new_run_dir("compare"))
     with folder.opened(resume=resume):
@@ -141,8 +146,10 @@ def _unload(options: argparse.Namespace) -> None:
     if options.name == "all":
         names = [one.name for one in loaded() if one.is_ours]
     for name in names:
-        moved = unload(name, is_forced=options.force)
+        moved = unload(name, is_forced=options.force, tell=print_results)
         print_results(f"unloaded: {name}{f', {moved} sockets now have {default_control()}' if moved else ''}")
+    if not names:
+        print_results("nothing is loaded", *unregistered().values())
 
 
 def _assignment(text: str) -> tuple[str, str]:
@@ -150,6 +157,10 @@ def _assignment(text: str) -> tuple[str, str]:
     if not equals or not name:
         raise ConfigError(f"{text!r}: expected NAME=VALUE")
     return name, value
+
+
+def _whole(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else text
 
 
 def _numbers(values: dict[str, str]) -> dict[str, float]:

@@ -8,7 +8,8 @@ The run folder of a comparison
     summary.txt      tables, with figures/ and report.html
 
 What draws is attached to the cgroup by this process alone and goes with it, however it ends (linux/bpf/compare.bpf.c).
-Connections keep the control that they were given.
+Connections keep the control that they were given, unless their program sets another: rows tell that, and such
+connections are not compared.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -34,7 +35,7 @@ from bbrgym.host.connections import address_of
 from bbrgym.host.controls import kernel_errors
 from bbrgym.host.errors import HostError
 from bbrgym.host.parts import RowParts
-from bbrgym.host.pins import require_root
+from bbrgym.host.pins import in_use, open_folder, require_root
 from bbrgym.host.system import available_controls
 from bbrgym.runs.run_folder import RunFolder
 from bbrgym.schema import Float, List, Model, Whole
@@ -58,10 +59,13 @@ SCHEMA = pl.Schema(
         "sent_pkts": pl.UInt32,
         "retransmitted_pkts": pl.UInt32,
         "is_whole": pl.Boolean,
+        "control_at_end": pl.String,
+        "kept_control": pl.Boolean,
     }
 )
-"""Columns of the rows: the connection's number since the machine was started; the peer's /24 or /48; the service's
-port; the seconds until its last data was acknowledged, which is all of it if ``is_whole``."""
+"""Columns of the rows: the connection's number since the machine was started; the control that it was given; the peer's
+/24 or /48; the service's port; the seconds until its last data was acknowledged, which is all of it if ``is_whole``;
+whether it had the given control all the time."""
 
 _COUNTS = "counts.json"
 _CONNECTIONS = "connections"
@@ -78,6 +82,7 @@ class ComparisonRequest(Model):
         share: of the connections that get B.
         ports: of services, local of connections that peers open and remote of others. Default: all.
         cgroup: whose processes' connections; a path below the root of cgroups. Default: those of all processes.
+        least_bytes: of a connection's data, acknowledged; one with fewer is not compared.
         seed: of the draws. Default: a new one.
     """
 
@@ -86,6 +91,7 @@ class ComparisonRequest(Model):
     share: Annotated[Float, Field(gt=0, lt=1)] = 0.5
     ports: Annotated[List[Annotated[Whole, Field(ge=1, le=65535)]], Field(max_length=16)] = ()
     cgroup: str = ""
+    least_bytes: Annotated[Whole, Field(ge=0, lt=2**63)] = 0
     seed: Annotated[Whole, Field(ge=0, lt=2**63)] = Field(default_factory=lambda: secrets.randbits(63))
 
 
@@ -95,7 +101,7 @@ class ComparisonFolder(RunFolder):
     command: ClassVar[str] = "kernel compare"
 
     def begin(self, request: ComparisonRequest) -> ComparisonRequest:
-        """Return the request that the folder is for: the given one, or the equal one that it was made for.
+        """Return the request that the folder is for: the given one, or the one that it was made for, of the given size.
 
         Raises:
             ConfigError: it was made for another.
@@ -104,21 +110,26 @@ class ComparisonFolder(RunFolder):
             self.write_config(request.model_dump(mode="json"))
             return request
         before = self.read_request(ComparisonRequest.model_validate)
-        given, known = (one.model_dump(exclude={"seed"}) for one in (request, before))
+        given, known = (one.model_dump(exclude={"seed", "least_bytes"}) for one in (request, before))
         changed = [name for name in known if known[name] != given[name]]
         if changed:
             was = ", ".join(f"{name}={known[name]}" for name in changed)
             raise ConfigError(f"resume: {str(self.path)!r} is of another comparison, expected {was}")
-        return before
+        return before.model_copy(update={"least_bytes": request.least_bytes})
 
     def connections(self) -> pl.DataFrame:
         """Return the rows so far."""
-        files = self._parts().files()
+        files = RowParts(self.path / _CONNECTIONS, SCHEMA).files()
         return pl.concat(self.read_table(f"{_CONNECTIONS}/{one.name}", SCHEMA) for one in files) if files else _none()
 
     def counts(self) -> list[dict[str, Any]]:
-        """Return the counts of each time that the command ran, as `_bpf.Comparison` has them."""
+        """Return the counts of each time that the command ran: what `_bpf.Comparison` counts, ended ones, and rows."""
         times: list[dict[str, Any]] = self.read_json(_COUNTS).get("times", [])
+        rows = self.connections()["arm"] if times else ()
+        for arm, name in enumerate(ARMS if times else ()):  # a kill may have come between the counts and their rows
+            missing = sum(one["rows"][arm] for one in times) - sum(row == name for row in rows)
+            for count in ("ended", "rows"):
+                times[-1][count][arm] -= missing
         return times
 
     def gather(self, request: ComparisonRequest, duration_s: float = float("inf")) -> None:
@@ -132,31 +143,42 @@ class ComparisonFolder(RunFolder):
             ConfigError: there is no such control or cgroup.
             HostError: the kernel refuses it, another comparison is there, or a control was unloaded meanwhile.
         """
-        parts, before = self._parts(), self.counts()
+        before, ended, rows, changed = self.counts(), [0, 0], [0, 0], [0, 0]
         with _attached(request) as attached:
+
+            def counts() -> dict[str, Any]:
+                return {**attached.counts(), "ended": ended, "rows": rows}
+
+            def take() -> None:
+                taken = attached.take()
+                for one in taken:
+                    ended[one["arm"]] += 1
+                    rows[one["arm"]] += one["sent_pkts"] > 0
+                    changed[one["arm"]] += one["is_changed"]
+                parts.add(_rows(request, (one for one in taken if one["sent_pkts"] > 0)))
+
+            def write_counts() -> None:
+                self.write_json(_COUNTS, {"times": [*before, counts()]})
+
+            parts = RowParts(self.path / _CONNECTIONS, SCHEMA, write_counts)
             until_s = time.monotonic() + duration_s
             try:
                 with suppress(KeyboardInterrupt), Live(refresh_per_second=4) as live:
                     while time.monotonic() < until_s:
                         time.sleep(_LOOK_S)
-                        parts.add(_rows(request, attached.take()))
-                        counts = attached.counts()
-                        live.update(_progress(request, counts))
-                        self._refuse_unloaded(request, counts)
+                        take()
+                        live.update(_progress(request, {**counts(), "changed": changed}))
+                        self._refuse_unloaded(request, attached.counts())
             finally:
                 attached.detach()
-                parts.add(_rows(request, attached.take()))
+                take()
                 parts.flush()
-                self.write_json(_COUNTS, {"times": [*before, attached.counts()]})
+                write_counts()
 
     def _refuse_unloaded(self, request: ComparisonRequest, counts: Mapping[str, Any]) -> None:
-        if counts["refused"]:
-            gone = [name for name in (request.a, request.b) if name not in available_controls()]
-            what = f"{gone[0]} is no longer loaded" if gone else "the kernel refused to give connections a control"
-            raise HostError(f"{what}; what ended is kept, and resume={self.path} goes on")
-
-    def _parts(self) -> RowParts:
-        return RowParts(self.path / _CONNECTIONS, SCHEMA)
+        for name in (request.a, request.b):
+            if counts["refused"] and name not in available_controls():
+                raise HostError(f"{name} is no longer loaded; what ended is kept, and resume={self.path} goes on")
 
 
 def _none() -> pl.DataFrame:
@@ -165,31 +187,35 @@ def _none() -> pl.DataFrame:
 
 @contextmanager
 def _attached(request: ComparisonRequest) -> Iterator[Any]:
-    """Yield what is attached to the cgroup for a block; one at a time."""
+    """Yield what is attached to the cgroup for a block, in which nothing else compares there, above it or below it."""
     require_root()
-    for name in (request.a, request.b):
-        if name not in available_controls():
-            raise ConfigError(f"{name} is not loaded; {nearest(name, available_controls())}")
-    cgroup = _cgroup(request.cgroup)
-    place = os.open(cgroup, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with in_use((request.a, request.b)), ExitStack() as stack:
+        for name in (request.a, request.b):
+            if name not in available_controls():
+                raise ConfigError(f"{name} is not loaded; {nearest(name, available_controls())}")
+        cgroups = _cgroups(request.cgroup)
+        own = cgroups[-1]
+        for cgroup in cgroups:
+            place = open_folder(cgroup)
+            stack.callback(os.close, place)
+            try:
+                fcntl.flock(place, fcntl.LOCK_NB | (fcntl.LOCK_EX if cgroup == own else fcntl.LOCK_SH))
+            except BlockingIOError:
+                where = f"{cgroup}{' or below it' if cgroup == own else ''}"
+                raise HostError(f"another comparison is at {where}: end it, or compare in another cgroup") from None
         with kernel_errors():
-            yield _bpf.Comparison((request.a, request.b), request.share, request.seed, list(request.ports), str(cgroup))
-    except BlockingIOError:
-        raise HostError(f"another comparison is at {cgroup}: end it, or compare in another cgroup") from None
-    finally:
-        os.close(place)
+            yield _bpf.Comparison((request.a, request.b), request.share, request.seed, list(request.ports), str(own))
 
 
-def _cgroup(name: str) -> Path:
+def _cgroups(name: str) -> list[Path]:
+    """Return the folder of a cgroup after those above it, from the root on."""
     root = cgroup_root()
     if root is None:
         raise HostError("no cgroups of version 2 are mounted: bbrgym doctor linux says what to do")
-    path = root / name
+    path = (root / name).resolve()
     if not (path / "cgroup.procs").is_file() or root not in (path, *path.parents):
         raise ConfigError(f"cgroup: is {name!r}, expected the path of one below {root}")
-    return path
+    return [one for one in (*reversed(path.parents), path) if root in (one, *one.parents)]
 
 
 def _rows(request: ComparisonRequest, ended: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -213,11 +239,14 @@ def _rows(request: ComparisonRequest, ended: Iterable[Mapping[str, Any]]) -> Ite
             "sent_pkts": one["sent_pkts"],
             "retransmitted_pkts": one["retransmitted_pkts"],
             "is_whole": one["is_whole"],
+            "control_at_end": one["control"],
+            "kept_control": not one["is_changed"],
         }
 
 
 def _progress(request: ComparisonRequest, counts: Mapping[str, Any]) -> Table:
-    table = Table("", "control", "connections", "ended", title="Ctrl-C ends it", title_justify="left")
+    headings = ("", "control", "connections", "ended", "had another control")
+    table = Table(*headings, title="Ctrl-C ends it", title_justify="left")
     for arm, name in enumerate((request.a, request.b)):
-        table.add_row(ARMS[arm], name, str(counts["given"][arm]), str(counts["ended"][arm]))
+        table.add_row(ARMS[arm], name, *(str(counts[one][arm]) for one in ("given", "ended", "changed")))
     return table

@@ -22,7 +22,7 @@ from bbrgym.report.tables import new_table
 def write_comparison_report(folder: ComparisonFolder, request: ComparisonRequest, command: str) -> list[Table]:
     """Write summary.txt, figures and report.html; return the tables."""
     rows = folder.connections()
-    found = list(differences(rows))
+    found = list(differences(compared(rows, request)))
     tables = [difference_table(found, request), needed_table(found), _counts_table(folder, request, rows)]
     title = f"{request.b} (B) against {request.a} (A)"
     sections = [
@@ -35,8 +35,15 @@ def write_comparison_report(folder: ComparisonFolder, request: ComparisonRequest
 
 _METHOD = (
     "Connections of the same peer (/24, /48) are compared with each other, by the control that they were given at "
-    "random. Intervals are of 95 %, by bootstrap of the peers."
+    "random. Means are over connections that sent data, each counted once whatever its size (geometric, but of what is "
+    "sent again); left out are those that had another control than they were given, or fewer bytes than least_bytes. "
+    "Intervals are of 95 %, by bootstrap of the peers."
 )
+
+
+def compared(rows: pl.DataFrame, request: ComparisonRequest) -> pl.DataFrame:
+    """Return the rows of connections that had the control that they were given, and are large enough."""
+    return rows.filter("kept_control", pl.col("acked_bytes") >= request.least_bytes)
 
 
 def difference_table(found: Sequence[ControlDifference], request: ComparisonRequest) -> Table:
@@ -44,7 +51,7 @@ def difference_table(found: Sequence[ControlDifference], request: ComparisonRequ
     few = min(one.peers for one in found) < MIN_DRAWS
     how = f"{MIN_DRAWS} or more peers have intervals" if few else "95 % intervals by bootstrap of the peers"
     title = f"{request.b} (B) against {request.a} (A): {how}"
-    table = new_table(title, ["mean of the connections"], ["A", "B", "B minus A", "connections", "peers"])
+    table = new_table(title, ["mean, each connection once"], ["A", "B", "B minus A", "connections", "peers"])
     for one in found:
         unit = " %" if one.metric.is_ratio else " points"
         difference = one.estimate.text(2, "+")
@@ -75,19 +82,28 @@ def needed_table(found: Sequence[ControlDifference]) -> Table:
 
 def _counts_table(folder: ComparisonFolder, request: ComparisonRequest, rows: pl.DataFrame) -> Table:
     """Return a table of what became of the connections, by control."""
-    table = new_table(
-        "Connections", ["", "control"], ["given it", "ended", "sent data", "all acknowledged", "not ended"]
-    )
+    headings = ["given it", "ended", "sent data", "all acknowledged", "had another", "compared", "not ended"]
+    table = new_table("Connections", ["", "control"], headings)
     times = folder.counts()
     for arm, control in enumerate((request.a, request.b)):
         own = rows.filter(pl.col("arm") == ARMS[arm])
         given, ended = (sum(one[name][arm] for one in times) for name in ("given", "ended"))
-        numbers = (given, ended, len(own), own["is_whole"].sum(), given - ended)
+        changed, left = (~own["kept_control"]).sum(), len(compared(own, request))
+        numbers = (given, ended, len(own), own["is_whole"].sum(), changed, left, given - ended)
         table.add_row(ARMS[arm], control, *(f"{number:,}" for number in numbers))
-    lost = sum(one["lost"] for one in times)
-    if lost:
-        table.caption = f"{lost:,} more ended, of which the rows were lost"
+    lost, refused = (sum(one[name] for one in times) for name in ("lost", "refused"))
+    notes = [_changed(rows)] if not rows["kept_control"].all() else []
+    notes += [f"{lost:,} more ended, of which the rows were lost"] if lost else []
+    notes += [f"to {refused:,} more the kernel gave none of them, as where a route locks another"] if refused else []
+    table.caption = "; ".join(notes) or None
     return table
+
+
+def _changed(rows: pl.DataFrame) -> str:
+    """Return how many connections had another control than they were given, and which at their end."""
+    at_end = rows.filter(~pl.col("kept_control"))["control_at_end"].value_counts(sort=True).rows()
+    names = ", ".join(f"{name} {count:,}" for name, count in at_end)
+    return f"{sum(count for _, count in at_end):,} had another control than they were given (at their end {names})"
 
 
 def difference_figure(found: Sequence[ControlDifference], title: str) -> FigureSpec:
@@ -105,12 +121,17 @@ def difference_figure(found: Sequence[ControlDifference], title: str) -> FigureS
 
 def _facts(request: ComparisonRequest, rows: pl.DataFrame) -> Iterator[str]:
     yield f"{datetime.date.today():%d %B %Y}"
-    yield f"{len(rows):,} connections of {rows['peer'].n_unique():,} peers"
+    own = compared(rows, request)
+    yield f"{len(own):,} connections of {own['peer'].n_unique():,} peers"
+    if not rows["kept_control"].all():
+        yield f"left out: {_changed(rows)}"
     yield f"share of B {request.share:g}"
     if request.ports:
         yield f"ports {', '.join(map(str, request.ports))}"
     if request.cgroup:
         yield f"cgroup {request.cgroup}"
+    if request.least_bytes:
+        yield f"of at least {request.least_bytes:,} bytes"
 
 
 def _count(number: float) -> str:

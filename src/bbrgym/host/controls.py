@@ -6,9 +6,11 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,8 +20,15 @@ from bbrgym.agents.shipped import SHIPPED, shipped_setting
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.host.errors import HostError
 from bbrgym.host.floor import NAMES, Floor, split
-from bbrgym.host.pins import alone, folder_of, loaded_names, pinned_whole, remove
-from bbrgym.host.system import available_controls, default_control, network_namespaces, set_default_control
+from bbrgym.host.pins import alone, check_not_in_use, folder_of, loaded_names, pinned_whole, remove
+from bbrgym.host.system import (
+    NetworkNamespace,
+    available_controls,
+    default_control,
+    listening,
+    network_namespaces,
+    set_default_control,
+)
 from bbrgym.tunables import BASES, TUNABLES, VARIANTS, Variant
 from bbrgym.version import __version__
 
@@ -29,6 +38,7 @@ PREFIX = "gym_"
 _NAME_LENGTH = 15  # at most, in the kernel
 _ABOUT_BYTES = 1024
 _PATIENCE_S = 5.0  # until sockets are moved, or the kernel forgets a control whose pins are gone
+_ALWAYS_THERE = ("cubic", "reno")  # in place of a default that is gone
 
 
 @dataclass(frozen=True)
@@ -66,8 +76,13 @@ class LoadedControl:
         return Floor(*_bpf.floor(str(folder_of(self.name) / "defaults")))
 
     def connections(self) -> list[dict[str, Any]]:
-        """Return a row for each connection that uses it, in all network namespaces."""
-        rows = _bpf.flow_rows(str(folder_of(self.name) / "flows"))
+        """Return a row for each connection that uses it, in all network namespaces; none once it is unloaded."""
+        try:
+            rows = _bpf.flow_rows(str(folder_of(self.name) / "flows"))
+        except _bpf.CongestionControlError:
+            if not folder_of(self.name).exists():
+                return []
+            raise
         return [row for row in rows if row["control"] == self.name]
 
 
@@ -178,27 +193,60 @@ def set_values(name: str, values: Mapping[str, float]) -> None:
         _bpf.set_defaults(str(folder_of(name) / "defaults"), control.variant, tunables, floor.values())
 
 
-def unload(name: str, *, is_forced: bool = False) -> int:
-    """Take a control out of the kernel and put the default back; return how many sockets were moved to the default.
+def unload(name: str, *, is_forced: bool = False, tell: Callable[[str], object] = lambda _: None) -> int:
+    """Take a control out of the kernel and put defaults back; return how many sockets were moved to the default.
 
     Args:
         name: of the control.
         is_forced: whether to move its sockets to the default, instead of refusing.
+        tell: called with sentences on defaults that were changed, and on sockets that still have it afterwards.
 
     Raises:
-        HostError: sockets use it, or one cannot be moved.
+        ConfigError: none has this name.
+        HostError: sockets use it, one cannot be moved, or a comparison gives it to connections.
     """
     with alone(), kernel_errors():
+        if name not in loaded_names() and (left := unregistered().get(name)):
+            raise HostError(left)
         control = find(name)
+        check_not_in_use(name)
         users = sum(len(_moved(name, "", namespace)) for namespace in network_namespaces())
         users = max(users, len(control.connections()))
         if users and not is_forced:
             raise HostError(f"{name} is used by {users} sockets: close them, or move them to the default with --force")
-        _restore_default(control)
+        _restore_defaults(control, tell)
         moved = _move_all(control) if users else 0
         remove(folder_of(name))
         _wait_until_gone(name)
+        if left := _left_after(name):
+            tell(left)
     return moved
+
+
+def _left_after(name: str) -> str | None:
+    """Return the sentence on what is left of a control once the kernel has had time to forget it."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while (left := unregistered().get(name)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return left
+
+
+def unregistered() -> dict[str, str]:
+    """Return sentences on programs that are no longer registered but that sockets still have, by their names."""
+    with kernel_errors():
+        held = Counter(_bpf.held_controls()) - Counter(available_controls())
+    return {name: _unregistered(name) for name in sorted(held)}
+
+
+def _unregistered(name: str) -> str:
+    places = []
+    for one in network_namespaces():
+        where = f"in the network namespace {one.name}"
+        places += [f"a socket that listens at {at} {where}" for at in one.within(lambda: listening(name))]
+        places += [f"the default {where}"] if one.within(default_control) == name else []
+    what = "an earlier program of this name" if name in available_controls() else "its program"
+    given = f", and new ones get it from {', '.join(places)}" if places else ""
+    return f"{name}: {what} is no longer registered, but in use: sockets keep it until they close{given}"
 
 
 def write_about(control: LoadedControl) -> None:
@@ -258,9 +306,9 @@ def _loaded(name: str) -> LoadedControl:
         return LoadedControl(name, "unknown")
 
 
-def _moved(name: str, to: str, namespace: str) -> bytes:
+def _moved(name: str, to: str, namespace: NetworkNamespace) -> bytes:
     """Move the sockets of a network namespace; a byte for each that the name has, 1 if it was moved."""
-    return _bpf.move_sockets(str(folder_of(name)), name, to, namespace)
+    return _bpf.move_sockets(str(folder_of(name)), name, to, namespace.file)
 
 
 def _move_all(control: LoadedControl) -> int:
@@ -279,13 +327,26 @@ def _move_all(control: LoadedControl) -> int:
             raise HostError(f"{control.name}: {left} sockets that use it could not be moved, so it stays loaded")
 
 
-def _restore_default(control: LoadedControl) -> None:
-    """Put back the default that was there before it, also in what another control remembers."""
+def _restore_defaults(control: LoadedControl, tell: Callable[[str], object]) -> None:
+    """Put back the default that was there before in all network namespaces, also in what another control remembers."""
     for other in loaded():
         if other.is_ours and other.default_before == control.name:
             write_about(replace(other, default_before=control.default_before))
-    if default_control() == control.name:
-        set_default_control(control.default_before)
+    for namespace in network_namespaces():
+        if namespace.within(default_control) == control.name:
+            others = [one for one in (control.default_before, *_ALWAYS_THERE) if one != control.name]
+            now = namespace.within(partial(_set_first_default, others))
+            how = " again" if now == control.default_before else f": {control.default_before}, the one before, is gone"
+            tell(f"new sockets in the network namespace {namespace.name} have {now}{how}")
+
+
+def _set_first_default(names: Sequence[str]) -> str:
+    """Make the first of some controls that this network namespace may have the default, and return its name."""
+    for name in names:
+        with suppress(FileNotFoundError, PermissionError):
+            set_default_control(name)
+            return name
+    raise HostError(f"the kernel takes none of {', '.join(names)} as the default of new sockets")
 
 
 def _about(control: LoadedControl) -> bytes:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A log of connections in Parquet that grows for as long as it is written, in bounded memory.
 
-Its parts are written beside it, in the folder .FILE.bbrgym-watch, and become the log when it is closed. Those of a killed
-process become part of the next log of the same name.
+Its parts are written beside it, in .FILE.bbrgym-watch, and become the log when it is closed. Those of a killed process
+become part of the next log of the same name.
 """
 
 from __future__ import annotations

@@ -3,10 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ctypes
+import fcntl
+import os
+import socket
+import stat
+import struct
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 _IPV4 = Path("/proc/sys/net/ipv4")
+_OWN_NAMESPACE = Path("/proc/self/ns/net")
+_NS_GET_NSTYPE, _CLONE_NEWNET = 0xB703, 0x40000000
+_SOCK_DIAG, _BY_FAMILY, _REQUEST_DUMP, _DONE_OR_ERROR = 4, 20, 0x301, (2, 3)  # netlink's numbers in Linux's ABI
+_INET_DIAG_CONG, _TCP_LISTEN = 4, 10
+_TIMEOUT_S = 10.0
+
+Result = TypeVar("Result")
 
 
 def available_controls() -> list[str]:
@@ -24,20 +40,72 @@ def set_default_control(name: str) -> None:
     (_IPV4 / "tcp_congestion_control").write_text(name)
 
 
-def network_namespaces() -> Iterator[str]:
-    """Yield a file of each network namespace that has a name or a process, once each."""
-    seen: set[tuple[int, int]] = set()
-    named = Path("/run/netns")
+@dataclass(frozen=True)
+class NetworkNamespace:
+    """A network namespace, held open.
+
+    Attributes:
+        name: for people, after "network namespace".
+        file: by which this process enters it.
+    """
+
+    name: str
+    file: str
+
+    def within(self, act: Callable[[], Result]) -> Result:
+        """Return what a function returns in this namespace: in a thread that enters it and ends there."""
+
+        def enter() -> Result:
+            with Path(self.file).open() as place:
+                if ctypes.CDLL(None, use_errno=True).setns(place.fileno(), _CLONE_NEWNET):
+                    raise OSError(ctypes.get_errno(), "cannot enter the network namespace", self.name)
+            return act()
+
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(enter).result()
+
+
+def network_namespaces() -> Iterator[NetworkNamespace]:
+    """Yield each network namespace that has a name or a process, once each, this one first."""
+    own, seen, folder = _OWN_NAMESPACE.stat(), set(), Path("/run/netns")
     files = [
-        Path("/proc/self/ns/net"),
-        *Path("/proc").glob("[0-9]*/ns/net"),
-        *(named.iterdir() if named.is_dir() else ()),
+        ("of this process", _OWN_NAMESPACE),
+        *((one.name, one) for one in (folder.iterdir() if folder.is_dir() else ())),
+        *((f"of process {one.parts[2]}", one) for one in Path("/proc").glob("[0-9]*/task/[0-9]*/ns/net")),
     ]
-    for file in files:
+    for name, file in files:
         try:
             at = file.stat()
+            if at.st_dev != own.st_dev or not stat.S_ISREG(at.st_mode) or at.st_ino in seen:
+                continue  # also whatever else stands in the folder
+            place = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:  # the process ended
             continue
-        if (at.st_dev, at.st_ino) not in seen:
-            seen.add((at.st_dev, at.st_ino))
-            yield str(file)
+        seen.add(at.st_ino)
+        try:
+            if fcntl.ioctl(place, _NS_GET_NSTYPE) == _CLONE_NEWNET:
+                yield NetworkNamespace(name, f"/proc/self/fd/{place}")
+        finally:
+            os.close(place)
+
+
+def listening(name: str) -> list[str]:
+    """Return the addresses at which sockets of this network namespace listen and give a control to connections."""
+    attribute = struct.pack("=HH", 4 + len(name) + 1, _INET_DIAG_CONG) + name.encode() + b"\0"
+    found = []
+    for family in (socket.AF_INET, socket.AF_INET6):
+        asked = struct.pack("=BBBxI48x", family, socket.IPPROTO_TCP, 1 << _INET_DIAG_CONG - 1, 1 << _TCP_LISTEN)
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel:
+            kernel.settimeout(_TIMEOUT_S)
+            kernel.send(struct.pack("=IHHII", 16 + len(asked), _BY_FAMILY, _REQUEST_DUMP, 1, 0) + asked)
+            kind = 0
+            while kind not in _DONE_OR_ERROR:
+                data = kernel.recv(1 << 20)
+                while data and kind not in _DONE_OR_ERROR:
+                    length, kind = struct.unpack_from("=IH", data)
+                    message, data = data[16:length], data[(length + 3) // 4 * 4 :]
+                    if attribute in message:
+                        (port,), at = struct.unpack_from("!H", message, 4), message[8:24]
+                        host = socket.inet_ntop(family, at[:4] if family == socket.AF_INET else at)
+                        found.append(f"{host}:{port}" if family == socket.AF_INET else f"[{host}]:{port}")
+    return found
