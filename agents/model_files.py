@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import re
 import warnings
@@ -22,7 +21,7 @@ from bbrgym.envs.options import Options
 from bbrgym.errors import ConfigError, MissingExtraError
 from bbrgym.runs.checksum import check_checksum, check_onnx_checksum, has_checksum
 from bbrgym.tunables import VARIANTS
-from bbrgym.untrusted_files import opened, read_bytes
+from bbrgym.untrusted_files import opened, parse_json, read_bytes
 
 SUFFIXES = (".onnx", ".zip")
 """Of the files that `load_model` takes."""
@@ -187,8 +186,8 @@ def _about_in(file: BinaryIO, path: Path) -> dict[str, Any]:
 def _about(text: str | bytes, path: Path) -> dict[str, Any]:
     """Return the description of an agent."""
     try:
-        about = json.loads(text)
-    except (ValueError, RecursionError):
+        about = parse_json(text)
+    except ValueError:
         about = None
     environment = about.get("environment", {}) if isinstance(about, dict) else None
     if (

@@ -136,13 +136,18 @@ def refuse_foreign(what: str, module_name: str) -> None:
     Raises:
         ConfigError: it is none of this package's, is not imported already, and not in BBRGYM_TRUSTED_MODULES.
     """
-    trusted = filter(None, os.environ.get(TRUSTED_MODULES, "").split(","))
-    if module_name in sys.modules or any(_is_of(one.strip(), module_name) for one in (*_KNOWN, *trusted)):
+    if module_name in sys.modules or any(_is_of(one, module_name) for one in _KNOWN) or is_trusted_module(module_name):
         return
     raise ConfigError(
         f"{what} outside {_PACKAGE} named by a run folder; loading it runs its code. If you trust it, import "
         f"{module_name} first, or set the environment variable {TRUSTED_MODULES}={module_name}"
     )
+
+
+def is_trusted_module(module_name: str) -> bool:
+    """Return whether BBRGYM_TRUSTED_MODULES has a module, or a package that it is in."""
+    trusted = os.environ.get(TRUSTED_MODULES, "").split(",")
+    return any(_is_of(one.strip(), module_name) for one in trusted if one.strip())
 
 
 def _is_of(package: str, module_name: str) -> bool:

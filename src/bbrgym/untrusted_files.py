@@ -142,9 +142,35 @@ def read_json(path: Path, *, below: Path | None = None) -> Any:
     """Return the values of a JSON file; see `opened`."""
     text = read_text(path, MAX_JSON_BYTES, below=below)
     try:
-        return json.loads(text)
+        return parse_json(text)
+    except ValueError as error:
+        raise FileError(path, str(error)) from error
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return the values of a JSON text, in which each key of a mapping stands once: readers differ in which one counts.
+
+    Logs of measurements are read more leniently, since iperf3 repeats keys.
+
+    Raises:
+        ValueError: the text is none; its message quotes nothing of it.
+    """
+
+    def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(values := dict(pairs)) < len(pairs):
+            raise _TwiceError("a key stands twice")
+        return values
+
+    try:
+        return json.loads(text, object_pairs_hook=mapping)
+    except _TwiceError:
+        raise
     except (ValueError, RecursionError) as error:
-        raise FileError(path, "no JSON") from error
+        raise ValueError("no JSON") from error
+
+
+class _TwiceError(ValueError):
+    """A key stands twice in a mapping."""
 
 
 def _too_large(path: Path, max_bytes: int) -> FileError:

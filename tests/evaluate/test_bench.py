@@ -4,6 +4,7 @@
 import dataclasses
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from repository import ROOT
 
 import bbrgym
 from bbrgym.agents.shipped import SHIPPED
+from bbrgym.cli.main import main
 from bbrgym.envs.library import load_library
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.errors import ConfigError
@@ -120,12 +122,18 @@ def test_the_file_is_the_same_each_time_and_passes_its_check(small: Benchmark, t
         (lambda one: one["entries"][0]["tasks"]["rtt_pairs"]["scores"].pop(), "has 9 scores in rtt_pairs, expected 10"),
         (lambda one: one["entries"][0]["score"].update(mean=1.0), "bbr: score, which follow from the runs"),
         (lambda one: one["entries"][0].update(label="mine"), "has entries of"),
-        (lambda one: one["entries"][0].update(entrant="mine:act"), "mine:act"),
+        *(
+            (
+                lambda one, code=code: one["entries"][0].update(entrant=code),
+                f"^agent: is '{code}', code that only a file",
+            )
+            for code in ("mine:act", "builtins:input", "sys:exit", "bbrgym:evaluate", f"{__name__}:draws_of")
+        ),
+        (lambda one: one.update(entries=[]), "entries: is .., expected at least 1"),
         (lambda one: one.update(draws_sha256=ZERO), "with draws 0000"),
         (lambda one: one.update(recorded_sha256=ZERO), "has recorded_sha256 0000"),
         (lambda one: one.update(more=1), "more"),
     ],
-    ids=["a score", "fewer scores", "a mean", "a label", "code", "other draws", "recordings", "another field"],
 )
 def test_a_tampered_file_is_refused(small: Benchmark, tmp_path: Path, change: Any, problem: str) -> None:
     path = tmp_path / "results.json"
@@ -135,6 +143,22 @@ def test_a_tampered_file_is_refused(small: Benchmark, tmp_path: Path, change: An
     path.write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(ConfigError, match=problem):
         results.check_results(path)
+
+
+def test_a_key_that_stands_twice_is_refused_and_claims_are_shown_as_such(
+    small: Benchmark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "results.json"
+    results.write_results(results.bench(["bbr"]), path)
+    text = path.read_text(encoding="utf-8").replace('"commit": "', '"commit": "claim-of-')
+    path.write_text(text, encoding="utf-8")
+    assert main(["bench", "check", str(path)]) == 0
+    assert re.search(
+        r"claimed, not checked: version '.*', commit 'claim-of-\w+', .*cores \d+$", capsys.readouterr().out, re.M
+    )
+    path.write_text(text.replace('"bbr"', '"cubic", "entrant": "bbr"', 1), encoding="utf-8")
+    assert main(["bench", "check", str(path)]) == 2
+    assert capsys.readouterr().err == f"bbrgym: cannot read '{path}': a key stands twice\n"
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -75,7 +75,8 @@ def test_a_resumed_folder_runs_no_code_that_is_not_given(
     again = ["evaluate", f"output_dir={folder}", "resume=true"]
     worlds = {"twin": {"options": {"policy": "theirs.so"}}, "ns3gym": {"options": {"command": f"touch {folder}/ran"}}}
     for changed, says in (
-        ({"agent": "my_found_agent:act"}, "agent: is 'my_found_agent:act', code outside bbrgym named by a run folder"),
+        ({"agent": "my_found_agent:act"}, "agent: is 'my_found_agent:act', code that only a file names"),
+        ({"agent": "builtins:input"}, "agent: is 'builtins:input', code that only a file names"),
         ({"agent": {"a": ["random", "my_found_agent:act"]}}, "BBRGYM_TRUSTED_MODULES=my_found_agent"),
         ({"trust": True}, "so its agents may run code; if you trust them, give trust=true"),
         ({"world": {"twin": worlds["twin"]}}, "world.twin.options.policy: is 'theirs.so', a program named by a run"),

@@ -294,6 +294,7 @@ TEXTS: dict[str, bytes] = {
     "not UTF-8": b"a: \xff\xfe\n",
     "UTF-16": f"a: {SECRET}\n".encode("utf-16"),
     "random": bytes((index * 7919 + index // 3) % 256 for index in range(4096)),
+    "doubled keys": f'{{"name": "{SECRET}", "name": "{SECRET}"}}'.encode(),
     "deep lists": b"[" * 1000 + b"]" * 1000,
     "deep lists in text": b"a: " + b"[" * 100_000,
     "deep mappings": b'{"a": ' * 1000 + b"1" + b"}" * 1000,

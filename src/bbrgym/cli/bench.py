@@ -19,8 +19,9 @@ checks that they pass, version, commit, machine, and the hash of the draws. An e
 an agent as evaluate's option agent takes it: shipped/flow, a run folder, a model's file, my_module:act,
 random.
 
-bench check FILE runs the entrants of a file again, and refuses it if anything differs. bench dataset AGENT writes
-episodes of a trained agent on training draws as a data set of Minari, of the name --output.
+bench check FILE runs the entrants of a file again, and refuses it if a score or a check differs; its version, commit
+and machine are shown as claims. An agent that is code runs only if BBRGYM_TRUSTED_MODULES has its module. bench dataset
+AGENT writes episodes of a trained agent on training draws as a data set of Minari, of the name --output.
 
 With --traces an entry has scores on recordings of cellular links besides, which bbrgym may not carry: DIR holds
 Verizon-LTE-short.down and .up of https://github.com/ravinet/mahimahi. Their names and hashes are checked.
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> None:
             raise ConfigError(f"bench check: {others} given, expected one file, and no --output")
         with runs_bar() as show:
             results = check_results(Path(others[0]), show, options.traces)
-        _print(results, f"{others[0]}: running it again gives the same")
+        _print(results, f"{others[0]}: running it again gives the same", f"claimed, not checked: {results.claims()}")
         return
     if first == _DATASET:
         _write_dataset(others, options)
@@ -75,7 +76,7 @@ def _write_dataset(agents: list[str], options: argparse.Namespace) -> None:
     print_results(f"data set: {options.output}, {options.episodes} episodes, read by minari.load_dataset")
 
 
-def _print(results: BenchResults, outcome: str) -> None:
+def _print(results: BenchResults, *outcome: str) -> None:
     table = named_table(
         f"{results.benchmark}, mean scores", "entrant", "all", *results.entries[0].tasks, "checks passed"
     )
@@ -83,4 +84,4 @@ def _print(results: BenchResults, outcome: str) -> None:
         means = [f"{one.mean:.3f} [{one.low:.3f}, {one.high:.3f}]" for one in (entry.score, *entry.tasks.values())]
         checks = sum(map(len, entry.checks.values()))
         table.add_row(entry.entrant, *means, f"{entry.checks_passed} of {checks}")
-    print_results(table, outcome)
+    print_results(table, *outcome)

@@ -44,7 +44,7 @@ from bbrgym.evaluate.evaluation_settings import Evaluation
 from bbrgym.evaluate.records import FIXED, label_of
 from bbrgym.evaluate.references import InRunOracle, LibraryOracle, Oracle, Privileged
 from bbrgym.schema import shown
-from bbrgym.targets import refuse_foreign
+from bbrgym.targets import TRUSTED_MODULES, is_trusted_module
 from bbrgym.untrusted_files import add_to_digest
 
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # of an object in a module
@@ -105,15 +105,21 @@ def _entrants(entry: Any, settings: Evaluation) -> list[Entrant]:
 
 
 def refuse_found_code(agent: Any) -> None:
-    """Check that agents which were only found, such as those in a run folder, are not a code of your own.
+    """Check that agents which were only found, as in a run folder or a file of results, are not code.
+
+    An imported module does not count as trusted here: any of Python's functions could be named, such as sys:exit.
 
     Raises:
-        ConfigError: names the one whose module would be imported.
+        ConfigError: names the one whose module is not in BBRGYM_TRUSTED_MODULES.
     """
     for _, entry in _entries(agent):
         before, _, after = str(entry).partition(":")
-        if _PATH.fullmatch(str(entry)) and not (before in _OF_RUNS and run_dir_of(after).is_dir()):
-            refuse_foreign(f"agent: is {entry!r}, code", before)
+        is_code = _PATH.fullmatch(str(entry)) and not (before in _OF_RUNS and run_dir_of(after).is_dir())
+        if is_code and not is_trusted_module(before):
+            raise ConfigError(
+                f"agent: is {shown(entry)}, code that only a file names, expected an agent without code of its own; if "
+                f"you trust it, set the environment variable {TRUSTED_MODULES}={before}"
+            )
 
 
 def run_dir_of(name: str) -> Path:

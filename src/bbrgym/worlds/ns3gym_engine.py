@@ -30,6 +30,7 @@ from bbrgym.ns3gym.spaces import Space, space_of
 from bbrgym.scenario.flow import check_tunables
 from bbrgym.schema import FieldProblem, shown
 from bbrgym.tunables import TUNABLES
+from bbrgym.untrusted_files import parse_json
 from bbrgym.worlds.engine import advance_timeout_s
 from bbrgym.worlds.errors import EngineFailure
 from bbrgym.worlds.fields import FLOW_FIELDS, FLOW_SUMMARY_FIELDS, LINK_FIELDS, LINK_SUMMARY_FIELDS, names_of
@@ -245,7 +246,7 @@ def _tables_of(shapes: Mapping[str, tuple[int, ...]]) -> spaces.Dict:
 
 def _info_of(message: Message) -> dict[str, Any]:
     try:
-        info = json.loads(message.info)
+        info = parse_json(message.info)
     except ValueError:
         info = None
     if not isinstance(info, dict):

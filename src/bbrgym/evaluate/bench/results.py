@@ -7,6 +7,9 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.bench.entries import BenchEntry, run_entrants
@@ -14,7 +17,7 @@ from bbrgym.evaluate.bench.tasks import Sha256, load_benchmark
 from bbrgym.evaluate.runner import EvaluationProgress
 from bbrgym.runs.atomic_files import write_text
 from bbrgym.runs.provenance import provenance
-from bbrgym.schema import List, Model, Whole, shortened, validated
+from bbrgym.schema import List, Model, Whole, shortened, shown, validated
 from bbrgym.untrusted_files import read_json
 
 _NUMBERS = re.compile(r"\[[\s\d.,e+-]+\]")  # a list of numbers stays on one line
@@ -47,7 +50,12 @@ class BenchResults(Model):
     platform: str
     cpu: str
     cores: Whole | None
-    entries: List[BenchEntry]
+    entries: Annotated[List[BenchEntry], Field(min_length=1)]
+
+    def claims(self) -> str:
+        """Return what the file says of its origin, which no check compares."""
+        origin = self.model_dump(exclude={"benchmark", "draws_sha256", "recorded_sha256", "entries"})
+        return ", ".join(f"{name} {shown(value)}" for name, value in origin.items())
 
 
 def bench(
