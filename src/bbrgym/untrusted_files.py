@@ -148,29 +148,26 @@ def read_json(path: Path, *, below: Path | None = None) -> Any:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return the values of a JSON text, in which each key of a mapping stands once: readers differ in which one counts.
+    """Return the values of a JSON text, in which a key stands once in a mapping: readers differ in which one counts.
 
-    Logs of measurements are read more leniently, since iperf3 repeats keys.
+    Logs of measurements are read otherwise: iperf3 repeats keys.
 
     Raises:
-        ValueError: the text is none; its message quotes nothing of it.
+        ValueError: the text is none; the message quotes nothing of it.
     """
-
-    def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(values := dict(pairs)) < len(pairs):
-            raise _TwiceError("a key stands twice")
-        return values
-
     try:
-        return json.loads(text, object_pairs_hook=mapping)
-    except _TwiceError:
-        raise
+        return json.loads(text, object_pairs_hook=_once_each)
     except (ValueError, RecursionError) as error:
         raise ValueError("no JSON") from error
+    except KeyError as error:
+        raise ValueError("a key stands twice") from error
 
 
-class _TwiceError(ValueError):
-    """A key stands twice in a mapping."""
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise KeyError
+    return values
 
 
 def _too_large(path: Path, max_bytes: int) -> FileError:
