@@ -97,12 +97,13 @@ class ActionMapping:
 
         Their values are not checked: some may be ignored.
         """
+        shape = (*batch_shape, *np.shape(self.default))
         try:
             array = np.asarray(actions)
         except ValueError:  # lists of different lengths
-            raise self.error(actions) from None
-        if array.shape != (*batch_shape, *np.shape(self.default)) or not is_real(actions):
-            raise self.error(actions)
+            raise self.error(actions, shape) from None
+        if array.shape != shape or not is_real(actions):
+            raise self.error(actions, shape)
         return array
 
     def apply(self, actions: ActType, current: NormalisedAction) -> tuple[Table, NormalisedAction]:
@@ -125,9 +126,9 @@ class ActionMapping:
         else:
             self._levels.check(actions)
 
-    def error(self, action: object) -> ConfigError:
-        """Return the error of an action outside the space."""
-        return self._scaling.error(action) if self._levels is None else self._levels.error(action)
+    def error(self, action: object, shape: tuple[int, ...]) -> ConfigError:
+        """Return the error of an action outside the space, which should have a shape."""
+        return (self._scaling if self._levels is None else self._levels).error(action, shape)
 
     def _choose_from(self, library: Library, scaling: TunableScaling, others: Mapping[str, Any]) -> None:
         """Take the settings of a library."""

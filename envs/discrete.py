@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from bbrgym.envs.scaling import flaw_of
 from bbrgym.errors import ConfigError
 from bbrgym.schema import shown_array
 
@@ -66,14 +67,17 @@ class DiscreteLevels:
             return levels
         return np.asarray(np.ravel_multi_index(tuple(np.moveaxis(levels, -1, 0)), self._counts), np.int64)
 
-    def error(self, action: object) -> ConfigError:
-        """Return the error of an action outside the space."""
+    def error(self, action: object, shape: tuple[int, ...]) -> ConfigError:
+        """Return the error of an action outside the space, which should have a shape."""
         allowed = (
             f"whole numbers from 0 to {math.prod(self._counts) - 1}"
             if self._flat
             else f"{len(self._counts)} whole numbers from 0, below {list(self._counts)}"
         )
-        return ConfigError(f"action: {shown_array(action)}, allowed are {allowed}")
+        flaw = flaw_of(action, shape)
+        if not flaw and np.asarray(action).dtype.kind == "f":
+            flaw = f"its type is {np.asarray(action).dtype}"
+        return ConfigError(f"action: {shown_array(action)}, allowed are {allowed}{flaw and f'; {flaw}'}")
 
     def check(self, levels: Levels) -> None:
         """Refuse all but levels, [..., tunables]; [...] if flat."""
@@ -81,4 +85,4 @@ class DiscreteLevels:
         most = math.prod(self._counts) if self._flat else np.array(self._counts)
         is_of_shape = given.shape[given.ndim - len(shape) :] == shape
         if not (is_of_shape and given.dtype.kind in "iu" and ((given >= 0) & (given < most)).all()):
-            raise self.error(levels)
+            raise self.error(levels, (*given.shape[: given.ndim - len(shape)], *shape))

@@ -16,7 +16,7 @@ from bbrgym.scenario.bounds import BOUNDS
 from bbrgym.scenario.distribution import is_distribution, load_distribution
 from bbrgym.scenario.files import Source, is_sequence, load_scenario, with_variant
 from bbrgym.scenario.model import Scenario
-from bbrgym.schema import plain
+from bbrgym.schema import argument, plain
 from bbrgym.worlds import Table, check_world_has, world_spec
 
 ScenarioSampler: TypeAlias = Callable[[int], Source]
@@ -135,7 +135,4 @@ def check_max_tuned(max_tuned: Any) -> int:
         ConfigError: it is not a whole number in that range.
     """
     most = int(BOUNDS["flows"].high)
-    is_whole = isinstance(max_tuned, int | np.integer) and not isinstance(max_tuned, bool)
-    if not is_whole or not 1 <= max_tuned <= most:
-        raise ConfigError(f"max_tuned: {max_tuned!r}, allowed are whole numbers from 1 to {most}")
-    return int(max_tuned)
+    return int(argument("max_tuned", max_tuned, int, f"are whole numbers from 1 to {most}", 1, most))

@@ -30,6 +30,7 @@ from bbrgym.envs.smoothing import ExponentialMeans
 from bbrgym.envs.terms import StepTerms, TermInputs
 from bbrgym.envs.tuned_flows import TunedFlows
 from bbrgym.errors import ConfigError, check_matplotlib
+from bbrgym.schema import argument, shown
 from bbrgym.worlds import (
     TUNABLE_COLUMNS,
     Flags,
@@ -50,7 +51,10 @@ _CLOSED = "the environment is closed: make another one"
 
 @dataclass(frozen=True)
 class EpisodeSnapshot:
-    """An episode at one moment, from `save` for `restore`; keeps its value whatever the episode does."""
+    """An episode at one moment, from `save` for `restore`; keeps its value whatever the episode does.
+
+    It can be pickled for other processes, see `bbrgym.worlds.Snapshot`, if its scenario can.
+    """
 
     world: Snapshot  # the simulation
     options: Mapping[str, Any]  # arguments of the environment that shape an observation or an action, by name
@@ -161,9 +165,11 @@ class Episodes(ABC):
         Raises:
             ConfigError: another option, or a scenario with too many tuned flows; nothing has changed then.
         """
+        if not isinstance(options, Mapping):
+            raise ConfigError(f"reset options: {shown(options)}, allowed is a mapping with scenario")
         unknown = set(options) - {"scenario"}
         if unknown:
-            raise ConfigError(f"reset options: {sorted(unknown)}, allowed is scenario")
+            raise ConfigError(f"reset options: {sorted(map(str, unknown))}, allowed is scenario")
         if "scenario" in options:
             sources = episode_sources(options["scenario"], self.num_envs, self._options.variant, self._options.world)
             needs = names_and_tuned(sources, self._options.variant)
@@ -266,7 +272,8 @@ class Episodes(ABC):
 
     def save(self, index: int) -> EpisodeSnapshot:
         """Return an environment's episode as it is now, to come back to any number of times."""
-        worlds, spec = self._open_worlds(), self._specs[index]
+        worlds, index = self._open_worlds(), self._index(index)
+        spec = self._specs[index]
         if spec is None:
             raise ResetNeeded(RESET_FIRST)
         arrays = [array[index].copy() for array in self._arrays()]
@@ -282,7 +289,9 @@ class Episodes(ABC):
             ConfigError: the snapshot is of other arguments, or the world cannot be restored; nothing has changed then.
             ResetNeeded, ClosedEnvironmentError: no episode has begun yet, or the environment is closed.
         """
-        worlds = self._open_worlds()
+        worlds, index = self._open_worlds(), self._index(index)
+        if not isinstance(snapshot, EpisodeSnapshot):
+            raise ConfigError(f"snapshot: {shown(snapshot)}, allowed is what save() returned")
         for (name, own), other in zip(self._shaping().items(), snapshot.options.values(), strict=True):
             if own != other:
                 raise ConfigError(f"snapshot: of an environment with {name} {other!r}, allowed is {own!r}")
@@ -296,6 +305,9 @@ class Episodes(ABC):
         self._is_running[index] = snapshot.is_running
         for array, saved in zip(self._arrays(), snapshot.arrays, strict=True):
             array[index] = saved
+
+    def _index(self, index: Any) -> int:
+        return int(argument("environment", index, int, f"are 0 to {self.num_envs - 1}", 0, self.num_envs - 1))
 
     @property
     def is_holding(self) -> bool:

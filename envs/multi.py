@@ -22,7 +22,8 @@ from bbrgym.envs.options import Options, arguments_of
 from bbrgym.envs.seeding import Generators
 from bbrgym.envs.tune_properties import TuneProperties
 from bbrgym.errors import ConfigError, MissingExtraError, nearest
-from bbrgym.worlds import Flags, Table
+from bbrgym.schema import shown
+from bbrgym.worlds import Flags, Table, check_seed
 
 try:
     from pettingzoo import ParallelEnv
@@ -142,8 +143,10 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
             seed: seed of the world. Default: drawn from the generator of the last seed given.
             options: `scenario`, see Starting State.
         """
+        given = _scenario_of({} if options is None else options)
+        seed = None if seed is None else check_seed(seed)
+        self._batch.set_options(given, [0])
         self.agents = []
-        self._batch.set_options(_scenario_of(options or {}), [0])
         observations = self._batch.reset([0], self._generators.draw_seeds([0], [seed]))
         self._tuned_of = self._assign_agents()
         if self._keeps_absent:
@@ -254,8 +257,9 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
     def _action_array(self, actions: Mapping[str, ActType]) -> ActType:
         """Put the actions of the agents at the places of their flows: [1, L, tunables]."""
         acting = self.agents if self._keeps_absent else self._agents_where(self._batch.will_act)
-        if set(actions) != set(acting):
-            raise ConfigError(f"actions: of {sorted(actions)}, allowed is one of each agent there is: {acting}")
+        if not isinstance(actions, Mapping) or set(actions) != set(acting):
+            given = sorted(map(str, actions)) if isinstance(actions, Mapping) else shown(actions)
+            raise ConfigError(f"actions: of {given}, allowed is one of each agent there is: {acting}")
         mapping = self._batch.action
         array = np.stack([mapping.default] * self._batch.max_tuned)
         for agent, action in actions.items():
@@ -285,7 +289,9 @@ parallel_env = TuneMultiEnv
 
 def _scenario_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the known options; others are ignored, since PettingZoo's own test gives some."""
+    if not isinstance(options, Mapping):
+        raise ConfigError(f"reset options: {shown(options)}, allowed is a mapping with scenario")
     for name in options:
-        if name != "scenario" and difflib.get_close_matches(name, ["scenario"]):
+        if name != "scenario" and difflib.get_close_matches(str(name), ["scenario"]):
             raise ConfigError(f"reset options: {name!r}, did you mean scenario?")
     return {name: value for name, value in options.items() if name == "scenario"}

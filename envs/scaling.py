@@ -66,7 +66,7 @@ class TunableScaling:
     def to_values(self, normalised: NormalisedAction) -> dict[str, float]:
         """Return the values that a normalised action, [tunables], sets, in natural units, by name."""
         if np.shape(normalised) != self.space.shape:
-            raise self.error(normalised)
+            raise self.error(normalised, self.space.shape or ())
         return dict(zip(self.names, self.values(normalised).tolist(), strict=True))
 
     def from_values(self, values: Mapping[str, float]) -> NormalisedAction:
@@ -124,7 +124,7 @@ class TunableScaling:
         """Refuse all but normalised actions, [..., tunables]."""
         is_shape = np.shape(normalised)[-1:] == self.space.shape
         if not is_shape or not is_real(normalised) or not (np.abs(normalised) <= 1.0).all():
-            raise self.error(normalised)
+            raise self.error(normalised, (*np.shape(normalised)[:-1], len(self.names)))
 
     def _least(self, i: int, values: Table) -> Table:
         """Return the least value of an upper bound: its lower bound, or the preset of that if it is not controlled."""
@@ -132,12 +132,10 @@ class TunableScaling:
         least: Table = np.maximum(self._low[i], preset if lower is None else values[lower])
         return least
 
-    def error(self, action: object) -> ConfigError:
-        """Return the error of an action outside the space."""
-        return ConfigError(
-            f"action: {shown_array(action)}, allowed are {len(self.names)} numbers in [-1, 1]; "
-            "gymnasium.wrappers.ClipAction makes them so"
-        )
+    def error(self, action: object, shape: tuple[int, ...]) -> ConfigError:
+        """Return the error of an action outside the space, which should have a shape."""
+        flaw = flaw_of(action, shape) or "gymnasium.wrappers.ClipAction makes them so"
+        return ConfigError(f"action: {shown_array(action)}, allowed are {len(self.names)} numbers in [-1, 1]; {flaw}")
 
     def _sort(self, preset: Mapping[str, float]) -> None:
         """Group the tunables by computation: log, linear, whole numbers; the arrays below have a row for each."""
@@ -163,6 +161,21 @@ class TunableScaling:
 def is_real(values: object) -> bool:
     """Return whether values are real numbers, none of them masked."""
     return not isinstance(values, np.ma.MaskedArray) and np.asarray(values).dtype.kind in "fiu"
+
+
+def flaw_of(action: object, shape: tuple[int, ...]) -> str:
+    """Return what is wrong with an action beside its range, in words; empty if nothing is."""
+    try:
+        array = np.asarray(action)
+    except ValueError:
+        return "its rows have different lengths"
+    if array.shape != shape:
+        return f"its shape is {array.shape}, not {shape}"
+    if not is_real(action):
+        return "it is masked" if isinstance(action, np.ma.MaskedArray) else f"its type is {array.dtype}"
+    for place in np.argwhere(~np.isfinite(array)).tolist():
+        return f"it is {array[tuple(place)]} at {[at for at, count in zip(place, shape, strict=True) if count > 1]}"
+    return ""
 
 
 def _kind(tunable: Tunable) -> int:

@@ -125,8 +125,8 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
             options: `scenario`, see Starting State.
         """
         seed = None if seed is None else check_seed(seed)
+        self._batch.set_options({} if options is None else options, [0])
         super().reset(seed=seed)
-        self._batch.set_options(options or {}, [0])
         observations = self._batch.reset([0], [draw_seed(self.np_random) if seed is None else seed])
         return observation_at(observations, 0), self._batch.info_of(0)
 
@@ -155,7 +155,10 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
         return self._batch.save(0)
 
     def restore(self, snapshot: EpisodeSnapshot) -> tuple[ObsType, dict[str, Any]]:
-        """Continue from a snapshot of any environment with equal arguments, bit for bit.
+        """Continue from a snapshot of any environment with equal arguments, of another process too, bit for bit.
+
+        The generator from which a reset without seed draws stays the environment's own. So do the states of wrappers:
+        `TimeLimit` goes on counting its own steps; `gymnasium.make_vec` with `max_episode_steps` counts the snapshot's.
 
         Returns:
             The observation and the info at that moment, without `reward_terms`.

@@ -2,6 +2,7 @@
 #include "vector.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -30,6 +31,8 @@ TwinVector::Reset(std::size_t world, std::shared_ptr<const Scenario> scenario, u
         slot.policy.emplace(m_policy, *scenario);
     }
     slot.engine.Reset(std::move(scenario), seed, rows);
+    slot.history.clear();
+    slot.tunables.assign(rows.tunables.begin(), rows.tunables.end());
     slot.is_running = true;
     WriteTime(world);
 }
@@ -56,6 +59,8 @@ void
 TwinVector::AdvanceOne(std::size_t world, double duration_s, StopCheck& stop)
 {
     Engine& engine = World(world);
+    Slot& slot = *m_slots[world];
+    const std::size_t noted = slot.history.size();
     try
     {
         if (stop.IsRequested())
@@ -64,7 +69,8 @@ TwinVector::AdvanceOne(std::size_t world, double duration_s, StopCheck& stop)
         }
         const WorldTables rows = m_tables.Of(world, engine.GetScenario().flows.size());
         const auto advance = [&engine, &rows, &stop](double seconds) { engine.Advance(seconds, rows, &stop); };
-        if (auto& policy = m_slots[world]->policy)
+        Note(slot, duration_s, rows.tunables);
+        if (auto& policy = slot.policy)
         {
             policy->Run(duration_s, engine.GetScenario().duration_ns, rows, advance, [&engine] { return engine.NowNs(); });
         }
@@ -72,14 +78,35 @@ TwinVector::AdvanceOne(std::size_t world, double duration_s, StopCheck& stop)
         {
             advance(duration_s);
         }
+        slot.tunables.assign(rows.tunables.begin(), rows.tunables.end());
     }
     catch (const Stopped&)
     {
-        m_slots[world]->is_running = false;
+        slot.is_running = false;
         WriteTime(world);
         throw Stopped(world);
     }
+    catch (...) // a tunable out of its range: it has not run
+    {
+        slot.history.resize(noted);
+        throw;
+    }
     WriteTime(world);
+}
+
+void
+TwinVector::Note(Slot& slot, double duration_s, std::span<const double> tunables)
+{
+    const std::size_t count_at = slot.history.size() + 1;
+    slot.history.insert(slot.history.end(), {duration_s, 0.0});
+    for (std::size_t i = 0; i < tunables.size(); ++i)
+    {
+        if (std::memcmp(&tunables[i], &slot.tunables[i], sizeof(double)) != 0)
+        {
+            slot.history.insert(slot.history.end(), {static_cast<double>(i), tunables[i]});
+            slot.history[count_at] += 1.0;
+        }
+    }
 }
 
 const Engine&
@@ -104,6 +131,7 @@ TwinVector::Save(std::size_t world) const
     const Engine& engine = World(world);
     const WorldTables rows = m_tables.Of(world, engine.GetScenario().flows.size());
     return {engine,
+            m_slots[world]->history,
             {rows.tunables.begin(), rows.tunables.end()},
             {rows.flow_stats.begin(), rows.flow_stats.end()},
             {rows.link_stats.begin(), rows.link_stats.end()},
@@ -117,6 +145,8 @@ TwinVector::Restore(std::size_t world, const Snapshot& snapshot)
     const WorldTables rows = m_tables.Begin(world, snapshot.engine.GetScenario().flows.size(), "restore: the snapshot");
     slot.engine = snapshot.engine;
     slot.policy = snapshot.policy;
+    slot.history = snapshot.history;
+    slot.tunables = snapshot.tunables;
     std::ranges::copy(snapshot.tunables, rows.tunables.begin());
     std::ranges::copy(snapshot.flow_stats, rows.flow_stats.begin());
     std::ranges::copy(snapshot.link_stats, rows.link_stats.begin());

@@ -24,6 +24,8 @@ namespace bbrgym
 struct Snapshot
 {
     Engine engine;
+    /** All that was asked of the run, by which another process repeats it: of each advance its seconds, a number of changed tunables, and of each its place in the table and its value. */
+    std::vector<double> history;
     std::vector<double> tunables;
     std::vector<double> flow_stats;
     std::vector<double> link_stats;
@@ -67,10 +69,13 @@ class TwinVector
     {
         Engine engine;
         std::optional<PolicyRun> policy;
+        std::vector<double> history; ///< see Snapshot
+        std::vector<double> tunables; ///< after the last advance
         bool is_running = false;
     };
 
     void AdvanceOne(std::size_t world, double duration_s, StopCheck& stop);
+    static void Note(Slot& slot, double duration_s, std::span<const double> tunables);
     void WriteTime(std::size_t world);
 
     std::shared_ptr<const Policy> m_policy; ///< null: the caller sets the tunables

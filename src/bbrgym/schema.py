@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
 import sys
@@ -65,6 +66,11 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def fits_float(value: int | float) -> bool:
+    """Return whether a number is not a whole one beyond the largest float."""
+    return isinstance(value, float) or abs(value) <= sys.float_info.max
+
+
 def _number(value: Any) -> Any:
     """Convert NumPy's numbers to Python's; booleans and all other values pass unchanged, to be refused."""
     value = plain(value)
@@ -91,9 +97,17 @@ def _sequence(value: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """Return a value as error messages show it: its repr, cut to 80 characters."""
-    text = repr(value)
+    """Return a value as error messages show it: its repr in one line, cut to 80 characters."""
+    text = _repr(value)
+    text = " ".join(text.split()) if "\n" in text else text
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _repr(value: object) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # Python writes no whole number of thousands of digits
+        return f"a {type(value).__name__} of too many digits"
 
 
 def shortened(name: object) -> str:
@@ -104,10 +118,10 @@ def shortened(name: object) -> str:
 
 def shown_array(values: object) -> str:
     """Return an array as error messages show it: its repr in one line."""
-    return " ".join(repr(values).split())
+    return " ".join(_repr(values).split())
 
 
-def argument(name: str, value: Any, kind: type, allowed: str) -> Any:
+def argument(name: str, value: Any, kind: type, allowed: str, low: int | None = None, high: float = math.inf) -> Any:
     """Return an argument in Python's own types.
 
     Args:
@@ -115,21 +129,23 @@ def argument(name: str, value: Any, kind: type, allowed: str) -> Any:
         value: given.
         kind: `float`, `int`, `bool`, `str`, or `list` for names.
         allowed: for the error, e.g. ``are whole numbers from 1``.
+        low: smallest number allowed. Default: as `high`, any that fits its kind.
+        high: largest number allowed.
 
     Raises:
-        ConfigError: it is of another kind; a bool is not a number.
+        ConfigError: it is of another kind, or too small or too large; a bool is not a number.
     """
     value = plain(value)
     if kind is list and isinstance(value, str):
         raise ConfigError(f"{name}: {shown(value)}, allowed {allowed}: write [{shown(value)}]")
     is_right = (
-        is_number(value) and (kind is float or isinstance(value, int))
+        is_number(value) and (isinstance(value, int) if kind is int else fits_float(value))
         if kind in (float, int)
         else isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
         if kind is list
         else isinstance(value, kind)
     )
-    if not is_right:
+    if not is_right or (low is not None and not low <= value <= high):
         raise ConfigError(f"{name}: {shown(value)}, allowed {allowed}")
     return value
 

@@ -12,7 +12,11 @@ using namespace bbrgym::binding;
 PYBIND11_MODULE(_twin, module)
 {
     module.doc() = "Runs scenarios on a packet-level engine of our own, any number in a process.";
-    py::class_<Snapshot>(module, "Snapshot", "A run at one moment. Opaque; keeps its value whatever the run does.");
+    py::class_<Snapshot>(module, "Snapshot", "A run at one moment. Opaque; keeps its value whatever the run does.")
+        .def("history",
+             [](const Snapshot& self) { return py::array_t<double>(std::ssize(self.history), self.history.data()); },
+             "All that was asked of the run: of each advance its seconds, a number of tunables, and of each of these its\n"
+             "place in the world's table and its new value.");
 
     using Vector = PyVector<TwinVector>;
     DefineVector<TwinVector>(module)

@@ -190,8 +190,16 @@ def test_wrong_choices(options, text):
 
 
 @pytest.mark.parametrize("kind", ["absolute", "relative"])
-@pytest.mark.parametrize("action", [[0.0, 1.1], [np.nan, 0.0], [0.0], 0.0])
-def test_wrong_actions(kind, action):
+@pytest.mark.parametrize(
+    ("action", "flaw"),
+    [
+        ([0.0, 1.1], "gymnasium.wrappers.ClipAction makes them so"),
+        ([np.nan, 0.0], r"it is nan at \[0\]"),
+        ([0.0], r"its shape is \(1,\), not \(2,\)"),
+        (0.0, r"its shape is \(\), not \(2,\)"),
+    ],
+)
+def test_wrong_actions(kind, action, flaw):
     control = ActionMapping(TunableScaling("bbq", ["bbq_beta", "bbq_alpha_us"]), kind)
-    with pytest.raises(bbrgym.ConfigError, match=r"allowed are 2 numbers in \[-1, 1\]; gymnasium.wrappers.ClipAction"):
+    with pytest.raises(bbrgym.ConfigError, match=rf"allowed are 2 numbers in \[-1, 1\]; {flaw}$"):
         control.apply(np.array(action, np.float32), np.zeros(2, np.float32))

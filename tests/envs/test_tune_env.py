@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import dataclasses
 import inspect
+import math
+import pickle
 import warnings
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import gymnasium
 import numpy as np
@@ -163,6 +167,53 @@ def test_absent_tuned_flows_are_not_seen_and_leave_the_rest_as_it_is(make):
             assert rewards == roomy_rewards
             assert info["flow_stats"].tobytes() == roomy_info["flow_stats"].tobytes()
             assert info["reward_terms"] == roomy_info["reward_terms"]
+
+
+@pytest.mark.parametrize(
+    ("action", "flaw"),
+    [
+        ([0.0] * 3, r"its shape is \(3,\), not \(8,\)$"),
+        ([[0.0] * 8], r"its shape is \(1, 8\), not \(8,\)$"),
+        ([0.0] * 7 + [math.nan], r"it is nan at \[7\]$"),
+        (np.full(8, -np.inf), r"it is -inf at \[0\]$"),
+        ([10**400] * 8, r"its type is object$"),
+        (np.ma.masked_array([0.0] * 8, True), r"it is masked$"),
+        ([0.0] * 7 + [1.5], r"gymnasium.wrappers.ClipAction makes them so$"),
+    ],
+)
+def test_a_wrong_action_says_what_is_wrong_and_the_episode_goes_on(make, action, flaw):
+    env, undisturbed = make(world="twin").unwrapped, make(world="twin").unwrapped
+    for one in (env, undisturbed):
+        one.reset(seed=4)
+    with pytest.raises(bbrgym.ConfigError, match=flaw):
+        env.step(action)
+    with pytest.raises(bbrgym.ConfigError, match=r"snapshot: 5, allowed is what save\(\) returned"):
+        env.restore(5)
+    for wrong in ({"options": 5}, {"seed": 1, "options": {"scenario": 5}}, {"seed": 10**5000}):
+        with pytest.raises(bbrgym.ConfigError):
+            env.reset(**wrong)
+    assert env.step(env.default_action)[0].tobytes() == undisturbed.step(env.default_action)[0].tobytes()
+    assert env.reset()[1]["seed"] == undisturbed.reset()[1]["seed"]
+
+
+def test_an_episode_is_explored_from_one_snapshot_by_several_processes(make):
+    env = make(world="twin", scenario="wan_mix").unwrapped
+    env.reset(seed=1)
+    env.action_space.seed(1)
+    for _ in range(5):
+        env.step(env.action_space.sample())
+    snapshot, actions = pickle.dumps(env.save()), [env.action_space.sample() for _ in range(4)]
+    expected = [env.step(action)[0].tobytes() for action in actions]
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        found = [pool.submit(_explore, snapshot, actions) for _ in range(2)]
+        assert [one.result(timeout=120) for one in found] == [expected] * 2
+
+
+def _explore(snapshot, actions):
+    env = plain_envs.make("bbrgym/Tune-v1", world="twin", scenario="wan_mix").unwrapped
+    env.reset()
+    env.restore(pickle.loads(snapshot))
+    return [env.step(action)[0].tobytes() for action in actions]
 
 
 @pytest.mark.parametrize("kind", [TuneEnv, TuneVectorEnv])

@@ -3,6 +3,7 @@
 
 import copy
 import dataclasses
+import math
 import pickle
 import tracemalloc
 
@@ -157,7 +158,7 @@ def test_tunables_start_at_the_preset_and_act(world):
         ("tuned", {"bbr_up_gain": 1.5, "bbq_alpha_us": 0.0}, r"bbq_alpha_us is 0, "),
         ("other", {"bbr_up_gain": 1.5}, r"flow 'other': tunables\.bbr_up_gain is not a tunable of cubic"),
         ("tunde", {"bbr_up_gain": 1.5}, r"flow 'tunde': did you mean tuned\?"),
-        (-1, {"bbr_up_gain": 1.5}, r"flow -1: allowed are 0 to 1"),
+        (-1, {"bbr_up_gain": 1.5}, r"flow: -1, allowed are 0 to 1"),
     ],
 )
 def test_a_wrong_tunable_is_refused_and_nothing_is_set(twin, flow, values, text):
@@ -289,6 +290,25 @@ def test_only_the_twin_in_this_process_has_snapshots(short_scenario, twin, name,
         assert world.now_s == 2.0
 
 
+def test_a_pickled_or_copied_snapshot_goes_on_bit_for_bit(twin):
+    for gain in (1.5, 1.5, 2.5, 1.9):
+        twin.set_tunables("tuned", {"bbq_beta": 0.01 * gain, "bbr_cwnd_gain": gain})
+        twin.advance(0.3)
+    early = twin.save()
+    twin.advance(0.1)
+    twin.restore(early)
+    twin._vector.tunables[0, 0, 0] = -1.0
+    with pytest.raises(bbrgym.ConfigError):
+        twin.advance(0.1)
+    twin._vector.tunables[0, 0, 0] = 1.3
+    twin.advance(0.1)
+    snapshot = twin.save()
+    expected = run(twin)
+    for again in (pickle.loads(pickle.dumps(snapshot)), copy.deepcopy(snapshot)):
+        twin.restore(again)
+        assert run(twin) == expected
+
+
 def test_a_snapshot_is_of_its_kind_of_world(twin):
     state = dataclasses.replace(twin.save(), world="another")
     with pytest.raises(bbrgym.ConfigError, match="snapshot: of a 'another' world, allowed is one of 'twin'"):
@@ -299,6 +319,40 @@ def test_a_snapshot_is_of_its_kind_of_world(twin):
 
 
 # ---- arguments ----------------------------------------------------------------------------------------
+
+NO_NUMBERS = (None, "x", [1], np.zeros((2, 2)), int, object(), True, -1, math.nan, math.inf, 10**400, 10**5000)
+NO_INDICES = (*NO_NUMBERS, 1.5, 2**70)
+
+
+def wrong_calls(world):
+    vector = world._vector
+    of_indices = ("flow_names", "reset", "summary", "save", "check_running", "trace_packets", "take_packets")
+    for wrong in NO_NUMBERS:
+        yield from ((world.advance, wrong), (world.restore, wrong), (world.set_tunables, 0, wrong))
+        yield from (
+            (world.set_tunables, 0, {"bbr_up_gain": 1.5, **one}) for one in ({"bbr_cwnd_gain": wrong}, {5: 1.0})
+        )
+    for wrong in NO_INDICES:
+        yield from ((world.trace_acks, 0, wrong), (world.trace_acks, wrong, 1), (world.ack_trace, wrong))
+        yield from ((world.set_tunables, wrong, {"bbr_cwnd_gain": 2.0}), (vector.reserve, wrong))
+        yield from ((getattr(vector, method), wrong) for method in of_indices)
+    for wrong in NO_NUMBERS[1:]:
+        yield from ((world.reset, wrong), (world.reset, None, wrong))
+    yield from ((vector.advance, 0.1, wrong) for wrong in ([1], [True, True], "x", 10**400))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wrong_argument_is_one_sentence_and_the_run_goes_on_as_if_nothing_had_been(short_scenario, name):
+    def runs(calls):
+        with bbrgym.make_world(name, short_scenario, seed=3, isolation="none") as world:
+            world.advance(0.5)
+            for call, *arguments in calls(world):
+                with pytest.raises(bbrgym.ConfigError) as caught:
+                    call(*arguments)
+                assert "\n" not in str(caught.value)
+            return run(world)
+
+    assert runs(wrong_calls) == runs(lambda _: ())
 
 
 @pytest.mark.parametrize(

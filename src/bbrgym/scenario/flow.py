@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from bbrgym.errors import nearest
 from bbrgym.scenario.bounds import BurstSeconds, Bytes, Name, Rate, RoundTrip, Seconds, is_before, within
 from bbrgym.scenario.stack import SenderStack
-from bbrgym.schema import FieldProblem, Float, List, Model, Whole, is_number, shown
+from bbrgym.schema import FieldProblem, Float, List, Model, Whole, fits_float, is_number, shown
 from bbrgym.tunables import TUNABLES, VARIANTS
 
 
@@ -150,12 +150,13 @@ def check_tunables(cc: str, tunables: Mapping[str, float]) -> None:
         FieldProblem: for the first tunable that is wrong.
     """
     for name, value in tunables.items():
-        path = f"tunables.{name}"
+        named = name if isinstance(name, str) else shown(name)
+        path = f"tunables.{named}"
         if name not in VARIANTS[cc].preset:
-            has = nearest(name, VARIANTS[cc].preset) if VARIANTS[cc].preset else "it has none"
+            has = nearest(named, VARIANTS[cc].preset) if VARIANTS[cc].preset else "it has none"
             raise FieldProblem(path, f"is not a tunable of {cc}; {has}")
         tunable = TUNABLES[name]
-        if not is_number(value):
+        if not is_number(value) or not fits_float(value):
             raise FieldProblem(path, f"is {shown(value)}, expected a number")
         if not tunable.low <= value <= tunable.high:
             raise FieldProblem(path, f"is {value:g}, expected {tunable.low:g} to {tunable.high:g} ({tunable.unit})")

@@ -164,7 +164,4 @@ def make_vector_world(
 
 
 def _count(name: str, number: Any) -> int:
-    number = argument(name, number, int, "are numbers from 1")
-    if number < 1:
-        raise ConfigError(f"{name}: {number}, allowed are numbers from 1")
-    return int(number)
+    return int(argument(name, number, int, "are numbers from 1", 1, 2**31))

@@ -12,10 +12,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from bbrgym.errors import ConfigError, MissingExtraError, ScenarioError
+from bbrgym.errors import ConfigError, MissingExtraError, ScenarioError, nearest
+from bbrgym.scenario.bounds import BOUNDS
 from bbrgym.scenario.files import load_scenario
 from bbrgym.scenario.model import Scenario
-from bbrgym.schema import argument, is_number, plain
+from bbrgym.schema import argument, shown
 from bbrgym.tunables import TUNABLES
 from bbrgym.worlds.engine import engine_class
 from bbrgym.worlds.errors import LateRunError, LateRunFailure, WorldError, reason_of
@@ -27,27 +28,36 @@ from bbrgym.worlds.fields import (
     names_of,
 )
 from bbrgym.worlds.layout import Arrays, Flags, Shape, SharedArrays, Table
-from bbrgym.worlds.specs import Isolation, WorldSpec, registered_worlds
+from bbrgym.worlds.specs import DEFAULT_TIMEOUT_S, Isolation, WorldSpec, registered_worlds, world_spec
 from bbrgym.worlds.worker_engine import WorkerEngine
 
-_MAX_SEED = 2**63 - 1
+_MAX_ROWS = 2**40  # of a trace
+_MAX_FLOWS = int(BOUNDS["flows"].high)
 
 
 @dataclass(frozen=True)
 class Snapshot:
     """A run at one moment, from `World.save` for `World.restore`. Keeps its value whatever the run does.
 
+    Pickled it is small: what was asked of the run. Where it is unpickled or copied, the run is simulated again up to
+    that moment, bit for bit, but without traces of ACKs and packets.
+
     Attributes:
         world: the world's registered name.
         state: the engine's own; opaque.
         scenario: the scenario that runs.
         seed: seed of the run.
+        options: the world's own options.
     """
 
     world: str
     state: Any
     scenario: Scenario
     seed: int
+    options: Mapping[str, Any]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _repeated, (self.world, self.scenario, self.seed, dict(self.options), self.state.history())
 
 
 class VectorWorld:
@@ -100,9 +110,8 @@ class VectorWorld:
             check_world_has(spec, scenario)
         most = max(map(flows_of, scenarios))
         if flow_capacity is not None:
-            allowed = f"are numbers from {most}, a scenario's flows"
-            if argument("flow_capacity", flow_capacity, int, allowed) < most:
-                raise ConfigError(f"flow_capacity: {flow_capacity}, allowed {allowed}")
+            allowed = f"are numbers from {most}, a scenario's flows, to {_MAX_FLOWS}"
+            argument("flow_capacity", flow_capacity, int, allowed, most, _MAX_FLOWS)
         timeout_s = argument("timeout_s", timeout_s, float, "is a finite number of seconds above 0")
         if not 0.0 < timeout_s < math.inf:
             raise ConfigError(f"timeout_s: {timeout_s}, allowed is a finite number of seconds above 0")
@@ -146,7 +155,7 @@ class VectorWorld:
 
     def flow_names(self, index: int) -> tuple[str, ...]:
         """Return the names of a world's flows, the first rows of its arrays."""
-        return tuple(flow.name for flow in self.scenarios[index].resolved().flows)
+        return tuple(flow.name for flow in self.scenarios[self._index(index)].resolved().flows)
 
     def reset(self, index: int, scenario: Any = None, seed: int | None = None) -> None:
         """Start a world's run from its beginning, see `World.reset`.
@@ -156,6 +165,7 @@ class VectorWorld:
             WorldError: the simulation broke.
         """
         self.check_open()
+        index = self._index(index)
         given = self.scenarios[index] if scenario is None else load_scenario(scenario)
         new_seed = self.seeds[index] if seed is None else check_seed(seed)
         if scenario is not None:
@@ -186,6 +196,10 @@ class VectorWorld:
         seconds = argument("advance", seconds, float, "is a finite number of seconds above 0")
         if not 0.0 < seconds < math.inf:
             raise ConfigError(f"advance: {seconds} s, allowed is a finite number of seconds above 0")
+        if mask is not None:
+            given, mask = mask, np.ascontiguousarray(mask)
+            if mask.dtype != np.bool_ or mask.shape != self._all.shape:
+                raise ConfigError(f"mask: {shown(given)}, allowed is an array of {self.num_worlds} bool")
         if self._stopped:
             for index in sorted(self._stopped):
                 if mask is None or mask[index]:
@@ -204,7 +218,7 @@ class VectorWorld:
 
     def summary(self, index: int) -> tuple[Table, Table]:
         """Return a world's measurements from the end of the warm-up to now, see `World.summary`."""
-        self.check_running(index)
+        index = self.check_running(index)
         flows = self._arrays.flow_summary[index, : flows_of(self.scenarios[index])]
         link = self._arrays.link_summary[index]
         self._ask(index, lambda engine, place: engine.summary(place, flows, link))
@@ -212,44 +226,52 @@ class VectorWorld:
 
     def save(self, index: int) -> Snapshot:
         """Return a world's run as it is now, see `World.save`."""
-        self.check_running(index)
+        index = self.check_running(index)
         self._check_savable("save")
         state = self._ask(index, lambda engine, place: engine.save(place))
-        return Snapshot(self.name, state, self.scenarios[index], self.seeds[index])
+        return Snapshot(self.name, state, self.scenarios[index], self.seeds[index], self._options)
 
     def restore(self, index: int, snapshot: Snapshot) -> None:
         """Continue a world from a snapshot of any world of its kind, see `World.restore`."""
         self.check_open()
         self._check_savable("restore")
+        index = self._index(index)
+        if not isinstance(snapshot, Snapshot):
+            raise ConfigError(f"snapshot: {shown(snapshot)}, allowed is what save() returned")
         if snapshot.world != self.name:
             raise ConfigError(f"snapshot: of a {snapshot.world!r} world, allowed is one of {self.name!r}")
+        if snapshot.options != self._options:
+            raise ConfigError(f"snapshot: of a world with options {snapshot.options}, allowed are {self._options}")
         self.reserve(flows_of(snapshot.scenario))
         self._ask(index, lambda engine, place: engine.restore(place, snapshot.state))
         self.scenarios[index], self.seeds[index] = snapshot.scenario, snapshot.seed
         self._loaded[index] = snapshot.scenario
         self._stopped.discard(index)
 
-    def trace_acks(self, index: int, flow: int, max_rows: int) -> None:
+    def trace_acks(self, index: int, flow: int | str, max_rows: int) -> None:
         """Record the ACKs of a flow from now on, see `World.trace_acks`."""
-        self.check_running(index)
+        index = self.check_running(index)
         self._check_traceable()
+        flow = self.flow_index(index, flow)
+        max_rows = argument("max_rows", max_rows, int, f"are whole numbers from 0 to {_MAX_ROWS}", 0, _MAX_ROWS)
         self._ask(index, lambda engine, place: engine.trace_acks(place, flow, max_rows))
 
-    def ack_trace(self, index: int, flow: int) -> Any:
+    def ack_trace(self, index: int, flow: int | str) -> Any:
         """Return the recorded ACKs of a flow, see `World.ack_trace`."""
-        self.check_running(index)
+        index = self.check_running(index)
         self._check_traceable()
+        flow = self.flow_index(index, flow)
         return self._ask(index, lambda engine, place: engine.ack_trace(place, flow))
 
     def trace_packets(self, index: int) -> None:
         """Log every packet and every ACK's decision of a world, see `World.trace_packets`."""
-        self.check_running(index)
+        index = self.check_running(index)
         self._check_traceable("trace_packets")
         self._ask(index, lambda engine, place: engine.trace_packets(place))
 
     def take_packets(self, index: int) -> tuple[Any, Any]:
         """Return what a world logged since the last call, see `World.take_packets`."""
-        self.check_running(index)
+        index = self.check_running(index)
         self._check_traceable("take_packets")
         taken: tuple[Any, Any] = self._ask(index, lambda engine, place: engine.take_packets(place))
         return taken
@@ -257,6 +279,7 @@ class VectorWorld:
     def reserve(self, flow_capacity: int) -> None:
         """Make room for more flows, if there is need: the arrays are new ones, the runs go on."""
         self.check_open()
+        flow_capacity = argument("flow_capacity", flow_capacity, int, f"are 0 to {_MAX_FLOWS}", 0, _MAX_FLOWS)
         if flow_capacity > self.flow_capacity:
             self._lay_out(flow_capacity, [array.copy() for array in self._arrays.rows(slice(None))])
 
@@ -277,12 +300,27 @@ class VectorWorld:
         if self._is_closed:
             raise ValueError(f"{self!r} is closed: make another with make_world() or make_vector_world()")
 
-    def check_running(self, index: int) -> None:
-        """Raise ValueError unless a world runs."""
+    def check_running(self, index: int) -> int:
+        """Return the index of a world, in Python's own type; raise ValueError unless it runs."""
         self.check_open()
+        index = self._index(index)
         if index in self._stopped:
             which = f"{self!r}" if self.num_worlds == 1 else f"world {index} of {self!r}"
             raise ValueError(f"{which} is not running, its run broke or was interrupted: call reset() first")
+        return index
+
+    def flow_index(self, index: int, flow: int | str) -> int:
+        """Return the index of a flow of a world, given by its index or name.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        names = self.flow_names(index)
+        if isinstance(flow, str):
+            if flow in names:
+                return names.index(flow)
+            raise ConfigError(f"flow {flow!r}: {nearest(flow, names, 'flow_names')}")
+        return int(argument("flow", flow, int, f"are 0 to {len(names) - 1}", 0, len(names) - 1))
 
     def __enter__(self) -> VectorWorld:
         return self
@@ -297,6 +335,11 @@ class VectorWorld:
         if self.num_worlds == 1:
             return f"<world {self.name!r}: scenario {self.scenarios[0].name!r}, seed {self.seeds[0]}>"
         return f"<vector of {self.num_worlds} worlds {self.name!r}>"
+
+    def _index(self, index: int) -> int:
+        if type(index) is int and 0 <= index < self.num_worlds:
+            return index
+        return int(argument("world", index, int, f"are 0 to {self.num_worlds - 1}", 0, self.num_worlds - 1))
 
     # ---- engines -----------------------------------------------------------------------------------------------
 
@@ -444,10 +487,20 @@ def check_seed(seed: Any) -> int:
     Raises:
         ConfigError: it is not a whole number from 0 to 2**63 - 1.
     """
-    seed = plain(seed)
-    if not is_number(seed) or not isinstance(seed, int) or not 0 <= seed <= _MAX_SEED:
-        raise ConfigError(f"seed: {seed!r}, allowed are integers from 0 to 2**63 - 1")
-    return seed
+    return int(argument("seed", seed, int, "are integers from 0 to 2**63 - 1", 0, 2**63 - 1))
+
+
+def _repeated(world: str, scenario: Scenario, seed: int, options: Mapping[str, Any], history: Table) -> Snapshot:
+    """Return the snapshot of a run that is simulated again, see `Snapshot`."""
+    settings: dict[str, Any] = {"threads": 1, "isolation": "none", "timeout_s": DEFAULT_TIMEOUT_S, "options": options}
+    with VectorWorld(world_spec(world), [scenario], [seed], flow_capacity=None, **settings) as worlds:
+        numbers = iter(history.tolist())
+        for seconds in numbers:
+            for _ in range(int(next(numbers))):
+                place = int(next(numbers))
+                worlds.tunables.reshape(-1)[place] = next(numbers)
+            worlds.advance(seconds)
+        return worlds.save(0)
 
 
 def check_world_has(spec: WorldSpec, scenario: Scenario) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from bbrgym.errors import ConfigError, nearest
+from bbrgym.errors import ConfigError
 from bbrgym.scenario.files import load_scenario
 from bbrgym.scenario.flow import check_tunables
 from bbrgym.scenario.model import Scenario
@@ -77,7 +77,7 @@ class World:
             ConfigError: no such flow, the flow has no such tunable, or a value out of its range; nothing is set then.
         """
         self._vector.check_running(0)
-        index, values = self._flow_index(flow), plain(values)
+        index, values = self._vector.flow_index(0, flow), plain(values)
         if not isinstance(values, Mapping):
             raise ConfigError(f"flow {self.flow_names[index]!r}: tunables {shown(values)}, allowed are values by name")
         try:
@@ -144,10 +144,11 @@ class World:
             max_rows: the most ACKs to record.
 
         Raises:
-            ConfigError: no such flow, or this world cannot; one in this process can.
+            ConfigError: no such flow, max_rows is not a whole number from 0, or this world cannot; one in this process
+                can.
             ValueError: the flow runs one of ns-3's own controls.
         """
-        self._vector.trace_acks(0, self._flow_index(flow), max_rows)
+        self._vector.trace_acks(0, flow, max_rows)
 
     def ack_trace(self, flow: int | str) -> Any:
         """Return the recorded ACKs of a flow: a structured array of `bbrgym.worlds.ACK_FIELDS`, a row per ACK.
@@ -157,7 +158,7 @@ class World:
         Raises:
             ConfigError: no such flow, or this world cannot.
         """
-        return self._vector.ack_trace(0, self._flow_index(flow))
+        return self._vector.ack_trace(0, flow)
 
     def trace_packets(self) -> None:
         """Log every packet and every ACK's decision of the run; call it after a reset and before the first advance.
@@ -235,16 +236,6 @@ class World:
         self._tunables = _read_only(self._vector.tunables[0, :flows])
         self._flow_stats = _read_only(self._vector.flow_stats[0, :flows])
         self._link_stats = _read_only(self._vector.link_stats[0])
-
-    def _flow_index(self, flow: int | str) -> int:
-        if isinstance(flow, str):
-            if flow in self.flow_names:
-                return self.flow_names.index(flow)
-            raise ConfigError(f"flow {flow!r}: {nearest(flow, self.flow_names, 'flow_names')}")
-        flow = plain(flow)
-        if isinstance(flow, int) and 0 <= flow < len(self.flow_names):
-            return int(flow)
-        raise ConfigError(f"flow {flow!r}: allowed are 0 to {len(self.flow_names) - 1}")
 
 
 def _read_only(table: Table) -> Table:
