@@ -8,17 +8,14 @@ from typing import Any, TypeAlias
 
 import gymnasium
 import numpy as np
-from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from bbrgym.envs.action import ActType
-from bbrgym.envs.episode_spec import ScenarioSampler
-from bbrgym.envs.episodes import RESET_FIRST, Episodes
+from bbrgym.envs.episodes import Episodes
 from bbrgym.envs.seeding import Generators
+from bbrgym.envs.sub_env import SubEnv
 from bbrgym.envs.tune_properties import TuneProperties
 from bbrgym.errors import MissingExtraError
-from bbrgym.scenario.files import Source
-from bbrgym.scenario.model import Scenario
 
 try:
     from stable_baselines3.common.monitor import Monitor as Monitor
@@ -28,47 +25,6 @@ except ModuleNotFoundError as error:
 
 Indices: TypeAlias = int | Iterable[int] | None
 Wrapper: TypeAlias = type[gymnasium.Wrapper[Any, Any, Any, Any]]
-
-
-class SubEnv(TuneProperties):
-    """One of many environments: the attributes and methods for `get_attr`, `set_attr` and `env_method`."""
-
-    def __init__(self, batch: Episodes, generators: Generators, index: int, render_mode: str | None) -> None:
-        self._batch = batch
-        self._generators = generators
-        self._index = index
-        self.render_mode = render_mode
-        self.action_space = batch.action.space
-        self.observation_space = batch.observation_space
-
-    @property
-    def unwrapped(self) -> SubEnv:
-        """The environment itself."""
-        return self
-
-    @property
-    def np_random(self) -> np.random.Generator:
-        """Generator from which the seed of an episode is drawn if none is given."""
-        return self._generators.all()[self._index]
-
-    @property
-    def scenario(self) -> Scenario:
-        """Scenario of the current episode; can be set, to all that `TuneEnv` takes, for the next episodes."""
-        if self._batch.worlds is None:
-            raise ResetNeeded(RESET_FIRST)
-        return self._batch.worlds.scenarios[self._index]
-
-    @scenario.setter
-    def scenario(self, scenario: Source | ScenarioSampler) -> None:
-        self._batch.set_options({"scenario": scenario}, [self._index])
-
-    def info(self) -> dict[str, Any]:
-        """Return the info of `TuneEnv`, without `reward_terms`."""
-        return self._batch.info_of(self._index)
-
-    def render(self) -> NDArray[np.uint8] | None:
-        """Return an RGB image [720, 960, 3] of the episode so far; None without a render mode."""
-        return self._batch.render(self._index)
 
 
 class BatchVecEnv(TuneProperties, VecEnv):

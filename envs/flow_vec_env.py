@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbrgym.envs.action import ActType
-from bbrgym.envs.batch_vec_env import BatchVecEnv, Indices, Monitor, SubEnv, Wrapper
+from bbrgym.envs.batch_vec_env import BatchVecEnv, Indices, Monitor, Wrapper
 from bbrgym.envs.features import Observation
 from bbrgym.envs.flow_batch import FlowBatch, FlowOptions
 from bbrgym.envs.options import arguments_of
 from bbrgym.envs.seeding import Generators
+from bbrgym.envs.sub_env import SubEnv
 from bbrgym.worlds import Flags, Table
 
 

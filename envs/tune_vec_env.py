@@ -8,12 +8,15 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
-from bbrgym.envs.batch_vec_env import BatchVecEnv, SubEnv
+from bbrgym.envs.batch_vec_env import BatchVecEnv
+from bbrgym.envs.episodes import EpisodeSnapshot
 from bbrgym.envs.features import ObsType, observation_at
 from bbrgym.envs.options import Options, arguments_of
 from bbrgym.envs.seeding import Generators
+from bbrgym.envs.sub_env import TuneSubEnv
 from bbrgym.envs.tune_batch import TuneBatch
 
 
@@ -47,8 +50,22 @@ class TuneVecEnv(BatchVecEnv):
     def __init__(self, options: VecOptions) -> None:
         batch, generators = TuneBatch(options.num_envs, options), Generators(options.num_envs)
         self._full_infos = options.full_infos
-        envs = [SubEnv(batch, generators, index, options.render_mode) for index in range(options.num_envs)]
+        envs = [TuneSubEnv(self, batch, generators, index, options) for index in range(options.num_envs)]
         super().__init__(batch, generators, envs)
+
+    @property
+    def spec(self) -> EnvSpec | None:
+        """Specification of the first environment, made alone; `get_attr("spec")` has those of all."""
+        return self._sub_envs[0].spec
+
+    def save(self, index: int) -> EpisodeSnapshot:
+        """Return an environment's episode as it is now; see `TuneEnv.save`."""
+        return self._batch.save(index)
+
+    def restore(self, index: int, snapshot: EpisodeSnapshot) -> tuple[ObsType, dict[str, Any]]:
+        """Continue an environment from a snapshot of any with equal arguments; see `TuneEnv.restore`."""
+        self._batch.restore(index, snapshot)
+        return observation_at(self._batch.observe(), index), self._batch.info_of(index)
 
     def reset(self) -> ObsType:
         """Begin all episodes, with the seeds and options given to `seed` and `set_options` since the last reset."""

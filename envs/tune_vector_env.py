@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -18,12 +18,13 @@ from bbrgym.envs.episodes import EpisodeSnapshot
 from bbrgym.envs.features import ObsType, observation_at
 from bbrgym.envs.options import Options, arguments_of
 from bbrgym.envs.seeding import Generators
+from bbrgym.envs.sub_env import TuneSubEnv
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.envs.tune_properties import TuneProperties
 from bbrgym.errors import ConfigError
 from bbrgym.scenario.files import is_sequence
-from bbrgym.schema import plain
+from bbrgym.schema import plain, shown
 from bbrgym.worlds import Flags, Table, check_seed
 
 
@@ -88,6 +89,7 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
         self._has_numeric_infos = options.numeric_infos
         self._batch = TuneBatch(num_envs, options)
         self._generators = Generators(num_envs)
+        self._sub_envs = [TuneSubEnv(self, self._batch, self._generators, index, options) for index in range(num_envs)]
         self._everywhere = _read_only(np.ones(num_envs, np.bool_))
         self._nowhere = _read_only(np.zeros(num_envs, np.bool_))
         self._needs_reset: Flags = self._nowhere
@@ -111,6 +113,8 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
                 Default: drawn.
             options: `scenario` as for `TuneEnv`, or a list with one for each environment; `reset_mask`, [N] of bool.
         """
+        if not isinstance(options, Mapping | None):
+            raise ConfigError(f"reset options: {shown(options)}, allowed is a mapping with scenario and reset_mask")
         others = dict(options or {})
         mask = self._checked_mask(others.pop("reset_mask", self._everywhere))
         seeds = self._checked_seeds(seed)
@@ -153,6 +157,23 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
         self._needs_reset = self._needs_reset.copy()
         self._needs_reset[index] = not snapshot.is_running
         return observation_at(self._batch.observe(), index), self._batch.info_of(index)
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Return an attribute of each environment, a `bbrgym.envs.sub_env.TuneSubEnv`, or what its method returns."""
+        found = [getattr(env, name) for env in self._sub_envs]
+        return tuple(one(*args, **kwargs) if callable(one) else one for one in found)
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Return an attribute of each environment, as `call` does."""
+        return self.call(name)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Set an attribute of each environment, known or new: to one value, or to each of a list."""
+        each = values if isinstance(values, list | tuple) else [values] * self.num_envs
+        if len(each) != self.num_envs:
+            raise ConfigError(f"{name}: {len(each)} values for {self.num_envs} environments, allowed is one for each")
+        for env, value in zip(self._sub_envs, each, strict=True):
+            setattr(env, name, value)
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """Return an RGB image [720, 960, 3] of each episode so far; None without a render mode."""
@@ -229,7 +250,7 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
 
     def _checked_mask(self, mask: Any) -> Flags:
         if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
-            raise ConfigError(f"reset options: reset_mask {mask!r}, allowed is an array of {self.num_envs} bool")
+            raise ConfigError(f"reset options: reset_mask {shown(mask)}, allowed is an array of {self.num_envs} bool")
         if not mask.any():
             raise ConfigError("reset options: reset_mask has no True, allowed is one at least")
         return mask
@@ -242,7 +263,7 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
             return [check_seed(seed) + index for index in range(self.num_envs)]
         if len(seed) != self.num_envs:
             raise ConfigError(f"seed: {len(seed)} seeds for {self.num_envs} environments, allowed is one for each")
-        return seed
+        return [None if one is None else check_seed(one) for one in seed]
 
 
 def _where(mask: Flags, info: dict[str, Any], is_blank: bool | None = None) -> dict[str, Any]:

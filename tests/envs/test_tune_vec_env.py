@@ -2,6 +2,7 @@
 import subprocess
 import sys
 
+import gymnasium
 import numpy as np
 import plain_envs
 import pytest
@@ -81,6 +82,12 @@ def test_attributes_and_methods_of_each(make):
     assert envs.env_is_wrapped(Monitor) == [False] * 3
     assert envs.env_is_wrapped(Monitor, 0) == [False]
     assert envs.unwrapped is envs
+    assert envs.spec == envs.get_attr("spec")[0]
+    assert gymnasium.make(envs.get_attr("spec", 2)[0]).observation_space == envs.observation_space
+    (saved,) = envs.env_method("save", indices=1)
+    step = envs.step(np.stack([envs.default_action] * 3))
+    envs.restore(1, saved)
+    assert envs.step(np.stack([envs.default_action] * 3))[0][1].tobytes() == step[0][1].tobytes()
     assert envs.env_method("render", indices=0)[0].shape == (720, 960, 3)
     assert envs.render().shape == (2 * 720, 2 * 960, 3)
 

@@ -202,6 +202,30 @@ def test_after_a_limit_of_steps_a_reset_is_needed_and_a_snapshot_has_its_steps(m
     assert [envs.step(envs.default_actions)[3].all() for _ in range(2)] == [False, True]
 
 
+def test_attributes_and_methods_of_each_are_as_of_gymnasiums_own_vector(make, closed):
+    scenarios = [scenario(), scenario(others=2)]
+    options = {"world": "twin", "max_tuned": 2, "numeric_infos": True, "flow_capacity": 4}
+    ours = make(2, scenario=scenarios, **options)
+    singles = [lambda one=one: plain_envs.make("bbrgym/Tune-v1", scenario=one, **options) for one in scenarios]
+    theirs = closed(SyncVectorEnv(singles))
+    for envs in (ours, theirs):
+        envs.reset(seed=1)
+        envs.step(envs.action_space.sample() * 0.0)
+        saved = envs.call("save")
+        steps = [envs.step(envs.action_space.sample() * 0.0)[0] for _ in range(8)]  # beyond the ends
+        envs.call("restore", saved[1])
+        assert envs.step(envs.action_space.sample() * 0.0)[0][0].tobytes() == steps[0][1].tobytes()
+        envs.set_attr("note", [1, 2])
+        assert envs.get_attr("note") == (1, 2)
+        with pytest.raises(ValueError, match="values for 2 environments"):
+            envs.set_attr("note", [1, 2, 3])
+        with pytest.raises(AttributeError):
+            envs.call("tunabels")
+    for name in ("tunables", "action_space", "observation_names", "render_mode", "render", "max_tuned"):
+        assert ours.call(name) == theirs.call(name)
+    assert [one.kwargs["scenario"] for one in ours.get_attr("spec")] == scenarios
+
+
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "3"])
 def test_a_limit_is_a_whole_number_of_steps(make, wrong):
     with pytest.raises(bbrgym.ConfigError, match=f"max_episode_steps: {wrong!r}, allowed are whole numbers from 1"):
