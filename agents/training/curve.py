@@ -7,16 +7,24 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from bbrgym.agents.training.loop import REWARD
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-def draw_curve(metrics: pl.DataFrame, validation: pl.DataFrame) -> Figure:
-    """Draw the validation score (mean and interquartile range over the runs) and the training's reward, over steps."""
-    from matplotlib.figure import Figure  # Matplotlib, which only the end of a training needs
+REWARD = "rollout/reward"  # a metric
+
+
+def draw_curve(metrics: pl.DataFrame, validation: pl.DataFrame, variant: str, to_beat: float | None) -> Figure:
+    """Draw the validation score (mean and interquartile range over the runs) and the training's reward, over steps.
+
+    Args:
+        metrics: of the training.
+        validation: score of each run of each validation.
+        variant: whose tunables are set.
+        to_beat: score of its preset in the same runs. None: it is not drawn.
+    """
+    from matplotlib.figure import Figure  # Matplotlib, which only checkpoints need
 
     figure = Figure(figsize=(8, 5), layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True)
@@ -25,8 +33,12 @@ def draw_curve(metrics: pl.DataFrame, validation: pl.DataFrame) -> Figure:
         pl.col("score").quantile(0.25).alias("low"),
         pl.col("score").quantile(0.75).alias("high"),
     )
-    upper.fill_between(scores["step"], scores["low"], scores["high"], alpha=0.2, linewidth=0)
-    upper.plot(scores["step"], scores["mean"], marker=".")
+    band = {"alpha": 0.2, "linewidth": 0, "label": "middle half of the runs"}
+    upper.fill_between(scores["step"], scores["low"], scores["high"], **band)
+    upper.plot(scores["step"], scores["mean"], marker=".", label="agent, mean")
+    if to_beat is not None:
+        upper.axhline(to_beat, color="black", linestyle="--", linewidth=1.0, label=f"to beat: {variant}'s preset")
+    upper.legend()
     _label(upper, "validation score")
     if REWARD in metrics.columns:
         rewards = metrics.drop_nulls(REWARD)

@@ -27,18 +27,22 @@ import polars as pl
 
 from bbrgym.agents.base import Agent
 from bbrgym.agents.rollout import validation_rollout
+from bbrgym.agents.training.curve import REWARD, draw_curve
 from bbrgym.agents.training.draws import DrawsByCost
 from bbrgym.agents.training.folder import METRICS, SUMMARY, VALIDATION, TrainingFolder
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.training.vec_env import Rollouts
+from bbrgym.agents.trials import Trials
 from bbrgym.errors import ConfigError, TrainingError
 from bbrgym.loggers.logger import Logger
+from bbrgym.runs.drawing import reason_not_to_draw
 from bbrgym.scenario.distribution import Distribution, split_seeds
+from bbrgym.worlds import world_spec
+from bbrgym.worlds.score import Objective
 
 _PROGRESS_S = 0.2  # seconds between two reports of progress
 _NEVER = -1  # step of the last record before the first one
 SCORE = "validation/score"
-REWARD = "rollout/reward"
 VALIDATION_SCHEMA = pl.Schema({"step": pl.Int64, "seed": pl.Int64, "score": pl.Float64})
 
 
@@ -53,6 +57,7 @@ class TrainingProgress:
     score: float = math.nan  # score at the last validation
     best_score: float = math.nan  # highest score so far
     stage: str = ""  # what the trainer is doing; empty of one that has no stages
+    is_checkpoint: bool = False  # whether a checkpoint has been reached
 
 
 @dataclass(frozen=True)
@@ -125,6 +130,7 @@ class TrainingRun:
         self._shown = (time.perf_counter(), 0)
         self._steps_per_s = math.nan
         self._reward = math.nan
+        self._to_beat: float | None = None  # score of the variant's preset, once a curve has been drawn
         self.state = TrainingState()  # state of the training at the last checkpoint
         self.stage = ""  # what the trainer is doing, for the progress; its to set
 
@@ -253,7 +259,7 @@ class TrainingRun:
         self.state.validation_s += now_s - began_s
         self.state.wall_s = now_s - self._started_s
         self.logger.metrics(step, {"time/steps_per_s": step / self.state.wall_s})
-        self._show(step)
+        self._show(step, is_checkpoint=True)
         # In this order: whenever the training is killed, `last` is not newer than any other file.
         self.folder.write_table(METRICS, self.metrics())
         self.folder.write_table(VALIDATION, self._scores)
@@ -261,6 +267,21 @@ class TrainingRun:
             save("best", vars(self.state))
         save("last", vars(self.state))
         self.folder.write_json(SUMMARY, self.summary())
+        self.draw_curve()
+
+    def draw_curve(self) -> None:
+        """Write figures/curve.png, if figures are drawn."""
+        if reason_not_to_draw() is not None:
+            return
+        settings, seeds = self.settings, self._validation_seeds
+        world, objective = settings.validation.world, Objective(settings.validation.score_delta)
+        if self._to_beat is None and not world_spec(world).is_real_time:
+            source = settings.source
+            scenarios = [source(seed) if isinstance(source, Distribution) else source for seed in seeds]
+            with Trials(scenarios, seeds, settings.variant, world=world, objective=objective) as trials:
+                self._to_beat = float(trials.scores(trials.action.default).mean())
+        curve = draw_curve(self.metrics(), self._scores, settings.variant, self._to_beat)
+        self.folder.write_file("figures/curve.png", lambda partial: curve.savefig(partial, format="png", dpi=120))
 
     def metrics(self) -> pl.DataFrame:
         """Return the curve so far: a row per step, in order; null where a metric was not measured."""
@@ -301,14 +322,11 @@ class TrainingRun:
         if numbers:
             self.logger.metrics(step, numbers)
 
-    def _show(self, step: int) -> None:
+    def _show(self, step: int, *, is_checkpoint: bool = False) -> None:
         if self._on_progress is not None:
             best = self.state.best_score if self.state.best_step >= 0 else math.nan
-            self._on_progress(
-                TrainingProgress(
-                    step, self.settings.total_steps, self._steps_per_s, self._reward, self.state.score, best, self.stage
-                )
-            )
+            known = (self._steps_per_s, self._reward, self.state.score, best, self.stage, is_checkpoint)
+            self._on_progress(TrainingProgress(step, self.settings.total_steps, *known))
 
     def broken(self, what: str, step: int) -> TrainingError:
         """Return the error to raise where something is NaN or infinite."""

@@ -11,7 +11,6 @@ from typing import Any, TypedDict, Unpack
 import polars as pl
 
 from bbrgym.agents.training.continuation import OPTION, ContinuedFolder, check_continued, continued_config
-from bbrgym.agents.training.curve import draw_curve
 from bbrgym.agents.training.draws import DrawSettings
 from bbrgym.agents.training.folder import SUMMARY, TrainingFolder
 from bbrgym.agents.training.loop import TrainingProgress, TrainingRun
@@ -266,8 +265,8 @@ def _logged_run(settings: TrainingSettings, folder: TrainingFolder) -> LoggedRun
 def _log_outcome(run: TrainingRun, logger: Logger) -> None:
     folder, state = run.folder, run.state
     if reason_not_to_draw() is None:
-        curve = draw_curve(run.metrics(), run.validation())
-        folder.write_file("figures/curve.png", lambda partial: curve.savefig(partial, format="png", dpi=120))
+        if not folder.holds("figures/curve.png"):  # it was resumed at its end
+            run.draw_curve()
         logger.picture(state.step, "curve", folder.path / "figures" / "curve.png")
     logger.table(state.step, "validation", run.validation().filter(pl.col("step") == state.step))
     logger.summary(run.summary())

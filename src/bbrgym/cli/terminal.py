@@ -84,11 +84,28 @@ class BarState(NamedTuple):
 
 
 @contextmanager
-def progress_bar(shown: Callable[[Any], BarState]) -> Iterator[Callable[[Any], None]]:
-    """Yield a function that shows progress in a bar on standard error; the bar appears with its first call."""
+def progress_bar(
+    shown: Callable[[Any], BarState], has_line: Callable[[Any], bool] | None = None
+) -> Iterator[Callable[[Any], None]]:
+    """Yield a function that shows progress in a bar on standard error; the bar appears with its first call.
+
+    Args:
+        shown: what the bar shows of a progress.
+        has_line: whether a progress is a line of its own where standard error is not a terminal. Default: the bar is
+            shown there too, when it ends.
+    """
+    console = Console(stderr=True)
+    if has_line is not None and not console.is_terminal:
+        lines = error_console()
+        yield (
+            lambda progress: (
+                lines.print("{0.before}  {0.behind}".format(shown(progress))) if has_line(progress) else None
+            )
+        )
+        return
     texts = (TextColumn("{task.fields[before]}"), TextColumn("{task.fields[behind]}"))
     time = TimeRemainingColumn(elapsed_when_finished=True)
-    bar = Progress(texts[0], BarColumn(), TaskProgressColumn(), texts[1], time, console=Console(stderr=True))
+    bar = Progress(texts[0], BarColumn(), TaskProgressColumn(), texts[1], time, console=console)
     task = bar.add_task("")
 
     def show(progress: Any) -> None:

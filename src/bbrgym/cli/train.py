@@ -62,7 +62,8 @@ def run(options: argparse.Namespace) -> None:
     folder = given or new_run_dir(f"{Path(config[_CONTINUE]).name}-more" if is_continuing else _name_of(config))
     advice = advice_on_interrupt(TrainingFolder(folder), "train", override_of("resume", str(folder)))
     with ExitStack() as bar, advice:
-        show = bar.enter_context(progress_bar(_shown))
+        stages = {""}
+        show = bar.enter_context(progress_bar(_shown, lambda progress: _has_line(progress, stages)))
 
         def tell(summary: Mapping[str, Any]) -> None:
             bar.close()
@@ -111,6 +112,13 @@ def _name_of(config: Mapping[str, Any]) -> str:
     """Return the name of a training's new run folder."""
     per_flow = "-multi" if config["env"].get("name") == "multi" else ""
     return f"{config['agent'].get('name')}{per_flow}-{config['variant']}-{config['scenario'].get('name')}"
+
+
+def _has_line(progress: Any, stages: set[str]) -> bool:
+    """Return whether a progress is a checkpoint's or the first one of a stage; add that to the known ones."""
+    is_new = progress.stage not in stages
+    stages.add(progress.stage)
+    return bool(progress.is_checkpoint or is_new)
 
 
 def _shown(progress: Any) -> BarState:

@@ -2,16 +2,19 @@
 """A training: what it leaves behind, that it can be repeated, and what it refuses."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from tiny import FLAT, LEARNABLE, SHORT, asked, curve, run, weights
+from tiny import FLAT, LEARNABLE, SCENARIO, SHORT, asked, curve, interrupt, run, weights
 
 import bbrgym
 from bbrgym.agents.loading import load_agent
+from bbrgym.agents.training import loop
+from bbrgym.agents.training.curve import draw_curve
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.settings import parse_training
 from bbrgym.agents.training.train_agent import train
@@ -39,6 +42,20 @@ def test_the_run_folder_holds_the_curve_the_checkpoints_and_what_was_asked_for(t
     assert {path.name for path in (trained / "checkpoints").iterdir()} == {"best.pt", "last.pt"}
     assert not list(trained.rglob("*.partial"))
     assert parse_training(TrainingFolder(trained).read_config()) == parse_training(asked())
+
+
+def test_the_curve_is_drawn_from_the_first_checkpoint_on_with_the_score_to_beat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = []
+    monkeypatch.setattr(loop, "draw_curve", lambda *given: drawn.append(draw_curve(*given)) or drawn[-1])
+    interrupt(tmp_path / "run", 64, asked(checkpoint_steps=64))
+    assert (tmp_path / "run" / "figures" / "curve.png").read_bytes().startswith(b"\x89PNG")
+    upper = drawn[0].axes[0]
+    names = ["middle half of the runs", "agent, mean", "to beat: bbq's preset"]
+    assert [text.get_text() for text in upper.get_legend().get_texts()] == names
+    preset = bbrgym.evaluate(SCENARIO, ["bbq"], world="twin", draws=3, split="validation").group_by("seed").first()
+    assert upper.get_lines()[-1].get_ydata()[0] == pytest.approx(preset["score"].mean(), abs=1e-3)
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_one_others(trained: Path, tmp_path: Path) -> None:
@@ -173,7 +190,8 @@ def test_the_command_trains_and_says_what_came_out(tmp_path: Path, capsys: pytes
     folder = tmp_path / "run"
     hyperparameters = ("agent.n_steps=2", "agent.batch_size=4", "agent.n_epochs=1", "agent.use_sde=false")
     assert main(["train", *SHORT, *hyperparameters, "total_steps=8", f"output_dir={folder}"]) == 0
-    out = capsys.readouterr().out
+    out, err = capsys.readouterr()
+    assert re.findall(r"^(\d+/8) steps  .*score -?\d", err, re.MULTILINE) == ["0/8", "8/8"]  # it is no terminal
     assert "ppo bbq on steady, 8 steps: validation score" in out
     assert f"run folder: {folder}" in out
     assert curve(folder).filter(pl.col("step") == 8)["validation/score"].null_count() == 0
