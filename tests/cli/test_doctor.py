@@ -36,8 +36,8 @@ NO_PRIVILEGES = [
 CAN_DROP = os.geteuid() == 0 and shutil.which("setpriv") is not None
 
 
-def doctor(*before: str, world: str = "linux") -> subprocess.CompletedProcess[str]:
-    command = [*before, sys.executable, "-m", "bbrgym", "doctor", world]
+def doctor(*before: str, world: str | None = None) -> subprocess.CompletedProcess[str]:
+    command = [*before, sys.executable, "-m", "bbrgym", "doctor", *([world] if world else [])]
     environment = {**os.environ, "COLUMNS": "250"}
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
@@ -50,6 +50,7 @@ def answers(printed: str) -> dict[str, str]:
 def check(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
     """Check that each row is there, and that the code is 0 unless something is missing that is needed."""
     found = answers(done.stdout)
+    assert found.pop("linux") == "yes"
     assert list(found) == list(ROWS), done.stdout + done.stderr
     missing = [name for name, is_needed in ROWS.items() if is_needed and found[name] == "NO"]
     problem = f"bbrgym: world linux cannot run on this machine: it needs {', '.join(missing)}\n"
@@ -58,7 +59,7 @@ def check(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
 
 
 def test_each_thing_that_the_world_uses_has_a_row() -> None:
-    done = doctor()
+    done = doctor(world="linux")
     found = check(done)
     carries = "the kernel takes those that the package carries, compiled by clang version" in done.stdout
     assert carries == (found["our congestion controls in BPF"] == "yes")
@@ -66,17 +67,25 @@ def test_each_thing_that_the_world_uses_has_a_row() -> None:
 
 @pytest.mark.skipif(not CAN_DROP, reason="only root can give privileges up, with setpriv")
 def test_without_privileges_the_table_says_what_is_missing() -> None:
-    done = doctor(*NO_PRIVILEGES)
+    done = doctor(*NO_PRIVILEGES, world="linux")
     if "Permission denied" in done.stderr:
         pytest.skip("another user cannot read this Python")
     found = check(done)
     assert found["privileges"] == found["our congestion controls in BPF"] == "NO"
     assert "without CAP_NET_ADMIN" in done.stdout
     assert "run as root" in done.stdout
-    assert found["cores"] == check(doctor())["cores"]
+    assert found["cores"] == check(doctor(world="linux"))["cores"]
 
 
-def test_another_world_is_refused() -> None:
-    done = doctor(world="twin")
-    assert done.returncode == 2
-    assert "invalid choice: 'twin' (choose from 'linux')" in done.stderr
+def test_without_a_world_all_are_checked_and_any_one_may_be() -> None:
+    done, alone = doctor(), doctor(world="linux")
+    worlds = dict.fromkeys(("ns3", "twin", "ns3gym", "linux"), "yes")
+    assert answers(done.stdout) == worlds | answers(alone.stdout)
+    assert (done.returncode, done.stderr) == (alone.returncode, alone.stderr)
+    assert answers(doctor(world="twin").stdout) == {"twin": "yes"}
+    without = "import sys; sys.modules['zmq'] = None; from bbrgym.cli.main import program; program()"
+    command = [sys.executable, "-c", without, "doctor", "ns3gym"]
+    lacking = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (lacking.returncode, answers(lacking.stdout)) == (2, {"ns3gym": "NO"})
+    assert re.match("bbrgym: world ns3gym cannot run on this machine: .* needs pyzmq: pip install", lacking.stderr)
+    assert "invalid choice: 'ns4'" in doctor(world="ns4").stderr

@@ -1,16 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``bbrgym doctor``: what a world misses on this machine."""
+"""``bbrgym doctor``: what worlds miss on this machine."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from rich.table import Table
 
 from bbrgym.cli.terminal import named_table, print_results
-from bbrgym.errors import ConfigError
+from bbrgym.errors import ConfigError, one_line
+from bbrgym.worlds import registered_worlds, world_spec
+from bbrgym.worlds.engine import engine_class
 
-_WORLDS = ("linux",)  # the others need nothing of the machine
+_OF_THE_MACHINE = "linux"  # the world that needs more of the machine than its engine
+
+
+def engines_table(worlds: Sequence[str]) -> tuple[Table, dict[str, str]]:
+    """Return a row for each world, and by world why its engine cannot be loaded."""
+    table, problems = named_table("Worlds on this machine", "world", "there", "found"), {}
+    for world in worlds:
+        try:
+            engine_class(world_spec(world).engine)
+        except (ImportError, OSError) as error:  # a package or a library is missing
+            problems[world] = one_line(error)
+        table.add_row(world, "NO" if world in problems else "yes", problems.get(world, "its engine can be loaded"))
+    return table, problems
 
 
 def machine_table() -> tuple[Table, list[str]]:
@@ -27,16 +42,22 @@ def machine_table() -> tuple[Table, list[str]]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("world", choices=_WORLDS, help="the world")
+    parser.add_argument("world", nargs="?", choices=list(registered_worlds()), help="the world; default: all of them")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the table.
+    """Print the tables.
 
     Raises:
-        ConfigError: the world cannot run here.
+        ConfigError: a world cannot run here.
     """
-    table, missing = machine_table()
+    worlds = [options.world] if options.world else list(registered_worlds())
+    table, problems = engines_table(worlds)
     print_results(table)
-    if missing:
-        raise ConfigError(f"world {options.world} cannot run on this machine: it needs {', '.join(missing)}")
+    if _OF_THE_MACHINE in worlds and _OF_THE_MACHINE not in problems:
+        table, missing = machine_table()
+        print_results(table)
+        if missing:
+            problems[_OF_THE_MACHINE] = f"it needs {', '.join(missing)}"
+    if problems:
+        raise ConfigError("; ".join(f"world {one} cannot run on this machine: {why}" for one, why in problems.items()))

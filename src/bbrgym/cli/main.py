@@ -43,7 +43,7 @@ _COMMANDS = {
     "path": "make a scenario of measurements of a real path",
     "advise": "compare congestion controls on a measured path",
     "kernel": "let every program of this machine use our congestion controls",
-    "doctor": "tell what a world misses on this machine",
+    "doctor": "tell what worlds miss on this machine",
 }
 _MODULES = {"list": "listing", "report": "report_multirun"}  # of another name than the command
 _PROGRAMS = ("evaluate", "reproduce", "trace", "conformance", "train", "serve", "adversary")  # Hydra programs
