@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The commands as programs of Hydra: its flags, your own files, types, and our errors."""
 
+import os
 import re
 import subprocess
 import sys
@@ -94,6 +95,37 @@ def test_an_experiment_is_a_whole_command(here: Here, own: Path) -> None:
         assert code == 0, errors
         config = yaml.safe_load(out)
         assert (config["total_steps"], config["seed"], config["agent"]["hidden"]) == (77, 3, [7])
+
+
+def test_a_swept_choice_with_a_launcher_of_its_own_is_refused(here: Here, own: Path, tmp_path: Path) -> None:
+    (own / "experiment" / "cluster.yaml").write_text(
+        "# @package _global_\ndefaults: [override /hydra/launcher: joblib]\n"
+    )
+    params = "defaults: [train, _self_]\nhydra: {sweeper: {params: {experiment: 'mine,cluster'}}}\n"
+    (own / "sweep.yaml").write_text(params)
+    for swept in ("experiment=mine,cluster", "--config-name=sweep"):
+        code, _, err = here("train", "-m", "--config-dir", str(own), f"hydra.sweep.dir={tmp_path / 'many'}", swept)
+        assert code == 2
+        assert err.startswith("bbrgym: experiment=cluster: brings hydra/launcher=joblib, which cannot differ between")
+    assert not (tmp_path / "many").exists()
+
+
+@pytest.mark.parametrize("command", [["train", "--cfg", "job"], ["evaluate", *SHORT], ["scenario", "steady"]])
+def test_a_broken_plugin_of_hydra_is_one_sentence_with_its_package(command: list[str], tmp_path: Path) -> None:
+    for name, text in {
+        "hydra_plugins/old_sweeper/config.py": "raise ValueError('mutable default')\n",
+        "hydra_plugins/old_sweeper/__init__.py": "",
+        "hydra_old_sweeper-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: hydra-old-sweeper\nVersion: 1.0\n",
+        "hydra_old_sweeper-1.0.dist-info/RECORD": "hydra_plugins/old_sweeper/config.py,,\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    run = [sys.executable, "-m", "bbrgym", *command]
+    done = subprocess.run(run, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
+    said = "Hydra's plugin hydra_plugins.old_sweeper.config, of the package hydra-old-sweeper, cannot be imported: "
+    said = f"bbrgym: {said}ValueError: mutable default; upgrade or uninstall it\n"
+    assert (done.returncode, done.stderr) == (2, said)
 
 
 def test_another_primary_file(here: Here, own: Path) -> None:

@@ -14,7 +14,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from importlib.metadata import distributions
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 from hydra import version
@@ -35,7 +37,7 @@ from pydantic import BaseModel
 
 from bbrgym.config.option_types import give_types
 from bbrgym.config.overrides import DIRNAME, composing, job_name, parse_override
-from bbrgym.errors import ConfigError, nearest
+from bbrgym.errors import ConfigError, nearest, one_line
 from bbrgym.scenario.distribution import is_range
 from bbrgym.scenario.files import is_scenario_file, read_scenario
 from bbrgym.untrusted_files import check_yaml, read_yaml
@@ -234,9 +236,12 @@ def search_path_of(config_dir: str | None = None, config_path: str | None = None
         config_path: a folder of your own, searched before the shipped files. Default: none.
 
     Raises:
-        ConfigError: a folder is none.
+        ConfigError: a folder is none, or a plugin of Hydra cannot be imported.
     """
-    path = create_config_search_path(f"file://{resources.files('bbrgym') / 'conf'}")
+    try:
+        path = create_config_search_path(f"file://{resources.files('bbrgym') / 'conf'}")
+    except Exception as error:
+        raise _plugin_error(error) from error
     for option, folder, before in (("config-dir", config_dir, "schema"), ("config-path", config_path, "main")):
         if folder is not None:
             if not Path(folder).is_dir():
@@ -244,6 +249,22 @@ def search_path_of(config_dir: str | None = None, config_path: str | None = None
             where = f"file://{Path(folder).absolute()}"
             path.prepend(provider=option, path=where, anchor=SearchPathQuery(provider=before))
     return path
+
+
+def _plugin_error(error: Exception) -> Exception:
+    """Return the error of a plugin of Hydra, with the name of its package; another error as it is."""
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    names = [str(frame.f_locals.get("modname", frame.f_globals.get("__name__"))) for frame in frames]
+    plugin = next((name for name in names if name.startswith("hydra_plugins.")), None)
+    if plugin is None:
+        return error
+    files = "/".join(plugin.split(".")[:2])
+    owners = [one.name for one in distributions() if any(str(file).startswith(files) for file in one.files or ())]
+    package = f"the package {owners[0]}" if owners else "no installed package"
+    return ConfigError(
+        f"Hydra's plugin {plugin}, of {package}, cannot be imported: {type(error).__name__}: {one_line(error)}; "
+        f"upgrade or uninstall it"
+    )
 
 
 def compose_config(name: str, overrides: Sequence[str]) -> dict[str, Any]:

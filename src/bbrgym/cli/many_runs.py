@@ -45,6 +45,7 @@ def multirun(name: str, hydra: Hydra, options: argparse.Namespace) -> None:
     overrides = list(options.overrides)
     _refuse_wrong(overrides)
     with composing(overrides):
+        _refuse_own_launchers(name, hydra, overrides)
         config = hydra.compose_config(name, overrides, RunMode.MULTIRUN)
         shared = _shared_folder(config, overrides)
     folder = Path(shared["hydra.sweep.dir"]).absolute()
@@ -154,6 +155,32 @@ def _shared_folder(config: DictConfig, overrides: Sequence[str]) -> dict[str, st
     config.hydra.sweep.dir = "/".join(shared)
     subdir = "/".join([*parts[len(shared) :], str(own["subdir"])])
     return {"hydra.sweep.dir": str(config.hydra.sweep.dir), "hydra.sweep.subdir": subdir}
+
+
+def _refuse_own_launchers(name: str, hydra: Hydra, overrides: Sequence[str]) -> None:
+    """Check that no choice of a swept group brings a launcher or a sweeper, of which a multirun has one.
+
+    Raises:
+        ConfigError: one does; Hydra would take its default instead.
+    """
+    fixed = [text for text in overrides if not parse_override(text).is_sweep_override()]
+    composed = hydra.compose_config(name, fixed, RunMode.MULTIRUN).hydra
+    choices, params = composed.runtime.choices, composed.sweeper.get("params") or {}
+    for one in map(parse_override, [*overrides, *(f"{key}={value}" for key, value in params.items())]):
+        group = one.key_or_group
+        if one.is_sweep_override() and one.is_discrete_sweep() and group in choices:
+            for option in one.sweep_string_iterator():
+                try:
+                    of_job = hydra.compose_config(name, [*fixed, f"{group}={option}"], RunMode.MULTIRUN)
+                except ConfigError:  # the job itself says so
+                    continue
+                own = of_job.hydra.runtime.choices
+                for part in ("hydra/launcher", "hydra/sweeper"):
+                    if own[part] != choices[part]:
+                        raise ConfigError(
+                            f"{group}={option}: brings {part}={own[part]}, which cannot differ between jobs; expected "
+                            f"{part}={own[part]} on the command line too"
+                        )
 
 
 def _refuse_wrong(overrides: Sequence[str]) -> None:
