@@ -27,6 +27,7 @@ OUTSIDE = {
     "bench.md": "bench/README.md",
     "benchmarks.md": "benchmarks/README.md",
     "ns3-scratch.md": "ns3-scratch/README.md",
+    "security.md": "SECURITY.md",
 }
 #: The package's folders of modules; the command's are not an interface.
 FOLDERS = sorted({path.parent.name for path in PACKAGE.glob("*/__init__.py")} - {"cli"})
@@ -63,7 +64,9 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         target = posixpath.relpath(place_of(resolved(uri, found[1])), posixpath.dirname(uri) or ".")
         return f"]({target}{found[2] or ''})"
 
-    return LINK.sub(turned, markdown)
+    if uri == "index.md":
+        page.meta["hide"] = ["toc"]  # leaves room for the pictures side by side
+    return LINK.sub(turned, markdown).replace('src="docs/', 'src="')
 
 
 # ---- places ------------------------------------------------------------------------------------------------

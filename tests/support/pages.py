@@ -3,8 +3,6 @@
 
 from repository import ROOT
 
-PAGES = [
-    ROOT / name
-    for name in ("README.md", "CONTRIBUTING.md", "bench/README.md", "benchmarks/README.md", "ns3-scratch/README.md")
-]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
+PAGES += [ROOT / folder / "README.md" for folder in ("agents/deploy", "bench", "benchmarks", "linux", "ns3-scratch")]
 PAGES += sorted((ROOT / "docs").glob("*.md"))
