@@ -44,7 +44,7 @@ LONGEST = (
     "sweeps/test_resume.py",
     "twin/test_traces.py",
     "agents/training/test_resume.py",
-    "docs/test_tutorial.py",
+    "docs/test_first_pages.py",
     "twin/test_instructions.py",
     "loggers/test_loggers.py",
     "sweeps/test_multirun.py",

@@ -3,8 +3,10 @@
 
 import re
 import shlex
+from importlib import metadata
 from pathlib import Path
 
+import page_minutes
 import pytest
 from hydra.types import RunMode
 from pages import PAGES
@@ -14,26 +16,12 @@ from bbrgym.cli.composition import Loader, compose_config
 from bbrgym.cli.main import _parser
 
 TARGETS = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-COMMANDS = (
-    "adversary|advise|bench|conformance|doctor|evaluate|export|kernel|list|"
-    "path|report|reproduce|scenario|serve|trace|train"
-)
-SHOWN = rf"(bbrgym (?:{COMMANDS})|make|(?:\.venv/bin/)?python benchmarks/\w+\.py)(?= |$)"
 #: A file of the reader's own.
 OWN = {
     "scenario=mine.yaml": "scenario=steady",
     "agent=mine.yaml": "agent=ppo",
     "agent=clipped_value": "agent=ppo",
 }
-
-
-def commands_of(text: str) -> list[str]:
-    """Return the commands in indented lines, lines of fences and code within a line, but for names alone."""
-    whole = re.sub(r"\\\n\s*", " ", text)
-    lines = re.findall(rf"^(?: {{4}})?({SHOWN}.*)$", whole, re.MULTILINE)
-    codes = [(code,) for code in re.findall(r"`([^`\n]+)`", text) if re.match(rf"(?!\w+ \w+$){SHOWN}", code)]
-    commands = [found[0].partition(" > ")[0] for found in [*lines, *codes]]
-    return [command for command in commands if "NAME" not in command and "DIR" not in command]
 
 
 def source_of(script: Path) -> str:
@@ -43,7 +31,12 @@ def source_of(script: Path) -> str:
     return "".join([text, *(path.read_text(encoding="utf-8") for path in beside if path.exists())])
 
 
-SHOWN_BY = [(page, command) for page in PAGES for command in commands_of(page.read_text(encoding="utf-8"))]
+SHOWN_BY = [
+    (page, text)
+    for page in PAGES
+    for kind, text in page_minutes.steps_of(page.read_text(encoding="utf-8"))
+    if kind == "shell" and "NAME" not in text and "DIR" not in text
+]
 EACH = [
     pytest.param(page, command, marks=() if page.name == "README.md" else pytest.mark.slow, id=f"{page.stem}-{number}")
     for number, (page, command) in enumerate(SHOWN_BY)
@@ -58,9 +51,15 @@ def test_the_pages_show_commands() -> None:
 @pytest.mark.parametrize(("page", "command"), EACH)
 def test_a_command_is_taken(page: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    program, *words = (word for word in shlex.split(command, comments=True) if word not in ("...", ".venv/bin/python"))
+    shown = command.removeprefix("sudo ")
+    program, *words = (word for word in shlex.split(shown) if word not in ("...", ".venv/bin/python"))
     if program == "make":
         assert set(words) <= set(TARGETS)
+    elif program == "pip":
+        asked_for = set(re.findall(r"\w+(?=[,\]])", words[-1]))
+        assert asked_for <= set(metadata.metadata("bbrgym").get_all("Provides-Extra"))
+    elif program == "wandb":
+        assert Path(words[-1]).exists()  # tests/sweeps/test_wandb_sweep.py checks it
     elif program != "bbrgym":
         script, *options = words if program == "python" else (program, *words)
         source = source_of(ROOT / script)
