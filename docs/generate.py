@@ -25,7 +25,7 @@ from bbrgym.envs.documentation import entries
 from bbrgym.evaluate.bench.results import read_results
 from bbrgym.ns3gym import command
 from bbrgym.papers.catalogue import select_experiments
-from bbrgym.papers.report import papers_page
+from bbrgym.papers.page import papers_page
 from bbrgym.report.bench_table import bench_table
 from bbrgym.report.markdown import markdown_table
 from bbrgym.scenario import checks, distribution, flow, link, model, queue, stack

@@ -29,8 +29,8 @@ from bbrgym.evaluate.bench.results import read_results
 from bbrgym.evaluate.bench.tasks import load_benchmark
 from bbrgym.loggers.csv_files import CsvSettings
 from bbrgym.loggers.logger import LoggedRun
-from bbrgym.papers import report as papers_report
-from bbrgym.papers.catalogue import load_experiment, reference_numbers
+from bbrgym.papers import page as papers_page
+from bbrgym.papers.catalogue import load_experiment
 from bbrgym.paths.detect import read_log
 from bbrgym.runs.run_folder import RunFolder
 from bbrgym.scenario.traces import read_trace
@@ -85,8 +85,8 @@ BY_ITSELF = {
     # Texts and files in memory, what `opened` has opened, methods of RunFolder, shared memory.
     "evaluate.evaluation": {"config_of yaml.safe_load"},
     "report.flow_figures": {"_mss_bytes yaml.safe_load"},
-    "papers.published_csv": {"cells_of pl.read_csv"},
-    "papers.report": {"_read_numbers pl.read_csv"},
+    "papers.published_csv": {"_cells_of pl.read_csv"},
+    "papers.page": {"_read_numbers pl.read_csv"},
     "runs.run_folder": {"RunFolder.opened self.open", "RunFolder._own os.open", "RunFolder.copy_file.copy partial.open"}
     | {"RunFolder.read_csv pl.read_csv"},
     "sweeps.multirun": {"MultirunFolder.request self.read_text"},
@@ -199,13 +199,6 @@ def _help(folder: Path) -> str:
     return hydra_program._file(Loader(search_path_of(config_path=str(folder / "conf"))), "train")
 
 
-def _reference(folder: Path) -> Any:
-    fields = {"file": "numbers.csv", "value": "v", "at": "a", "variant": "bbr", "metric": "goodput_mbps"}
-    reference = SimpleNamespace(**fields, unit="Mbit/s", times=1.0, rounding=0.1)
-    experiment = load_experiment("rebbr/fig8").model_copy(update={"reference": reference})
-    return reference_numbers(experiment, folder)
-
-
 def _name_csv(folder: Path) -> None:
     (folder / "e.yaml").write_text("published: [{csv: published.csv}]\n")
 
@@ -246,12 +239,11 @@ READERS = [
     ),
     Reader("papers.catalogue _fields_in", "e.yaml", lambda at: load_experiment(str(at / "e.yaml"))),
     Reader(
-        "papers.published_csv cells_of",
+        "papers.published_csv _cells_of",
         "published.csv",
         lambda at: load_experiment(str(at / "e.yaml")),
         prepare=_name_csv,
     ),
-    Reader("papers.published_csv cells_of", "numbers.csv", _reference),
     Reader("envs.library _read", "l.yaml", lambda at: load_library(at / "l.yaml")),
     Reader("cli.composition _read_options", "o.yaml", _agent),
     Reader("cli.composition _UsersFiles.load_config", "conf/agent/o.yaml", _compose, takes=("empty", "secret keys")),
@@ -273,7 +265,7 @@ READERS = [
         OWN | TEXT,
     ),
     Reader("sweeps.report _page", "job/job.log", report_multirun, ANY, prepare=_failed_job),
-    Reader("papers.report _read_numbers", "papers.csv", lambda at: papers_report._read_numbers(at / "papers.csv")),
+    Reader("papers.page _read_numbers", "papers.csv", lambda at: papers_page._read_numbers(at / "papers.csv")),
     Reader("evaluate.agent_option _digest", "config.yaml", agent_option._digest, OWN | TEXT),
     Reader("evaluate.agent_option _model", "m.onnx", _model),
 ]

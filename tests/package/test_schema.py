@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 
 import bbrgym
 from bbrgym.evaluate.evaluation_settings import parse_settings
-from bbrgym.papers.request import parse_reproduction
+from bbrgym.papers.reproduction import parse_reproduction
 from bbrgym.schema import plain
 
 SCENARIO: dict[str, Any] = {
@@ -84,8 +84,8 @@ def test_every_entry_point_takes_them(disguise: Any) -> None:
 def test_requests_take_them() -> None:
     assert parse_settings({"variants": np.array(["bbr"]), "seeds": range(1, 3)}).seeds == (1, 2)
     assert parse_settings({"variants": ["bbr"], "world": OmegaConf.create(["twin"])}).world.keys() == {"twin"}
-    asked = parse_reproduction({"experiment": np.array(["x"]), "seeds": np.int64(2), "reference": Path("there")})
-    assert (asked.experiment, asked.seeds, asked.reference) == (("x",), 2, "there")
+    asked = parse_reproduction({"experiment": np.array(["x"]), "seeds": np.int64(2), "recordings": Path("there")})
+    assert (asked.experiment, asked.seeds, asked.recordings) == (("x",), 2, "there")
 
 
 @pytest.mark.parametrize(

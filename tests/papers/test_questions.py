@@ -5,6 +5,7 @@ import copy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 import yaml
@@ -12,10 +13,11 @@ from small_experiment import FIELDS
 
 from bbrgym.cli.main import main
 from bbrgym.errors import ConfigError
+from bbrgym.evaluate.runner import run_each
 from bbrgym.papers.catalogue import load_experiment, select_experiments
-from bbrgym.papers.experiment import Experiment, Shown
-from bbrgym.papers.numbers_table import numbers_table
+from bbrgym.papers.experiment import Experiment, FlowMetric
 from bbrgym.papers.questions import Question, questions_of
+from bbrgym.papers.reproduction import NUMBERS, parse_reproduction, prepare_reproduction
 
 COMPARED = [{"metric": "goodput_mbps"}, {"metric": "rtt_mean_ms"}]
 
@@ -28,7 +30,7 @@ def question(**cells: tuple[float, float, float]) -> Question:
         figure="Issue 1",
         title="idle",
         variants=["off", "on"],
-        compared=[Shown(metric=metric) for metric in cells],
+        compared=[FlowMetric(metric=metric) for metric in cells],
         no_run="a test",
     )
     of_all = {"experiment": "mine/a", "world": "twin", "variant": "on", "over": "off"}
@@ -36,7 +38,7 @@ def question(**cells: tuple[float, float, float]) -> Question:
         {**of_all, "metric": metric, **dict(zip(("measured", "low", "high"), cell, strict=True))}
         for metric, cell in cells.items()
     ]
-    (found,) = questions_of([scenario], pl.DataFrame(rows, schema=numbers_table([]).schema))
+    (found,) = questions_of([scenario], pl.DataFrame(rows, schema=NUMBERS))
     return found
 
 
@@ -65,7 +67,7 @@ def test_a_row_has_the_ratios_with_their_intervals() -> None:
 def test_a_question_without_a_run_is_left_out() -> None:
     shipped = select_experiments("draft", [])
     assert len({one.figure for one in shipped}) == 4
-    assert list(questions_of(shipped, numbers_table([]))) == []
+    assert list(questions_of(shipped, pl.DataFrame(schema=NUMBERS))) == []
 
 
 def experiment_file(folder: Path, **fields: Any) -> str:
@@ -76,7 +78,6 @@ def experiment_file(folder: Path, **fields: Any) -> str:
     return str(path)
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_seeds_are_compared_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -85,8 +86,10 @@ def test_seeds_are_compared_one_by_one(
     assert main(["reproduce", f"experiment={source}", "output_dir=out", "docs=docs"]) == 0, capsys.readouterr().err
     assert "figure 1, in world twin: ratio to `bbr` [95 %]" in capsys.readouterr().out
     numbers = pl.read_parquet(tmp_path / "out" / "numbers.parquet")
-    measured = pl.read_parquet(tmp_path / "out" / "measurements.parquet").filter(pl.col("metric") == "goodput_mbps")
-    bbr, small = (measured.filter(pl.col("variant") == name)["value"] for name in ("bbr", "small"))
+    (prepared,) = prepare_reproduction(parse_reproduction({"experiment": source})).experiments
+    records = run_each([case.job for case in prepared.cases], 1)
+    goodputs = [record.summary["goodput_mbps"].sum() for record in records if not isinstance(record, Exception)]
+    bbr, small = np.reshape(goodputs, (2, -1))
     ratio = numbers.filter((pl.col("over") == "bbr") & (pl.col("metric") == "goodput_mbps"))["measured"]
     assert ratio.to_list() == pytest.approx([(small / bbr).mean()])
     page = (tmp_path / "docs" / "papers.md").read_text()

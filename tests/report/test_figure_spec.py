@@ -19,7 +19,7 @@ from bbrgym.report.plotly_renderer import PlotlyFigure, render_figure
 NAMES = ("first", "second")
 ESTIMATES = (Estimate(1.0, 0.5, 2.0), Estimate(3.0))
 LINE = Line([0.0, 1.0, 2.0], [1.0, math.nan, 3.0], "a", colour(0), band=([0, 1, 2], [2, 3, 4]))
-POINTS = Points((0.1, 1.1), ESTIMATES, "x", "b", colour(1), "diamond", is_filled=False)
+POINTS = Points((0.1, 1.1), ESTIMATES, "x", "b", colour(1), "diamond")
 BARS = Bars((0, 1), ESTIMATES, 0.4, "c", colour(2), opacity=0.5)
 HEAT = HeatMap(np.array([[1.0, 10.0], [100.0, 1000.0]]), "ms", scale="log")
 NUMBERS, TWO = Axis("value (ms)"), Axis(names=NAMES, is_reversed=True)

@@ -10,7 +10,6 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
-from functools import partial
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -70,8 +69,7 @@ def add_program(commands: Any, name: str, purpose: str, module: ModuleType) -> N
         module: the command's. It has DESCRIPTION; MODELS, whose plain fields say the types of options; `run`; and, if
             flags that are not Hydra's are overrides, `override`, which returns one for a flag. `overrides`, `config`
             and `run_dir` of run's argument are the overrides as given, the composed options, and the folder that
-            hydra.run.dir names, or None. `launch` runs jobs of the command by Hydra's launcher, given a folder and the
-            jobs' overrides by name; None if no other launcher than `basic` is chosen.
+            hydra.run.dir names, or None.
     """
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=purpose, add_help=False, allow_abbrev=False, parents=[get_args_parser()]
@@ -153,8 +151,6 @@ def _run(module: ModuleType, hydra: Hydra, name: str, options: argparse.Namespac
         own = argparse.Namespace(**vars(options))
         about: Any = HydraConfig.get()
         run_dir = str(about.runtime.output_dir if about.job.chdir else about.run.dir)
-        is_basic = about.runtime.choices["hydra/launcher"] == "basic"
-        own.launch = None if is_basic else partial(_launch, name, hydra, options)
         try:
             own.config = plain_values(config, options.overrides)
             is_given = about.run.dir != _HERE and run_dir != own.config.get("output_dir")  # a job has the same in both
@@ -169,12 +165,6 @@ def _run(module: ModuleType, hydra: Hydra, name: str, options: argparse.Namespac
         hydra.run(name, task, list(options.overrides), with_log_configuration=is_logged)
     if errors:
         raise errors[0]
-
-
-def _launch(*arguments: Any) -> None:
-    from bbrgym.cli.many_runs import launch  # with reports, which no single run needs
-
-    launch(*arguments)
 
 
 def _complete(hydra: Hydra, name: str, overrides: list[str]) -> None:

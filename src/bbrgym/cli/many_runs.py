@@ -8,16 +8,14 @@ import logging
 import os
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import starmap, takewhile
 from pathlib import Path
 from typing import Any
 
-from hydra._internal.callbacks import Callbacks
 from hydra._internal.hydra import Hydra
-from hydra.core.plugins import Plugins
-from hydra.types import HydraContext, RunMode
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from bbrgym.cli.terminal import print_results, print_run_folder, refuse_unfinished
@@ -59,29 +57,6 @@ def multirun(name: str, hydra: Hydra, options: argparse.Namespace) -> None:
     results = report_multirun(folder, without_password(shlex.join(["bbrgym", *again])))
     show(folder, results)
     refuse_failures(folder, results, again, _names(returned, folder))
-
-
-def launch(
-    name: str, hydra: Hydra, options: argparse.Namespace, folder: Path, jobs: Mapping[str, Sequence[str]]
-) -> None:
-    """Run jobs of a command, given as overrides by run folder's name, by the launcher that its command line chooses.
-
-    Raises:
-        ConfigError: a job's options, or the launcher's, are wrong.
-        SweepError: the launcher gave up.
-    """
-    own = [text for text in options.overrides if parse_override(text).is_hydra_override()]
-    own.append(override_of("hydra.sweep.dir", str(folder)))
-    with _launching([options.command, *options.overrides], own):
-        config = hydra.compose_config(name, own, RunMode.MULTIRUN)
-        launcher = Plugins.instance().instantiate_launcher(
-            hydra_context=HydraContext(config_loader=hydra.config_loader, callbacks=Callbacks(config)),
-            task_function=_job(options, config),
-            config=config,
-        )
-        named = [[*overrides, override_of("hydra.sweep.subdir", job)] for job, overrides in jobs.items()]
-        for one in launcher.launch(named, initial_job_idx=0):
-            _ = one.return_value  # raises what the job raised
 
 
 def _job(options: argparse.Namespace, config: DictConfig) -> Job:

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from bbrgym.cli.terminal import (
@@ -19,21 +17,20 @@ from bbrgym.cli.terminal import (
     take_run_dir,
 )
 from bbrgym.config.overrides import override_of, parse_override
-from bbrgym.papers.launched_experiments import launch_experiments
-from bbrgym.papers.report import effort_text, papers_tables, write_papers_docs, write_papers_report
-from bbrgym.papers.reproduction import ReproductionFolder, prepare_reproduction
-from bbrgym.papers.request import Reproduction, parse_reproduction
-from bbrgym.papers.results import ReproducedExperiment
+from bbrgym.papers.page import write_papers_docs
+from bbrgym.papers.reproduction import Reproduction, ReproductionFolder, parse_reproduction, prepare_reproduction
+from bbrgym.papers.tables import tables_of
+from bbrgym.report.tables import plain_text
+from bbrgym.runs.atomic_files import write_text
 from bbrgym.worlds import refuse_found_programs
 
 DESCRIPTION = """\
 Runs experiments of the papers, conf/experiment/<paper>/<figure or table>.yaml, and prints each published number beside
 what is measured: the mean over seeds with its 95 % interval, the ratio and a verdict (agrees: within the published
 spread or 10 %; shape: order and trend hold; no; of a testbed's numbers inside the range of its runs, near it or no).
-Of a draft's questions it prints what each choice changes beside the first one.
-Writes a run folder with each figure redrawn over the published points. A run that breaks is reported and does not
-affect the others; resume=DIR goes on with the reproduction that DIR holds and tries it again. stack gives every sender
-another stack. With hydra/launcher=joblib, submitit_slurm or ray each experiment is a job of that launcher.
+Of a draft's questions it prints what each choice changes beside the first one. Writes a run folder with the tables.
+A run that breaks is reported and does not affect the others; resume=DIR goes on with the reproduction that DIR holds
+and tries it again.
 
 examples:
   bbrgym reproduce experiment=bbq/fig13
@@ -41,8 +38,7 @@ examples:
   bbrgym reproduce paper=draft
   bbrgym reproduce paper=rebbr seeds=10 output_dir=runs/rebbr
   bbrgym reproduce experiment=bbq/fig13 'world=[twin,ns3]'
-  bbrgym reproduce paper=rebbr stack=ns3 output_dir=runs/rebbr-ns3
-  bbrgym reproduce paper=rebbr 'stack={pacing: fq}' output_dir=runs/rebbr-paced
+  bbrgym reproduce -m paper=bbq,rebbr hydra/launcher=joblib hydra.sweep.dir=runs/papers    (a job for each)
   bbrgym reproduce resume=runs/rebbr
 """
 
@@ -50,7 +46,11 @@ MODELS = (Reproduction,)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the experiments, write the run folder with its report, and print the tables."""
+    """Run the experiments, write the run folder, and print the tables.
+
+    Raises:
+        SweepError: runs broke.
+    """
     config = dict(options.config)
     path, resume = take_run_dir(config, options.run_dir)
     docs = config.pop("docs")
@@ -59,37 +59,21 @@ def run(options: argparse.Namespace) -> None:
     if resume and folder.has_config():
         asked = _resumed(asked, folder, [parse_override(text).key_or_group for text in options.overrides])
     prepared = prepare_reproduction(asked)
-    command = shlex.join(["bbrgym", "reproduce", *options.overrides])
-    given_up: dict[str, str] = {}
-    with (
-        advice_on_interrupt(folder, "reproduce", override_of("resume", str(folder.path))),
-        folder.opened(resume=resume),
-    ):
-        if options.launch is not None:
-            given_up = launch_experiments(prepared, folder, options.launch)
-        began_s = time.monotonic()
+    again = ("reproduce", override_of("resume", str(folder.path)))
+    with advice_on_interrupt(folder, *again), folder.opened(resume=resume):
         with runs_bar() as show:
-            results = prepared.run(folder, show, given_up)
-        elapsed_s = time.monotonic() - began_s
-        write_papers_report(folder.path, results, asked.stack_text, command)
+            results = prepared.run(folder, show)
+        experiments = [one.experiment for one in prepared.experiments]
+        tables = list(tables_of(experiments, results.numbers))
+        write_text(folder.path / "summary.txt", plain_text(tables))
     if docs is not None:
-        ran_here = not resume and options.launch is None
-        effort = effort_text(results, elapsed_s, asked.parallel_runs) if ran_here else ""
-        write_papers_docs(Path(str(docs)), results, asked.stack_text, command, effort)
-    print_results(*papers_tables(results, asked.stack_text))
-    print_run_folder(folder.path)
-    _refuse_failures(folder, results)
-
-
-def _refuse_failures(folder: ReproductionFolder, results: Sequence[ReproducedExperiment]) -> None:
-    """Check that no run broke.
-
-    Raises:
-        SweepError: names the runs that did, and why.
-    """
-    broken = [f"{run.case.job.key}: {run.reason}" for one in results for run in one.failures]
-    runs = sum(one.runs for one in results)
-    refuse_unfinished(broken, f"of {runs} runs", ["reproduce", override_of("resume", str(folder.path))])
+        runs = f"{prepared.runs:,} runs of {prepared.duration_s:,.0f} simulated s"
+        source = f"`{shlex.join(['bbrgym', 'reproduce', *options.overrides])}` ({runs})"
+        write_papers_docs(Path(str(docs)), results.numbers, experiments, source)
+    print_results(*tables)
+    print_run_folder(folder.path, has_page=False)
+    broken = [f"{key}: {reason}" for key, reason in results.failures.items()]
+    refuse_unfinished(broken, f"of {prepared.runs} runs", again)
 
 
 def _resumed(asked: Reproduction, folder: ReproductionFolder, given: list[str]) -> Reproduction:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The shipped experiments by paper and name, experiments from other files, and numbers from the authors' files."""
+"""The shipped experiments by paper and name, and experiments from other files."""
 
 from __future__ import annotations
 
 import itertools
 import re
-import string
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -15,8 +14,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.papers.experiment import Experiment, Number, Quantity
-from bbrgym.papers.published_csv import Entry, cells_of, expand_published
+from bbrgym.papers.experiment import Experiment
+from bbrgym.papers.published_csv import Entry, expand_published
 from bbrgym.scenario.files import is_scenario_file
 from bbrgym.schema import first_problem, shown
 from bbrgym.untrusted_files import read_yaml
@@ -39,8 +38,8 @@ PAPERS: Mapping[str, str] = MappingProxyType(
 
 #: Fields that ``like`` takes from another file.
 _LIKE = (
-    *("scenario", "sweep", "variants", "compared", "behind_radio", "recording", "interval_s", "figure"),
-    *("seeds", "shown", "notes"),
+    *("scenario", "sweep", "variants", "compared", "behind_radio", "recording", "interval_s", "figure", "seeds"),
+    "notes",
 )
 #: Those in which only what differs need be given.
 _MERGED = ("scenario", "sweep", "behind_radio")
@@ -100,7 +99,7 @@ def _folder() -> Path:
 def _read(path: Path, source: str) -> Experiment:
     fields = _whole(path, source)
     try:
-        entries = expand_published(fields.get("published"), path.parent)
+        entries = list(expand_published(fields.get("published"), path.parent))
     except ConfigError as error:
         raise ConfigError(f"experiment {source}: {error}") from error
     if entries:
@@ -169,61 +168,3 @@ def _merged(shared: Any, own: Any) -> Any:
     if not isinstance(shared, dict) or not isinstance(own, dict) or shared.get("kind") != own.get("kind"):
         return own
     return {**shared, **{name: _merged(shared.get(name), value) for name, value in own.items()}}
-
-
-# ---- the authors' files -------------------------------------------------------------------------------
-
-
-def reference_numbers(experiment: Experiment, folder: Path) -> list[Number]:
-    """Return the numbers of an experiment in the authors' own files that the experiment does not hold itself.
-
-    Raises:
-        ConfigError: the file cannot be read, or has other columns.
-    """
-    known = {number.quantity for number in experiment.numbers}
-    return [number for number in _rows(experiment, folder) if number.quantity not in known]
-
-
-def _rows(experiment: Experiment, folder: Path) -> Iterator[Number]:
-    wanted = experiment.reference
-    if wanted is None:
-        return
-    path = folder / wanted.file
-    try:
-        table = cells_of(path).rename(str.strip)
-    except ConfigError as error:
-        raise ConfigError(f"reference: {error}") from error
-    needed = [wanted.value, wanted.at, *(name for _, name, _, _ in string.Formatter().parse(wanted.variant) if name)]
-    missing = [name for name in needed if name not in table.columns]
-    if missing:
-        raise ConfigError(f"reference: {str(path)!r} has no column {', '.join(missing)}")
-    for line, row in enumerate(table.iter_rows(named=True), start=2):
-        fields: dict[str, Any] = {name: _number_or_text(text) for name, text in row.items()}
-        for name in (wanted.at, wanted.value):
-            if not isinstance(fields[name], float):
-                raise ConfigError(f"reference: {str(path)!r} has no number in row {line}, column {name}")
-        variant = wanted.variant.format(**fields)
-        at = _nearest_point(experiment, fields[wanted.at] * wanted.times)
-        if variant in experiment.variants and at is not None:
-            yield Number(
-                quantity=Quantity(variant=variant, metric=wanted.metric, at=at),
-                value=fields[wanted.value],
-                unit=wanted.unit,
-                source=wanted.file,
-                precision=wanted.rounding,
-            )
-
-
-def _number_or_text(text: str | None) -> Any:
-    try:
-        return float(text or "")
-    except ValueError:
-        return (text or "").strip()
-
-
-def _nearest_point(experiment: Experiment, at: float) -> float | None:
-    """Return the point of the sweep that a coordinate is, but for rounding; None if there is no such point."""
-    for point in experiment.points:
-        if point is not None and abs(point - at) <= 1e-6 * abs(point):
-            return point
-    return None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """An experiment of a paper: what it runs, and the numbers that were published; conf/experiment/<paper>/<id>.yaml.
 
-A file with ``like: ID`` has what another one in its folder runs and shows, where it gives none itself; of scenario,
-sweep and radio it gives what differs. A claim with ``each_at: [...]`` is one for each of these points and each variant,
+A file with ``like: ID`` runs what another one in its folder runs, where it gives none itself; of scenario, sweep and
+radio it gives what differs. A claim with ``each_at: [...]`` is one for each of these points and each variant,
 which its text may name as {at} and {variant}.
 Many numbers stand in a CSV file beside it, see `bbrgym.papers.published_csv`.
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -42,10 +42,9 @@ class VariantSettings(Model):
 class ParameterSweep(Model):
     """Points that every variant runs at."""
 
-    title: Text  # of the axis, with its unit
+    title: Text  # of the points, with their unit
     at: Annotated[List[Float], Field(min_length=1)]  # coordinate of each point, as published
     set: dict[str, List[Any]]  # fields of the scenario by path, with a value for each point
-    scale: Literal["linear", "log"] = "linear"  # of the axis
 
     @model_validator(mode="after")
     def _check(self) -> ParameterSweep:
@@ -70,8 +69,8 @@ class BehindRadio(Model):
     sweep: dict[str, List[Any]] = Field(default_factory=dict)
 
 
-class Shown(Model):
-    """A quantity of the redrawn figure: a panel."""
+class FlowMetric(Model):
+    """A metric of all flows or of some."""
 
     metric: str  # name of one of `bbrgym.papers.metrics.METRICS`
     flow: str | None = None  # name of the flow or group of flows. Default: all flows
@@ -79,7 +78,7 @@ class Shown(Model):
 
     @property
     def title(self) -> str:
-        """Name of the quantity without its variant and point."""
+        """Name of the metric with its flow and denominator."""
         flow = f" of {self.flow}" if self.flow else ""
         return f"{self.metric}{flow}" + (f" / {self.over}'s" if self.over else "")
 
@@ -88,15 +87,10 @@ class Shown(Model):
         return Quantity(variant=variant, metric=self.metric, flow=self.flow, over=self.over, at=at)
 
 
-class SeedDistribution(Shown):
-    """A quantity of ``variant`` whose distribution over seeds is reported at every point, published or not."""
+class Quantity(FlowMetric):
+    """The mean over seeds of a metric of ``variant``, at a point ``at`` of the sweep. Default: there is no sweep."""
 
     variant: str
-
-
-class Quantity(SeedDistribution):
-    """A measured quantity, the mean over seeds of a metric, at a point ``at`` of the sweep. Default: there is none."""
-
     at: Float | None = None
 
 
@@ -130,9 +124,10 @@ def _as_list(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
 
 
-class Published(SeedDistribution):
+class Published(FlowMetric):
     """Published numbers of one quantity: a value for each point."""
 
+    variant: str
     at: Annotated[List[Float], BeforeValidator(_as_list)] | None = None  # points of the sweep. Default: there is none
     value: Annotated[List[Float], BeforeValidator(_as_list)]  # one for each point
     unit: str  # of the metric
@@ -215,28 +210,6 @@ class Claim(Model):
         return variants.pop() if len(variants) == 1 else None
 
 
-class TimeFigure(Model):
-    """A figure over time, of the first seed."""
-
-    fields: Annotated[List[str], Field(min_length=1)]  # columns of the time series, a panel for each
-    at: Float | None = None  # point of the sweep. Default: there is none
-    from_s: Float = 0.0  # first time shown
-    to_s: Float | None = None  # last time shown. Default: the end
-
-
-class CsvNumbers(Model):
-    """Published numbers in the authors' own files, which the command may read beside those written here."""
-
-    file: Text  # below the folder that the option ``reference`` names
-    variant: Text  # its name, with columns in braces, e.g. ``{congestion_control}``
-    metric: str  # of the values
-    unit: str  # of the metric
-    value: Text  # column of the values
-    at: Text  # column of the sweep's coordinate
-    times: Float = 1.0  # factor of that column
-    rounding: NotNegative = 0.0  # half a unit of the last digit of the values
-
-
 def _variants(value: Any) -> Any:
     """Return settings by name for a list of names."""
     if isinstance(value, list | tuple) and all(isinstance(name, str) for name in value):
@@ -266,16 +239,12 @@ class Experiment(Model):
     interval_s: Annotated[Float, Field(ge=1e-2, le=60)] = 1.0
     published: List[Published] = ()  # numbers of the paper
     claims: List[Claim] = ()  # statements of the paper without numbers of their own
-    distributions: List[SeedDistribution] = ()  # quantities whose distribution over seeds is reported at every point
     # quantities in which every other variant is compared with the first one, seed by seed; the experiment is a
     # scenario of the open question that ``figure`` names
-    compared: List[Shown] = ()
-    shown: List[Shown] = ()  # panels of the redrawn figure beside those that the numbers need
-    over_time: TimeFigure | None = None  # figure over time. Default: none
+    compared: List[FlowMetric] = ()
     behind_radio: BehindRadio | None = None  # fields in worlds with a radio. Default: all worlds run the same scenario
     # file of the authors that replaces the link's trace where the option ``recordings`` names its folder
     recording: Text | None = None
-    reference: CsvNumbers | None = None  # numbers in the authors' own files. Default: none
     cause: Text | None = None  # why numbers are not reached. Default: unknown
     no_run: Text | None = None  # why there is no run. Default: there is one
     by_name_only: bool = False  # whether the option ``paper`` leaves it out, since it takes long
@@ -291,14 +260,8 @@ class Experiment(Model):
             self._check_quantity(path, quantity)
         for index, one in enumerate(self.published):
             _check_unit(f"published[{index}].unit", one.unit, one.metric, is_ratio=one.over is not None)
-        for field in ("shown", "compared"):
-            for index, panel in enumerate(getattr(self, field)):
-                self._check_metric(f"{field}[{index}]", panel.metric, panel.over)
-        if self.reference is not None:
-            self._check_metric("reference", self.reference.metric, None)
-            _check_unit("reference.unit", self.reference.unit, self.reference.metric, is_ratio=False)
-        if self.over_time is not None:
-            self._check_point("over_time.at", self.over_time.at)
+        for index, compared in enumerate(self.compared):
+            self._check_metric(f"compared[{index}]", compared.metric, compared.over)
         if self.behind_radio is not None:
             _check_values("behind_radio.sweep", self.behind_radio.sweep, len(self.points))
         return self
@@ -311,8 +274,6 @@ class Experiment(Model):
                 quantity = getattr(claim, side)
                 if isinstance(quantity, Quantity):
                     yield f"claims[{index}].{side}", quantity
-        for index, one in enumerate(self.distributions):
-            yield from ((f"distributions[{index}]", one.of(one.variant, at)) for at in self.points)
 
     def _check_quantity(self, path: str, quantity: Quantity) -> None:
         if quantity.variant not in self.variants:
@@ -357,26 +318,11 @@ class Experiment(Model):
         return any(published.lowest is not None for published in self.published)
 
     @property
-    def spread_quantities(self) -> list[Quantity]:
-        """Quantities whose distribution over seeds is reported, those that are compared and their ratios among them."""
-        reported = [one.of(one.variant, at) for one in self.distributions for at in self.points]
-        for panel in self.compared:
-            first, *others = self.variants
-            ratio = panel.model_copy(update={"over": first})
-            reported += [panel.of(name, at) for name in self.variants for at in self.points]
-            reported += [ratio.of(name, at) for name in others for at in self.points]
-        return reported
-
-    @property
-    def panels(self) -> list[Shown]:
-        """Quantities of the redrawn figure, each once."""
-        quantities = [number.quantity for number in self.numbers]
-        quantities += [quantity for claim in self.claims for quantity in claim.quantities]
-        quantities += self.spread_quantities
-        panels = [*self.shown, *(Shown(metric=one.metric, flow=one.flow, over=one.over) for one in quantities)]
-        if self.reference is not None:
-            panels.append(Shown(metric=self.reference.metric))
-        return list(dict.fromkeys(panels))
+    def compared_quantities(self) -> list[Quantity]:
+        """Ratios of every other variant to the first one, of what is compared."""
+        first, *others = self.variants or ("",)
+        ratios = [one.model_copy(update={"over": first}) for one in self.compared]
+        return [ratio.of(name, at) for ratio in ratios for name in others for at in self.points]
 
     def fields_of(
         self, variant: str, at: float | None, recordings: Path | None = None, *, has_radio: bool = False

@@ -39,9 +39,7 @@ class RunMetric:
     """A named number of a run."""
 
     unit: str
-    meaning: str  # in a sentence for the docs
     of: Measure  # takes the run's records and the names of the flows that count
-    digits: int = 2  # after the point in tables
 
 
 def measure(run: MeasuredRun, metric: str, flow: str | None = None) -> float:
@@ -178,60 +176,46 @@ def _refill_s(run: MeasuredRun, names: Sequence[str]) -> float:
 
 METRICS: Mapping[str, RunMetric] = MappingProxyType(
     {
-        "goodput_mbps": RunMetric(
-            "Mbit/s", "payload that became readable in order, of all flows", _total("goodput_mbps")
-        ),
-        "throughput_mbps": RunMetric(
-            "Mbit/s", "IP bytes that left the bottleneck, ahead of random loss, of all flows", _total("throughput_mbps")
-        ),
-        "share": RunMetric("ratio", "part of the goodput of all flows in the flow's window", _total("share"), 3),
-        "rtt_mean_ms": RunMetric("ms", "mean RTT sample, of a mean flow", _mean("rtt_mean_ms"), 1),
+        # payload that became readable in order, of all flows
+        "goodput_mbps": RunMetric("Mbit/s", _total("goodput_mbps")),
+        # IP bytes that left the bottleneck, ahead of random loss, of all flows
+        "throughput_mbps": RunMetric("Mbit/s", _total("throughput_mbps")),
+        # part of the goodput of all flows in the flow's window
+        "share": RunMetric("ratio", _total("share")),
+        # mean RTT sample, of a mean flow
+        "rtt_mean_ms": RunMetric("ms", _mean("rtt_mean_ms")),
+        # highest mean RTT of an interval of the time series
         "rtt_highest_ms": RunMetric(
-            "ms",
-            "highest mean RTT of an interval of the time series",
-            lambda run, names: _or_nan(_rows(run, names)["rtt_mean_ms"].fill_nan(None).max()),
-            0,
+            "ms", lambda run, names: _or_nan(_rows(run, names)["rtt_mean_ms"].fill_nan(None).max())
         ),
-        "queue_delay_ms": RunMetric(
-            "ms",
-            "mean wait of the flows' packets in the queue",
-            lambda run, names: _or_nan(per_run(_flows(run, names))["queue_delay_ms"][0]),
-        ),
-        "utilisation": RunMetric(
-            "ratio", "departed bytes / capacity of the link", lambda run, _: float(run.summary["utilisation"][0]), 3
-        ),
+        # mean wait of the flows' packets in the queue
+        "queue_delay_ms": RunMetric("ms", lambda run, names: _or_nan(per_run(_flows(run, names))["queue_delay_ms"][0])),
+        # departed bytes / capacity of the link
+        "utilisation": RunMetric("ratio", lambda run, _: float(run.summary["utilisation"][0])),
+        # Jain's index of the flows' goodput
         "jain": RunMetric(
-            "ratio",
-            "Jain's index of the flows' goodput",
-            lambda run, names: jain(_flows(run, names)["goodput_mbps"].fill_nan(None).drop_nulls().to_numpy()),
-            3,
+            "ratio", lambda run, names: jain(_flows(run, names)["goodput_mbps"].fill_nan(None).drop_nulls().to_numpy())
         ),
-        "retransmit_rate": RunMetric("ratio", "retransmitted packets / sent packets", _part("retransmitted_pkts"), 4),
-        "drop_rate": RunMetric(
-            "ratio", "packets dropped by the queue or lost at random / sent packets", _part("dropped_pkts"), 4
-        ),
-        "in_order_arrival_mbps": RunMetric(
-            "Mbit/s", "payload of the packets that advanced the receiver's next expected sequence number", _in_order, 3
-        ),
-        "out_of_order_arrivals": RunMetric(
-            "ratio",
-            "1 - packets that advanced the next expected sequence number / arrived packets",
-            _out_of_order,
-            3,
-        ),
-        "arrived_pkts": RunMetric("pkts", "packets sent and not dropped, retransmissions included", _arrived, 0),
-        "arrival_mbps": RunMetric(
-            "Mbit/s", "payload of the packets that arrived, retransmissions included", _arrival_mbps
-        ),
-        "sent_pkts": RunMetric("pkts", "packets sent, retransmissions included", _count("sent_pkts"), 0),
-        "retransmitted_pkts": RunMetric("pkts", "packets sent again", _count("retransmitted_pkts"), 0),
-        "dropped_pkts": RunMetric("pkts", "packets dropped by the queue or lost at random", _count("dropped_pkts"), 0),
-        "rto_count": RunMetric("count", "retransmission timeouts", _count("rto_count"), 1),
-        "in_flight_pkts": RunMetric("pkts", "packets in flight of a mean flow", _in_flight, 0),
-        "window_use": RunMetric("ratio", "packets in flight / congestion window, mean over time", _window_use, 3),
-        "equilibrium_s": RunMetric(
-            "s", "time from the last start until Jain's index of 5-s goodputs stays at 0.9 or above", _equilibrium_s, 1
-        ),
-        "refill_s": RunMetric("s", "time to fill 95 % of the link after another flow has left", _refill_s, 1),
+        # retransmitted packets / sent packets
+        "retransmit_rate": RunMetric("ratio", _part("retransmitted_pkts")),
+        # packets dropped by the queue or lost at random / sent packets
+        "drop_rate": RunMetric("ratio", _part("dropped_pkts")),
+        # payload of the packets that advanced the receiver's next expected sequence number
+        "in_order_arrival_mbps": RunMetric("Mbit/s", _in_order),
+        # 1 - packets that advanced the next expected sequence number / arrived packets
+        "out_of_order_arrivals": RunMetric("ratio", _out_of_order),
+        # packets sent and not dropped, retransmissions included
+        "arrived_pkts": RunMetric("pkts", _arrived),
+        # payload of the packets that arrived, retransmissions included
+        "arrival_mbps": RunMetric("Mbit/s", _arrival_mbps),
+        "sent_pkts": RunMetric("pkts", _count("sent_pkts")),  # retransmissions included
+        "retransmitted_pkts": RunMetric("pkts", _count("retransmitted_pkts")),
+        "dropped_pkts": RunMetric("pkts", _count("dropped_pkts")),  # by the queue, or lost at random
+        "rto_count": RunMetric("count", _count("rto_count")),
+        "in_flight_pkts": RunMetric("pkts", _in_flight),  # of a mean flow
+        "window_use": RunMetric("ratio", _window_use),  # packets in flight / congestion window, mean over time
+        # time from the last start until Jain's index of 5-s goodputs stays at 0.9 or above
+        "equilibrium_s": RunMetric("s", _equilibrium_s),
+        "refill_s": RunMetric("s", _refill_s),  # time to fill 95 % of the link after another flow has left
     }
 )

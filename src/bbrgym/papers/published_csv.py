@@ -7,14 +7,13 @@
     beside cubic,share,ratio,cubic.json,0.5,0.466,0.432,0.5
     beside cubic,share,ratio,cubic.json,1,0.425,0.362,0.5
 
-Rows that differ in numbers alone become one entry of ``published``, in the order of their first rows. An empty cell
-means that the field is not given. ``causes`` gives the ``cause`` of the entries of a variant, by its name.
+An empty cell means that the field is not given. ``causes`` gives the ``cause`` of the numbers of each variant.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ MAX_CSV_BYTES = 2**22
 _TEXTS = ("variant", "metric", "flow", "over", "unit", "source")
 _NUMBERS = ("at", "value", "lowest", "highest", "model")
 _COLUMNS = (*_TEXTS, *_NUMBERS)
+_FIRST_ROW = 2  # the names of the columns are row 1
 
 
 @dataclass(frozen=True)
@@ -38,75 +38,57 @@ class Entry:
 
     fields: Any  # of a `Published`, not validated
     path: str  # where it stands in the experiment's file, e.g. ``published[0]``
-    rows: str = ""  # the file and the rows that it is from. Default: the experiment's file alone
-    columns: tuple[str, ...] = ()  # of that file
+    row: str = ""  # the file and the row that it is from. Default: the experiment's file alone
 
     def where(self, field: str) -> str:
         """Return the place of a field for an error; of the entry if the name is empty."""
-        if not field:
-            return self.rows or self.path
-        if field in self.columns or (self.rows and field not in self.fields):
-            return f"{self.rows}, column {field}"
-        return f"{self.path}.{field}"
+        if self.row and field in _COLUMNS:
+            return f"{self.row}, column {field}"
+        return (self.row or self.path) if not field else f"{self.path}.{field}"
 
 
-def expand_published(published: Any, folder: Path) -> list[Entry]:
-    """Return the entries of ``published``, with those that name a CSV file replaced by the entries in it.
+def expand_published(published: Any, folder: Path) -> Iterator[Entry]:
+    """Yield the entries of ``published``, with those that name a CSV file replaced by the rows in it.
 
     Raises:
         ConfigError: a file cannot be read, or a column or cell of it is wrong.
     """
-    entries: list[Entry] = []
     for index, fields in enumerate(published if isinstance(published, list) else ()):
         path = f"published[{index}]"
         if isinstance(fields, dict) and "csv" in fields:
-            entries += _entries_in(folder, fields, path)
+            yield from _entries_in(folder, fields, path)
         else:
-            entries.append(Entry(fields, path))
-    return entries
+            yield Entry(fields, path)
 
 
-def _entries_in(folder: Path, fields: Mapping[str, Any], path: str) -> list[Entry]:
+def _entries_in(folder: Path, fields: Mapping[str, Any], path: str) -> Iterator[Entry]:
     shared = {name: value for name, value in fields.items() if name not in ("csv", "causes")}
     if not isinstance(fields["csv"], str):
         raise ConfigError(f"{path}.csv: is {shown(fields['csv'])}, expected the name of a file beside the experiment")
     file = folder / fields["csv"]
-    table = cells_of(file)
+    table = _cells_of(file)
     _check_columns(table.columns, shared, file, path)
     if table.is_empty():
         raise ConfigError(f"{str(file)!r}: has no rows, expected one for each number")
-    cells = table.to_dict(as_series=False)
-    series: dict[tuple[str | None, ...], list[int]] = {}
-    for index in range(table.height):
-        key = tuple(column[index] for name, column in cells.items() if name in _TEXTS)
-        series.setdefault(key, []).append(index)
-    entries = []
-    for indices in series.values():
-        own = shared | _fields(cells, indices, file)
-        rows = f"row {indices[0] + _FIRST_ROW}" if len(indices) == 1 else f"rows from {indices[0] + _FIRST_ROW} on"
-        entries.append(Entry(own, path, f"{str(file)!r}: {rows}", tuple(table.columns)))
-    _add_causes(entries, fields.get("causes", {}), path)
-    return entries
-
-
-def _add_causes(entries: list[Entry], causes: Any, path: str) -> None:
+    variants = dict.fromkeys(table["variant"] if "variant" in table.columns else [str(shared.get("variant"))])
+    causes = fields.get("causes", {})
     if not isinstance(causes, dict):
         raise ConfigError(f"{path}.causes: is {shown(causes)}, expected texts by variant")
-    variants = dict.fromkeys(str(entry.fields.get("variant")) for entry in entries)
     for variant in causes:
         if variant not in variants:
             problem = nearest(shortened(variant), variants, "the file")
             raise ConfigError(f"{path}.causes: has variant {shown(variant)}; {problem}")
-    for entry in entries:
-        variant = str(entry.fields.get("variant"))
-        if variant in causes:
-            entry.fields["cause"] = causes[variant]
+    for number, cells in enumerate(table.iter_rows(named=True), _FIRST_ROW):
+        row = f"{str(file)!r}: row {number}"
+        own = {name: _number(cell, f"{row}, column {name}", name) for name, cell in cells.items() if cell is not None}
+        if "value" not in own:
+            raise ConfigError(f"{row}, column value: is empty, expected a number")
+        known = {**shared, **own}
+        cause = {"cause": causes[known.get("variant")]} if known.get("variant") in causes else {}
+        yield Entry({**known, **cause}, path, row)
 
 
-_FIRST_ROW = 2  # the names of the columns are row 1
-
-
-def cells_of(file: Path) -> pl.DataFrame:
+def _cells_of(file: Path) -> pl.DataFrame:
     """Return the cells of a CSV file as texts, null where they are empty.
 
     Raises:
@@ -130,25 +112,14 @@ def _check_columns(columns: list[str], shared: Mapping[str, Any], file: Path, pa
             raise ConfigError(f"{str(file)!r}: column {name} stands in {path} too, expected it in one of them")
 
 
-def _fields(cells: Mapping[str, list[str | None]], indices: list[int], file: Path) -> dict[str, Any]:
-    """Return the fields of the rows of one entry: texts that they share, and a list for each column of numbers."""
-    fields: dict[str, Any] = {}
-    for name, column in cells.items():
-        if all(column[index] is None for index in indices):
-            continue
-        if name in _TEXTS:
-            fields[name] = column[indices[0]]
-        else:
-            fields[name] = [_number(column[index], file, index, name) for index in indices]
-    return fields
-
-
-def _number(cell: str | None, file: Path, index: int, column: str) -> float:
+def _number(cell: str, where: str, column: str) -> str | list[float]:
+    """Return a text as it is, a number as the only one of a list."""
+    if column in _TEXTS:
+        return cell
     try:
-        number = float(cell or "")
+        number = float(cell)
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        problem = "is empty" if cell is None else f"is {shown(cell)}"
-        raise ConfigError(f"{str(file)!r}: row {index + _FIRST_ROW}, column {column}: {problem}, expected a number")
-    return number
+        raise ConfigError(f"{where}: is {shown(cell)}, expected a number")
+    return [number]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from bbrgym.evaluate.statistics import Estimate
-from bbrgym.papers.experiment import Experiment, Shown
+from bbrgym.papers.experiment import Experiment, FlowMetric
 
 SLIGHT = 0.01  # ratio to the first choice less 1, below which a difference beyond chance is not reported
 _HIGHER_IS_BETTER = frozenset({"goodput_mbps", "utilisation", "jain"})
@@ -25,7 +25,7 @@ class ComparedQuantity:
 
     scenario: str
     choice: str
-    quantity: Shown
+    quantity: FlowMetric
     ratio: Estimate  # NaN where no seed has one
 
     @property
@@ -51,7 +51,7 @@ class Question:
     title: str
     first: str  # the choice that the others are compared with
     others: Sequence[str]
-    quantities: Sequence[Shown]
+    quantities: Sequence[FlowMetric]
     cells: Sequence[ComparedQuantity]
 
     @property
@@ -97,7 +97,7 @@ def questions_of(experiments: Sequence[Experiment], numbers: pl.DataFrame) -> It
         yield Question(title, first, others, scenarios[0].compared, cells)
 
 
-def _compared(experiment: Experiment, choice: str, panel: Shown, numbers: pl.DataFrame) -> ComparedQuantity:
+def _compared(experiment: Experiment, choice: str, panel: FlowMetric, numbers: pl.DataFrame) -> ComparedQuantity:
     first = next(iter(experiment.variants))
     own = numbers.filter(
         (pl.col("experiment") == experiment.name)

@@ -83,7 +83,6 @@ class Points:
     label: str | None  # name in the legend; None for none
     colour: str  # as ``#rrggbb``
     symbol: Symbol = "circle"  # drawn at each value
-    is_filled: bool = True  # whether symbols are filled
 
 
 @dataclass(frozen=True)

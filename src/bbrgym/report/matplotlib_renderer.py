@@ -173,7 +173,6 @@ def _draw_line(axes: Axes, line: Line) -> None:
 def _draw_points(axes: Axes, points: Points) -> None:
     values = [estimate.value for estimate in points.estimates]
     style: dict[str, Any] = {"fmt": _SYMBOLS[points.symbol], "color": points.colour, "label": points.label}
-    style["markerfacecolor"] = points.colour if points.is_filled else "white"
     style |= {"markersize": 5, "capsize": 2, "elinewidth": 1, f"{points.along}err": _errors(points.estimates)}
     axes.errorbar(*((values, points.positions) if points.along == "x" else (points.positions, values)), **style)
 

@@ -226,7 +226,6 @@ def _points(points: Points, panel: Panel) -> Trace:
     values = [estimate.value for estimate in points.estimates]
     is_along_x = points.along == "x"
     x, y = (values, list(points.positions)) if is_along_x else (list(points.positions), values)
-    symbol = points.symbol if points.is_filled else f"{points.symbol}-open"
     return {
         **_named(points.label),
         **_notes(points, (panel.y if is_along_x else panel.x).names),
@@ -235,7 +234,7 @@ def _points(points: Points, panel: Panel) -> Trace:
         "x": x,
         "y": y,
         **_errors(points.along, points.estimates),
-        "marker": {"size": 8, "color": points.colour, "symbol": symbol},
+        "marker": {"size": 8, "color": points.colour, "symbol": points.symbol},
     }
 
 

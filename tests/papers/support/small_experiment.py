@@ -22,5 +22,4 @@ claims:
   source: text
   less: {variant: small, metric: queue_delay_ms, at: 40}
   than: {variant: bbr, metric: queue_delay_ms, at: 40}
-over_time: {fields: [goodput_mbps, link_queue_delay_mean_ms], at: 40}
 """)
