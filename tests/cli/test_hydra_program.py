@@ -48,7 +48,7 @@ def test_help_shows_groups_choices_types_and_flags(here: Here) -> None:
         assert part in out
 
 
-@pytest.mark.parametrize("command", ["evaluate", "train", "trace", "serve", "reproduce", "conformance"])
+@pytest.mark.parametrize("command", ["evaluate", "train", "trace", "serve", "reproduce"])
 def test_cfg_job_prints_what_the_command_would_take(command: str, here: Here) -> None:
     code, out, _ = here(command, "--cfg", "job", "--resolve", "world=twin")
     assert code == 0

@@ -22,6 +22,7 @@ from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.settings import parse_training
 from bbrgym.cli import hydra_program
 from bbrgym.cli.composition import Loader, compose_config, search_path_of
+from bbrgym.conformance.page import write_verdicts
 from bbrgym.envs.library import load_library
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate import agent_option
@@ -265,6 +266,7 @@ READERS = [
         OWN | TEXT,
     ),
     Reader("sweeps.report _page", "job/job.log", report_multirun, ANY, prepare=_failed_job),
+    Reader("conformance.page write_verdicts", "p.md", lambda at: write_verdicts(at / "p.md", [], "")),
     Reader("papers.page _read_numbers", "papers.csv", lambda at: papers_page._read_numbers(at / "papers.csv")),
     Reader("evaluate.agent_option _digest", "config.yaml", agent_option._digest, OWN | TEXT),
     Reader("evaluate.agent_option _model", "m.onnx", _model),

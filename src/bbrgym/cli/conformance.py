@@ -5,63 +5,57 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 from pathlib import Path
 
-from bbrgym.cli.terminal import BarState, new_run_dir, print_results, print_run_folder, progress_bar, take_output_dir
-from bbrgym.conformance.conformance_run import (
-    Conformance,
-    ConformanceFolder,
-    ConformanceProgress,
-    parse_conformance,
-    run_conformance,
-)
-from bbrgym.conformance.findings import failures
-from bbrgym.conformance.report import conformance_tables, write_conformance_docs, write_conformance_report
-from bbrgym.errors import SweepError
+from bbrgym.cli.terminal import BarState, print_results, progress_bar
+from bbrgym.conformance.page import verdict_line, verdicts_text, write_verdicts
+from bbrgym.conformance.verdicts import SENDERS, draft_verdicts, select_cases
+from bbrgym.errors import ConfigError, SweepError, nearest
 
 DESCRIPTION = """\
 Runs the test cases of draft-ietf-ccwg-bbr-06 as scenarios at several RTTs and rates, and checks the sender's state
-ACK by ACK: phase, bounds, bandwidth, rounds. Prints for each case and condition whether it passed, or the first moment
-at which a statement failed; writes a run folder with the table and a trace of each run. bbr3 is run as google/bbr
-(reading=code) and as the draft where the two differ (reading=draft). Exit code 1: a statement failed without a known
-reason.
+ACK by ACK: phase, bounds, bandwidth, rounds. Prints the verdicts case by case, and of each run that did not pass the
+first moment at which a statement failed. bbr3 is google/bbr's code, bbr3-draft the draft where the two differ. Exit
+code 1: a statement failed without a known reason.
 
 examples:
   bbrgym conformance
-  bbrgym conformance cc=bbr3 reading=draft case=drain-inflight
-  bbrgym conformance 'world=[twin,ns3]' 'cc=[bbr3,bbr2,bbr]' output_dir=runs/conformance
+  bbrgym conformance bbr3-draft --case drain-inflight --world ns3
+  bbrgym conformance bbr3 bbr3-draft bbr2 bbr --write docs/conformance.md
 """
 
-MODELS = (Conformance,)
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("senders", nargs="*", metavar="CC", help=f"{', '.join(SENDERS)}; default: bbr3 and bbr3-draft")
+    parser.add_argument("--case", nargs="+", metavar="NAME", default=[], help="default: all")
+    parser.add_argument("--world", choices=("twin", "ns3"), default="twin", help="default: twin")
+    parser.add_argument("--seed", type=int, default=1, help="of all random numbers; default: 1")
+    parser.add_argument("--write", metavar="PAGE", type=Path, help="page whose verdicts are replaced")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the cases, write the run folder, and print the tables.
+    """Run the cases, print the verdicts and write them into a page.
 
     Raises:
-        SweepError: a statement failed without a known reason, or a run broke.
+        ConfigError: there is no such control or case, or the page has no place for them.
+        SweepError: a statement failed without a known reason.
+        WorldError: a run broke.
     """
-    config = dict(options.config)
-    path = take_output_dir(config, options.run_dir)
-    docs = config.pop("docs")
-    asked = parse_conformance(config)
-    folder = ConformanceFolder(path or new_run_dir("conformance"))
-    command = shlex.join(["bbrgym", "conformance", *options.overrides])
-    with folder.opened(resume=False):
-        with progress_bar(_shown) as show:
-            findings = run_conformance(asked, folder, show)
-        write_conformance_report(folder.path, findings)
-    if docs is not None:
-        write_conformance_docs(Path(str(docs)), findings, command)
-    print_results(*conformance_tables(findings))
-    print_run_folder(folder.path, has_page=False)
-    failed = failures(findings)
-    if len(failed):
-        lines = [f"{len(failed)} of {len(findings)} findings are failures without a known reason"]
-        lines += [f"  {row['trace'] or row['case']}: {row['statement'] or row['reason']}" for row in failed.to_dicts()]
-        raise SweepError("\n".join(lines))
-
-
-def _shown(progress: ConformanceProgress) -> BarState:
-    failed = f"{progress.failed} failed" if progress.failed else ""
-    return BarState(progress.ended, progress.total, f"{progress.ended}/{progress.total} runs", failed)
+    names = options.senders or ["bbr3", "bbr3-draft"]
+    for name in names:
+        if name not in SENDERS:
+            raise ConfigError(f"CC: is {name!r}; {nearest(name, SENDERS)}")
+    total, verdicts = len(names) * sum(len(case.conditions) for case in select_cases(options.case)), []
+    with progress_bar(lambda done: BarState(done, total, f"{done}/{total} runs")) as show:
+        for name in names:
+            for one in draft_verdicts(SENDERS[name], options.case, world=options.world, seed=options.seed):
+                verdicts.append(one)
+                show(len(verdicts))
+    if options.write is not None:
+        write_verdicts(options.write, verdicts, shlex.join(["bbrgym", *sys.argv[1:]]))
+    print_results(*(verdict_line(one) for one in verdicts if one.outcome != "passed"), verdicts_text(verdicts))
+    failed = sum(one.outcome == "failed" for one in verdicts)
+    if failed:
+        raise SweepError(f"{failed} of {total} runs fail without a known reason")

@@ -46,7 +46,7 @@ _COMMANDS = {
     "doctor": "tell what worlds miss on this machine",
 }
 _MODULES = {"list": "listing", "report": "report_multirun"}  # of another name than the command
-_PROGRAMS = ("evaluate", "reproduce", "trace", "conformance", "train", "serve", "adversary")  # Hydra programs
+_PROGRAMS = ("evaluate", "reproduce", "trace", "train", "serve", "adversary")  # Hydra programs
 _KEEPING = ("evaluate", "reproduce", "train", "adversary")
 _INTERRUPTED = 130
 _NO_THREAD = "can't start new thread"  # Python's RuntimeError

@@ -7,8 +7,8 @@ import math
 
 from bbrgym.conformance.ack_history import CRUISE, DOWN, NO_RATE, UP, AckHistory
 from bbrgym.conformance.draft_case import DraftCase, Known, interrupted
-from bbrgym.conformance.judgement import Judgement
 from bbrgym.conformance.setup import CaseSetup, Stage, conditions, is_long, rate_becomes
+from bbrgym.conformance.statements import Statements
 from bbrgym.conformance.up_cases import LOSES_UNTIL_STARTUP_ENDS, lose_in_startup
 
 
@@ -56,7 +56,7 @@ def _growth_in_up(history: AckHistory, row: int, end: int, forgets: bool) -> tup
     return doublings, None
 
 
-def _check_more(run: Judgement) -> None:
+def _check_more(run: Statements) -> None:
     history, cc, changed_s = run.history, run.setup.sender.cc, run.setup.moments_s[-1]
     full = 10 * run.setup.condition.payload_mbps
     after = history.first_after(changed_s)
@@ -138,7 +138,7 @@ def _adapted(history: AckHistory, setup: CaseSetup) -> int | None:
     return history.rounds_later(downs[_FILTER_CYCLES], 1) if len(downs) > _FILTER_CYCLES else None
 
 
-def _states_losses(run: Judgement, changed_s: float) -> None:
+def _states_losses(run: Statements, changed_s: float) -> None:
     history = run.history
     after = history["time_us"] > changed_s * 1e6
     lost = history.first(after & (history["lost_pkts"] > 0))
@@ -156,7 +156,7 @@ def _states_losses(run: Judgement, changed_s: float) -> None:
     run.states(text, is_low, f"down to {least:.4g} of {bw:.4g} Mbit/s")
 
 
-def _check_less(run: Judgement) -> None:
+def _check_less(run: Statements) -> None:
     if run.setup.sender.cc != "bbr":
         _states_losses(run, run.setup.moments_s[-1])
     row = run.needs(WINDOW_PASSES, _adapted(run.history, run.setup))

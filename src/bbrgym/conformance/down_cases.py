@@ -9,8 +9,8 @@ import numpy as np
 
 from bbrgym.conformance.ack_history import CRUISE, DOWN, REFILL, UP, AckHistory
 from bbrgym.conformance.draft_case import SHORT_PATH, V1_CYCLES, DraftCase, Known, interrupted
-from bbrgym.conformance.judgement import FLOOR_PKTS, INTERRUPTS, Judgement, Stay, end_of, whole_stay
 from bbrgym.conformance.setup import MSS_BYTES, PATHS, CaseSetup, Stage, rate_becomes, varied
+from bbrgym.conformance.statements import FLOOR_PKTS, INTERRUPTS, Statements, Stay, end_of, whole_stay
 
 DOWN_BEGINS = "DOWN begins"
 DOWN_ENDS = "DOWN follows UP and ends"
@@ -23,7 +23,7 @@ def _downs(history: AckHistory) -> list[int]:
 
 
 def _down(history: AckHistory, setup: CaseSetup) -> Stay | None:
-    """Return begin and end of the DOWN that is judged: of a staged one the first, as PROBE_RTT ends it or not."""
+    """Return begin and end of the DOWN that is checked: of a staged one the first, as PROBE_RTT ends it or not."""
     rows = _downs(history)
     if setup.moments_s:
         end = history.end_of(rows[0]) if rows else None
@@ -38,7 +38,7 @@ def _headroom_pkts(setup: CaseSetup, hi_pkts: int) -> float:
     return max(hi_pkts - room, FLOOR_PKTS)
 
 
-def _check_down(run: Judgement) -> None:
+def _check_down(run: Statements) -> None:
     history, sender = run.history, run.setup.sender
     row, end = run.needs_stay(DOWN_ENDS, _down(history, run.setup))
     own = sender.constant("down_gain")
@@ -76,7 +76,7 @@ DOWN_INFLIGHT = DraftCase(
 REFILLS = "DOWN goes over to REFILL, past CRUISE"
 
 
-def _check_down_time(run: Judgement) -> None:
+def _check_down_time(run: Statements) -> None:
     history = run.history
     row, end = run.needs_stay(DOWN_ENDS, _down(history, run.setup))
     phase, rounds = history.at("phase", end), history.rounds(row, end)

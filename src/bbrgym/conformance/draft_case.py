@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bbrgym.conformance.judgement import INTERRUPTS, Check, DraftStatement
 from bbrgym.conformance.setup import CaseSetup, Condition, Find, Sender, Stage, is_long
+from bbrgym.conformance.statements import INTERRUPTS, Check, DraftStatement
 
 RENEWED = (
     "In BBRv2 an RTT equal to the smallest renews its age, so that a flow which sees no queue does not enter PROBE_RTT."
@@ -60,7 +60,6 @@ class DraftCase:
     lasts: Callable[[Condition], float] = lambda condition: 12.0 + 150 * condition.turn_s  # simulated s at most
     queue_bdp: float = 4.0  # capacity of the queue in BDP; it holds `least_queue_pkts` at least
     least_queue_pkts: int = 100
-    bursts_of_acks: bool = False  # whether half a BDP of ACKs arrives at one moment
     not_for: Mapping[str, str] = field(default_factory=dict)  # by congestion control, why it is not applicable
     known: Sequence[Known] = ()  # statements that cannot hold
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from bbrgym.conformance.ack_history import CRUISE, NO_RATE, AckHistory
 from bbrgym.conformance.draft_case import DraftCase, Known, interrupted
-from bbrgym.conformance.judgement import BANDWIDTH_TOLERANCE, CRUISE_SHARE, FLOOR_PKTS, MARGIN, Judgement, Stay
 from bbrgym.conformance.setup import HEADER_BYTES, MSS_BYTES, CaseSetup, conditions, paths
+from bbrgym.conformance.statements import BANDWIDTH_TOLERANCE, CRUISE_SHARE, FLOOR_PKTS, MARGIN, Statements, Stay
 
 # ---- ACKs that arrive in bursts -----------------------------------------------------------------------
 
@@ -23,7 +23,7 @@ def _aggregating(setup: CaseSetup) -> None:
     setup.link["acks"] = {"kind": "slots", "every_ms": max(1e-3, setup.condition.rtt_ms / 2)}
 
 
-def _check_startup_aggregation(run: Judgement) -> None:
+def _check_startup_aggregation(run: Statements) -> None:
     history, path = run.history, run.setup.condition
     row = run.needs("STARTUP ends", history.left_startup())
     extra, cwnd = (int(history[name][: row + 1].max()) for name in ("extra_acked_pkts", "cwnd_pkts"))
@@ -45,7 +45,6 @@ STARTUP_AGGREGATION = DraftCase(
     title="Achieving Expected STARTUP Bandwidth on a Link With Aggregation",
     conditions=paths(least_pkts=20),
     begin=_aggregating,
-    bursts_of_acks=True,
     end=lambda history, _: history.left_startup(),
     check=_check_startup_aggregation,
     known=tuple(interrupted(DOUBLES)),
@@ -71,7 +70,7 @@ def _cruised(history: AckHistory, _: CaseSetup) -> int | None:
     return None if found is None or found[1] == len(history) - 1 else found[1]
 
 
-def _check_cruise_aggregation(run: Judgement) -> None:
+def _check_cruise_aggregation(run: Statements) -> None:
     history, found = run.history, _long_cruise(run.history)
     end = run.needs(LONG_CRUISE, None if found is None else found[1])
     row = 0 if found is None else found[0]
@@ -98,7 +97,6 @@ CRUISE_AGGREGATION = DraftCase(
     title="Achieving Expected Cruise Bandwidth on a Link With Aggregation",
     conditions=paths(least_pkts=20),
     begin=_aggregating,
-    bursts_of_acks=True,
     end=_cruised,
     check=_check_cruise_aggregation,
     not_for={"bbr": "BBR v1 has no CRUISE: it is in a phase of its cycle for one round trip"},
@@ -119,7 +117,7 @@ def _rounds_of_probe_bw(history: AckHistory, setup: CaseSetup) -> int | None:
     return history.first(history["time_us"] > history["time_us"][row] + 4e6 + 40e6 * setup.condition.turn_s)
 
 
-def _check_small(run: Judgement) -> None:
+def _check_small(run: Statements) -> None:
     history, payload_mbps = run.history, run.setup.condition.payload_mbps
     row = run.needs("PROBE_BW begins", history.first(history.in_probe_bw()))
     cwnd = history["cwnd_pkts"][row:]
@@ -180,7 +178,7 @@ def _police(setup: CaseSetup) -> None:
     setup.link["policer"] = {"rate_mbps": setup.condition.rate_mbps / 4, "burst_bytes": burst_bytes}
 
 
-def _check_policer(run: Judgement) -> None:
+def _check_policer(run: Statements) -> None:
     history = run.history
     row = run.needs("PROBE_BW begins", history.first(history.in_probe_bw()))
     run.needs("the policer drops packets", history.first(history["lost_pkts"] > 0, row))

@@ -7,15 +7,15 @@ import numpy as np
 
 from bbrgym.conformance.ack_history import PROBE_RTT, STARTUP, AckHistory
 from bbrgym.conformance.draft_case import RENEWED, DraftCase, Known
-from bbrgym.conformance.judgement import FLOOR_PKTS, Judgement
 from bbrgym.conformance.setup import MSS_BYTES, CaseSetup, Stage, ahead, limited, paths, silent_from
+from bbrgym.conformance.statements import FLOOR_PKTS, Statements
 
 PROBE_RTT_BEGINS = "PROBE_RTT begins"
 
 # ---- in STARTUP ---------------------------------------------------------------------------------------
 
 
-def _check_probe_rtt_in_startup(run: Judgement) -> None:
+def _check_probe_rtt_in_startup(run: Statements) -> None:
     history = run.history
     row = run.needs(PROBE_RTT_BEGINS, history.first(history.is_in(PROBE_RTT)))
     run.states("it begins in STARTUP", bool((history["phase"][:row] == STARTUP).all()), "", row)
@@ -54,7 +54,7 @@ def _late_probe_rtt(history: AckHistory) -> int | None:
     return None if row is None else history.entry(PROBE_RTT, after=row)
 
 
-def _check_probe_rtt(run: Judgement) -> None:
+def _check_probe_rtt(run: Statements) -> None:
     history, sender, turn_s = run.history, run.setup.sender, run.setup.condition.turn_s
     row = run.needs(PROBE_RTT_BEGINS, _late_probe_rtt(history))
     if sender.cc != "bbr":
@@ -111,7 +111,7 @@ def _resumption(history: AckHistory, setup: CaseSetup) -> int | None:
     return None if setup.resumed_s is None else history.first_after(setup.resumed_s)
 
 
-def _check_idle(run: Judgement) -> None:
+def _check_idle(run: Statements) -> None:
     history, interval_s = run.history, run.setup.sender.probe_rtt_interval_s
     row = run.needs("an ACK follows the pause", _resumption(history, run.setup))
     at_s = history.time_s(row)

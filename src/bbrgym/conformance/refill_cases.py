@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from bbrgym.conformance.ack_history import REFILL, UP, AckHistory
 from bbrgym.conformance.draft_case import V1_CYCLES, DraftCase, interrupted
-from bbrgym.conformance.judgement import TRIES, Judgement
 from bbrgym.conformance.setup import MSS_BYTES, CaseSetup, Stage, ahead, paths, silent_from
+from bbrgym.conformance.statements import TRIES, Statements
 
 _PAUSED_TURNS = 3  # round trips that REFILL lasts at most, with the pause
 
@@ -31,7 +31,7 @@ def _probe_is_over(history: AckHistory, setup: CaseSetup) -> int | None:
     return None if row is None else history.end_of(history.entry(UP, after=row))
 
 
-def _check_refill(run: Judgement) -> None:
+def _check_refill(run: Statements) -> None:
     history = run.history
     row = run.needs("REFILL begins", _paused_refill(history, run.setup))
     up = run.needs("REFILL ends", history.end_of(row))

@@ -53,6 +53,11 @@ class Sender:
     reading: str = "code"  # ``code``, as google/bbr; ``draft``, as the draft where the two differ
 
     @property
+    def name(self) -> str:
+        """Name by which it is selected."""
+        return f"{self.cc}-draft" if self.is_draft else self.cc
+
+    @property
     def is_draft(self) -> bool:
         """True for the draft as written, false for google/bbr's code."""
         return self.reading == "draft"
@@ -86,12 +91,6 @@ class Condition:
     rate_mbps: float  # of the bottleneck, in IP bytes
     variation: str = ""  # what the case does differently here, in words. Default: nothing
     amount: float = 0.0  # of that variation. Default: none
-
-    @property
-    def name(self) -> str:
-        """A name that differs between the conditions of a case, for files."""
-        words = f"{self.rtt_ms:g}ms-{self.rate_mbps:g}mbps"
-        return words + (f"-{self.variation}".translate(str.maketrans(" %+", "_pu")) if self.variation else "")
 
     @property
     def payload_mbps(self) -> float:

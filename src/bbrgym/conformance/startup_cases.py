@@ -7,7 +7,6 @@ import numpy as np
 
 from bbrgym.conformance.ack_history import DRAIN, RECOVERY, STARTUP, AckHistory
 from bbrgym.conformance.draft_case import SHORT_PATH, DraftCase, Known, interrupted
-from bbrgym.conformance.judgement import BANDWIDTH_TOLERANCE, PLATEAU_ROUNDS, Judgement, Stay
 from bbrgym.conformance.setup import (
     MSS_BYTES,
     PATHS,
@@ -20,6 +19,7 @@ from bbrgym.conformance.setup import (
     rate_becomes,
     varied,
 )
+from bbrgym.conformance.statements import BANDWIDTH_TOLERANCE, PLATEAU_ROUNDS, Statements, Stay
 
 # ---- a plateau ends STARTUP ---------------------------------------------------------------------------
 
@@ -31,7 +31,7 @@ def _left_startup(history: AckHistory, _: CaseSetup) -> int | None:
     return history.left_startup()
 
 
-def _states_drain(run: Judgement, row: int) -> None:
+def _states_drain(run: Statements, row: int) -> None:
     out, wanted = run.history["in_flight_pkts"][row], run.history.wanted_pkts(row)
     is_over = run.history.at("phase", row) >= 8 and out <= wanted
     run.goes_to("STARTUP goes over to DRAIN", DRAIN, row, over="DRAIN" if is_over else "")
@@ -53,7 +53,7 @@ def _plateau_row(history: AckHistory, *, at_round_starts_only: bool) -> int | No
     return None
 
 
-def _check_plateau(run: Judgement) -> None:
+def _check_plateau(run: Statements) -> None:
     history, sender = run.history, run.setup.sender
     row = run.needs("STARTUP ends", history.left_startup())
     _states_drain(run, row)
@@ -111,7 +111,7 @@ def _lossy_end(history: AckHistory, setup: CaseSetup) -> int | None:
     return ended if ended is not None else history.rounds_later(begun, _LOSSY_ROUNDS)
 
 
-def _check_startup_loss(run: Judgement) -> None:
+def _check_startup_loss(run: Statements) -> None:
     history, lossy_s = run.history, run.setup.moments_s[-1]
     row = history.left_startup()
     is_after = row is not None and history.time_s(row) > lossy_s
@@ -165,7 +165,7 @@ def _drain_is_over(history: AckHistory, _: CaseSetup) -> int | None:
     return None if row is None else history.first(~history.is_in(DRAIN), row)
 
 
-def _needs_drain(run: Judgement) -> Stay:
+def _needs_drain(run: Statements) -> Stay:
     """State that DRAIN begins and ends, and PROBE_BW follows; return its rows."""
     row, end = run.history.left_startup(), _drain_is_over(run.history, run.setup)
     stay = run.needs_stay("DRAIN begins and ends", None if row is None or end is None else (row, end))
@@ -173,7 +173,7 @@ def _needs_drain(run: Judgement) -> Stay:
     return stay
 
 
-def _check_drain(run: Judgement) -> None:
+def _check_drain(run: Statements) -> None:
     history = run.history
     row, end = _needs_drain(run)
     if end > row:
@@ -207,7 +207,7 @@ _DRAIN_ROUNDS = 3
 BY_TIME = "DRAIN ends after more than three rounds with more than Inflight(1.0) in flight"
 
 
-def _check_drain_time(run: Judgement) -> None:
+def _check_drain_time(run: Statements) -> None:
     row, end = _needs_drain(run)
     rounds, out, wanted = (
         run.history.rounds(row, end),

@@ -9,8 +9,8 @@ import numpy as np
 
 from bbrgym.conformance.ack_history import LOSS, NO_RATE, PROBE_RTT, RECOVERY, REFILL, STARTUP, UP, AckHistory
 from bbrgym.conformance.draft_case import DraftCase, Known
-from bbrgym.conformance.judgement import PLATEAU_ROUNDS, Judgement
 from bbrgym.conformance.setup import CaseSetup, Stage, paths
+from bbrgym.conformance.statements import PLATEAU_ROUNDS, Statements
 
 _NO_BOUNDS = {"bbr": "BBR v1 has no bounds to save"}
 _AGAIN = {STARTUP: (STARTUP,), UP: (REFILL, UP)}  # states through which one is returned to
@@ -75,7 +75,7 @@ def _ended_state(history: AckHistory, episode: _LossEpisode) -> int | None:
     return None if by_plateau else phase
 
 
-def _check_episodes(run: Judgement, episodes: list[_LossEpisode]) -> None:
+def _check_episodes(run: Statements, episodes: list[_LossEpisode]) -> None:
     history = run.history
     run.states("spurious recoveries take place and end", len(episodes) > 0, f"{len(episodes)} recoveries")
     if not episodes:
@@ -182,7 +182,7 @@ def _timed_out(history: AckHistory, _: CaseSetup) -> int | None:
     return history.rounds_later(ended[0], 2) if ended else None
 
 
-def _check_timeout(run: Judgement) -> None:
+def _check_timeout(run: Statements) -> None:
     episodes = _timeouts(run.history)
     if not episodes:
         run.needs("a timeout takes place", None)

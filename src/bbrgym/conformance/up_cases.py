@@ -9,8 +9,8 @@ import numpy as np
 
 from bbrgym.conformance.ack_history import DOWN, PROBE_RTT, STARTUP, UP, AckHistory
 from bbrgym.conformance.draft_case import V1_CYCLES, DraftCase, Known, interrupted
-from bbrgym.conformance.judgement import PLATEAU_ROUNDS, Judgement, Stay, end_of, whole_stay
 from bbrgym.conformance.setup import PATHS, CaseSetup, Stage, ahead, limited, loses, loss_for_gaps, outgrown, paths
+from bbrgym.conformance.statements import PLATEAU_ROUNDS, Statements, Stay, end_of, whole_stay
 
 LOSES_A_TENTH = loses(lambda condition: loss_for_gaps(condition.bdp_pkts))
 
@@ -26,7 +26,7 @@ def _whole_up(history: AckHistory, _: CaseSetup) -> Stay | None:
     return whole_stay(history, history.entries(UP))
 
 
-def _check_up_plateau(run: Judgement) -> None:
+def _check_up_plateau(run: Statements) -> None:
     history = run.history
     row, end = run.needs_stay("UP begins and ends", _whole_up(history, run.setup))
     lost = int(history["lost_pkts"][row : end + 1].sum())
@@ -72,7 +72,7 @@ def _limited_up(history: AckHistory, setup: CaseSetup) -> Stay | None:
     return None if end is None else (rows[-1], end)
 
 
-def _check_up_loss(run: Judgement) -> None:
+def _check_up_loss(run: Statements) -> None:
     history, lossy_s = run.history, run.setup.moments_s[-1]
     row, end = run.needs_stay("UP ends by loss", _limited_up(history, run.setup))
     at_s = history.time_s(end)
@@ -131,7 +131,7 @@ def _long_after(history: AckHistory, setup: CaseSetup) -> int | None:
     return history.first(left | late)
 
 
-def _check_never(run: Judgement) -> None:
+def _check_never(run: Statements) -> None:
     history, moments_s = run.history, run.setup.moments_s
     phase, row = STARTUP, history.first(history["is_app_limited"] == 1) or 0
     if moments_s:
@@ -193,7 +193,7 @@ def _bounded_up(history: AckHistory, _: CaseSetup) -> int | None:
     return next((row for row in history.entries(UP) if history["inflight_hi_pkts"][row] >= 0), None)
 
 
-def _check_bounded_loss(run: Judgement) -> None:
+def _check_bounded_loss(run: Statements) -> None:
     history = run.history
     row = run.needs("UP begins with inflight_longterm set", _bounded_up(history, run.setup))
     end = run.needs("UP ends", history.end_of(row))

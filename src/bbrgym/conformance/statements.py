@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The judgement of a run: statements on its history, one after the other, as long as their moments are there."""
+"""Statements on the history of a run, one after the other, as long as their moments are there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FLOOR_PKTS = 4  # least window, BBRMinPipeCwnd
 CRUISE_SHARE = 0.95  # part of the bottleneck's rate that CRUISE is to use
 
 INTERRUPTS = "PROBE_RTT does not come between"
-TRIES = 3  # stays in a phase that PROBE_RTT may end before the last one is judged
+TRIES = 3  # stays in a phase that PROBE_RTT may end before the last one is checked
 
 Stay: TypeAlias = tuple[int, int]
 """Rows with which a stay in a phase begins and ends."""
@@ -45,32 +45,32 @@ class _Incomplete(Exception):
     """A moment is not there, so nothing more can be stated."""
 
 
-class Judgement:
+class Statements:
     """Statements on a run, given its ACKs and its scenario."""
 
     def __init__(self, history: AckHistory, setup: CaseSetup) -> None:
         self.history, self.setup = history, setup
-        self.statements: list[DraftStatement] = []
+        self.made: list[DraftStatement] = []
 
     def states(self, text: str, holds: bool, measured: str, row: int = -1, *, at_s: float | None = None) -> None:
         """State that something holds, or fails at a row or time. Default: the last row."""
         failed_s = self.history.time_s(row) if at_s is None else at_s
-        self.statements.append(DraftStatement(text, measured, None if holds else failed_s))
+        self.made.append(DraftStatement(text, measured, None if holds else failed_s))
 
     def moment(self, text: str, row: int | None) -> None:
         """State that a row was found."""
         at = "" if row is None else f"at {self.history.time_s(row):.6g} s"
-        self.statements.append(never(text, self.history) if row is None else DraftStatement(text, at))
+        self.made.append(never(text, self.history) if row is None else DraftStatement(text, at))
 
     def needs(self, text: str, row: int | None) -> int:
-        """State that a row was found, and return it; without it the judgement ends."""
+        """State that a row was found, and return it; without it the check ends."""
         self.moment(text, row)
         if row is None:
             raise _Incomplete
         return row
 
     def uninterrupted(self, end: int) -> None:
-        """State that PROBE_RTT does not end a stay; where it does the judgement ends."""
+        """State that PROBE_RTT does not end a stay; where it does the check ends."""
         is_whole = self.history.at("phase", end) != PROBE_RTT
         self.states(INTERRUPTS, is_whole, "", end)
         if not is_whole:
@@ -114,16 +114,16 @@ class Judgement:
         return delivered * MSS_BYTES * 8e-6 / (history.time_s(end) - history.time_s(row)) / of_mbps
 
 
-Check: TypeAlias = Callable[[Judgement], None]
+Check: TypeAlias = Callable[[Statements], None]
 """Check of a case: states what has to hold."""
 
 
-def judged(check: Check, history: AckHistory, setup: CaseSetup) -> list[DraftStatement]:
+def statements_of(check: Check, history: AckHistory, setup: CaseSetup) -> list[DraftStatement]:
     """Return the statements of a check on a run."""
-    judgement = Judgement(history, setup)
+    statements = Statements(history, setup)
     with suppress(_Incomplete):  # its last statement says what is missing
-        check(judgement)
-    return judgement.statements
+        check(statements)
+    return statements.made
 
 
 def end_of(stay: Callable[[AckHistory, CaseSetup], Stay | None]) -> Find:
