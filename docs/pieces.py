@@ -11,20 +11,11 @@ def with_block(text: str, name: str, block: str) -> str:
         SystemExit: the text has no such marks.
     """
     begin, end = f"<!-- begin {name}, written by docs/generate.py -->", f"<!-- end {name} -->"
-    return between(text, begin, end, f"\n\n{block}\n\n")
-
-
-def between(text: str, begin: str, end: str, block: str) -> str:
-    """Return the text with the part between two marks replaced.
-
-    Raises:
-        SystemExit: the text has no such marks.
-    """
     before, found, rest = text.partition(begin)
     _, found_end, after = rest.partition(end)
     if not found or not found_end:
-        raise SystemExit(f"no {begin.strip()!r} followed by {end.strip()!r}")
-    return f"{before}{begin}{block}{end}{after}"
+        raise SystemExit(f"no {begin!r} followed by {end!r}")
+    return f"{before}{begin}\n\n{block}\n\n{end}{after}"
 
 
 def code(text: str) -> str:
