@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Order of variants, a fixed setting and a tuner that each flow runs in its data path, in the worlds linux and twin.
+"""Order of variants, a fixed setting and a policy that each flow runs in its data path, in the worlds linux and twin.
 
 See kernel.py.
 """
@@ -35,8 +35,8 @@ RESAMPLES = 10_000
 #: Each entrant, by its name in the kernel: the variant of the world twin, which has models of the kernel's own.
 VARIANTS = {"kernel-bbr": "bbr", "kernel-cubic": "cubic"} | {cc: cc for cc in ("bbq", "bbr-acd", "bbr-plus", "bbr-pg")}
 SETTING, SETTING_NAME = "shipped/fixed", "shipped-fixed"
-TUNER, TUNED = "tuner", "bbr-mix"
-ENTRANTS = (*VARIANTS, SETTING, TUNER)
+LEARNED, TUNED = "policy", "bbr-mix"
+ENTRANTS = (*VARIANTS, SETTING, LEARNED)
 
 Scores = np.ndarray
 """Scores of a world: [entrants, draws]."""
@@ -68,8 +68,8 @@ class Plan:
         return self.kept / f"{entrants}-{world}-{seed}"
 
     def policy(self, world: str) -> Path:
-        """Return the tuner compiled for a world's data path."""
-        file = self.kept / {"linux": "tuner.bpf.o", "twin": "tuner.so"}[world]
+        """Return the learned policy compiled for a world's data path."""
+        file = self.kept / {"linux": "policy.bpf.o", "twin": "policy.so"}[world]
         if not file.exists():
             self.kept.mkdir(parents=True, exist_ok=True)
             if world == "linux":
@@ -86,7 +86,7 @@ class Plan:
             LateRunError: a run was refused; those before it are kept.
         """
         variants = list(VARIANTS if world == "linux" else VARIANTS.values())
-        others, tuned = self.folder(world, "others", seed), self.folder(world, TUNER, seed)
+        others, tuned = self.folder(world, "others", seed), self.folder(world, LEARNED, seed)
         settings: dict[str, Any] = {
             "seeds": [seed] if world == "linux" else [seed, *range(1, self.seeds)],
             "interval_s": INTERVAL_S,
@@ -103,7 +103,7 @@ class Plan:
                 resume=others.exists(),
                 **settings,
             )
-        if not self.found(world, TUNER, seed):
+        if not self.found(world, LEARNED, seed):
             shutil.rmtree(tuned, ignore_errors=True)  # a folder that names a program cannot be resumed
             policy = {world: {"options": {"policy": str(self.policy(world))}}}
             bbrgym.evaluate(scenario, [TUNED], world=policy, output_dir=tuned, **settings)
@@ -113,7 +113,7 @@ class Plan:
         found = self.found(world, "others", seed)
         names = [("fixed", cc) for cc in (VARIANTS if world == "linux" else VARIANTS.values())]
         scores = [found.get(name) for name in (*names, (SETTING_NAME, TUNED))]
-        scores.append(self.found(world, TUNER, seed).get(("fixed", TUNED)))
+        scores.append(self.found(world, LEARNED, seed).get(("fixed", TUNED)))
         return None if None in scores else [score for score in scores if score is not None]
 
     def found(self, world: str, entrants: str, seed: int) -> dict[tuple[str, str], float]:
@@ -202,7 +202,7 @@ def section(plan: Plan) -> str:
             ENTRANTS[i],
             *(shown(value[i], mean[i], ".3f") for value, mean in zip(values, means, strict=True)),
             *(
-                "" if ENTRANTS[i] == TUNER else shown(float(gain[i].mean()), mean[i], "+.3f")
+                "" if ENTRANTS[i] == LEARNED else shown(float(gain[i].mean()), mean[i], "+.3f")
                 for gain, mean in zip(gains, gains_means, strict=True)
             ),
         ]
@@ -215,5 +215,5 @@ def section(plan: Plan) -> str:
         f"intervals by bootstrap over the draws; Spearman's rank correlation of the {len(ENTRANTS)} mean scores: "
         f"{correlation}.\n\n"
     ) + markdown_table(
-        ["entrant", "score, kernel", "score, twin", "tuner over it, kernel", "tuner over it, twin"], rows
+        ["entrant", "score, kernel", "score, twin", "policy over it, kernel", "policy over it, twin"], rows
     )

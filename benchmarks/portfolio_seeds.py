@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Trainings of a portfolio against the references of each your own library, and all of them together.
+"""Trainings of a portfolio against the references of their own libraries, and all of them together.
 
 usage: python benchmarks/portfolio_seeds.py RUN... [--scenario wan_mix] [--draws 200] [--first-draw 0] [--world twin]
     [--write docs/results.md]
 
 Each RUN is a run folder of `bbrgym train agent=portfolio`, of the same settings but for the seed. On draws of the test
 split it compares the portfolio with the first setting of its library, the best fixed one of its training; with the
-portfolio that is told the true parameters; and with its library's oracle, which chooses on other runs of the network.
+portfolio that is given the true parameters; and with its library's oracle, which chooses on other runs of the network.
 The intervals of the last row are by bootstrap over draws and trainings.
 """
 
@@ -43,9 +43,9 @@ def main() -> None:
         f"{asked.first_draw + asked.draws - 1} of the test split of `{asked.scenario}`. Mean scores minus that of the "
         "best fixed setting of each training, and 95 % intervals.\n\n"
     ) + markdown_table(
-        ["training", "portfolio", "told the true parameters", "library oracle", "share of the gap, %"], rows
+        ["training", "portfolio", "given the true parameters", "library oracle", "share of the gap, %"], rows
     )
-    publish(asked.write, "portfolio-seeds", section, "cc tcp twin world envs agents conf/scenario")
+    publish(asked.write, "portfolio-seeds", section, f"{asked.scenario} / bbr-mix shipped/fixed shipped/wan")
 
 
 def gains(run: Path, asked: argparse.Namespace) -> Scores:
