@@ -12,10 +12,12 @@ import yaml
 
 from bbrgym.cli.main import main
 from bbrgym.evaluate.records import EvaluationFolder
+from bbrgym.evaluate.runner import run_each
 from bbrgym.evaluate.statistics import Estimate
 from bbrgym.papers.catalogue import load_experiment
 from bbrgym.papers.page import papers_page
-from bbrgym.papers.reproduction import estimate
+from bbrgym.papers.reproduction import Measurements, estimate, parse_reproduction, prepare_reproduction
+from bbrgym.worlds import WorldError
 
 ROOT = Path(__file__).resolve().parents[2]
 Here = Callable[..., tuple[int, str, str]]
@@ -126,6 +128,19 @@ def test_a_run_that_breaks_is_reported_and_tried_again(here: Here, experiment_fi
     assert numbers["reason"].null_count() == len(numbers)
     worlds = [numbers.filter(world=world).drop("world") for world in ("twin", "ns3")]
     assert worlds[0].equals(worlds[1])  # two flows on a fixed link are the same in both, to the bit
+
+
+def test_the_point_of_a_broken_run_counts_as_not_run(experiment_file: Path) -> None:
+    (prepared,) = prepare_reproduction(parse_reproduction({"experiment": str(experiment_file)})).experiments
+    outcomes = run_each([case.job for case in prepared.cases], 1)
+    broken = next(place for place, case in enumerate(prepared.cases) if (case.at, case.variant) == (80, "bbr"))
+    outcomes[broken] = WorldError("one", 1, 2.5, "it hung")
+    measured = Measurements(prepared, outcomes)
+    at_40, at_80, claim = measured.rows()
+    assert list(measured.failures) == [prepared.cases[broken].job.key]
+    assert [row["verdict"] == "not run" for row in (at_40, at_80, claim)] == [False, True, False]
+    assert (at_40["reason"], at_80["seeds"]) == (None, 0)
+    assert at_80["reason"].endswith("it hung")
 
 
 @pytest.mark.parametrize(

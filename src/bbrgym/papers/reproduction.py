@@ -187,7 +187,7 @@ class PreparedReproduction:
         for one in self.experiments:
             report = None if on_progress is None else partial(self._report, on_progress, done_s, done_runs)
             outcomes = run_each([case.job for case in one.cases], self.asked.parallel_runs, folder, report)
-            measured = _Measurements(one, outcomes)
+            measured = Measurements(one, outcomes)
             tables.append(pl.DataFrame(list(measured.rows()), schema=NUMBERS))
             failures |= measured.failures
             done_s, done_runs = done_s + one.duration_s, done_runs + len(one.cases)
@@ -271,7 +271,7 @@ def estimate(values: npt.ArrayLike) -> Estimate:
     return bootstrap_mean(values) if len(known_values(values)) >= MIN_DRAWS else student_mean(values)
 
 
-class _Measurements:
+class Measurements:
     """Values of an experiment's runs; none at a point where a run broke, since a mean of the others misleads."""
 
     def __init__(self, prepared: PreparedExperiment, outcomes: Sequence[RunRecord | WorldError]) -> None:
