@@ -31,7 +31,7 @@ def light_command(module: str, *arguments: str, site: bool = True) -> list[str]:
     return [sys.executable, "-I", *([] if site else ["-S"]), os.path.abspath(__file__), module, *arguments]  # noqa: PTH100
 
 
-def how_it_ended(code: int) -> str:
+def describe_exit(code: int) -> str:
     """Return how a process ended, from its exit code; minus the number of the signal that killed it."""
     if code >= 0:
         return f"exited with code {code}"
@@ -41,7 +41,7 @@ def how_it_ended(code: int) -> str:
         return f"was killed by signal {-code}"
 
 
-def last_words(output: str) -> str:
+def output_tail(output: str) -> str:
     """Return the last lines of a process's output, as the end of a sentence."""
     lines = output.strip().splitlines()[-_LAST_LINES:]
     return "; it last wrote:\n" + "\n".join(lines) if lines else ""

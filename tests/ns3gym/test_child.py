@@ -5,12 +5,14 @@ import gc
 import json
 import os
 import signal
+import sys
 import threading
+import uuid
 from pathlib import Path
 
 import pytest
 from owners import another_owner, nothing_left, tell
-from trees import Tree, guardians
+from trees import guardians, marked
 from waiting import wait_until
 
 from bbrgym.ns3gym.child import Child
@@ -18,9 +20,30 @@ from bbrgym.ns3gym.child import Child
 pytestmark = pytest.mark.usefixtures("own_children")
 PATIENCE_S = 120.0
 
+#: A Python that ignores signals and starts another one, in a session of its own and lost by its parent.
+BRANCH = """
+import os, signal, sys, time
+for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    signal.signal(number, signal.SIG_IGN)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(600)", sys.argv[1]])
+time.sleep(600)
+"""
 
-def ending_of(*words, **options):
-    return Child(words, **options).wait(PATIENCE_S)
+
+class Tree:
+    """A command of three processes: a shell, a Python below it, a Python that is an orphan of that one."""
+
+    def __init__(self):
+        self.mark = f"tree-{uuid.uuid4()}"
+        self.script = f"{sys.executable} -c '{BRANCH}' {self.mark}; true"
+        self.words = ["sh", "-c", self.script]
+
+    def living(self):
+        return marked(self.mark)
 
 
 @pytest.fixture
@@ -31,28 +54,29 @@ def tree():
         process.kill()
 
 
-# ---- how a command ends, and what it says -------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("words", "code", "shown"),
     [
         (["sh", "-c", "echo out; echo err >&2"], 0, "exited with code 0; it last wrote:\nout\nerr"),
         (["sh", "-c", "exit 7"], 7, "exited with code 7"),
         (["sh", "-c", "kill -ABRT $$"], -signal.SIGABRT, "was killed by SIGABRT"),
+        (["sh", "-c", "kill -PIPE $$"], -signal.SIGPIPE, "was killed by SIGPIPE"),
         (["sh", "-c", "kill -40 $$"], -40, "was killed by signal 40"),
         (["/no/ns3"], 127, "exited with code 127; it last wrote:\n/no/ns3: No such file or directory"),
         (["printf", r"\377\376"], 0, "exited with code 0; it last wrote:\n\ufffd\ufffd"),
         (["pwd"], 0, "exited with code 0; it last wrote:\n/"),
         (["cat"], 0, "exited with code 0"),  # its input is empty
+        (["sh", "-c", "echo $PYTHONHOME"], 0, "exited with code 0; it last wrote:\n/nowhere"),  # not the guardian's
+        (["sh", "-c", "exec >&- 2>&-; sleep 0.1; exit 3"], 3, "exited with code 3"),
     ],
 )
-def test_how_it_ended_is_told(words, code, shown):
-    ending = ending_of(*words, cwd="/")
-    assert (ending.code, str(ending)) == (code, shown)
+def test_exit_status(words, code, shown, monkeypatch):
+    monkeypatch.setenv("PYTHONHOME", "/nowhere")
+    status = Child(words, cwd="/").wait(PATIENCE_S)
+    assert (status.code, str(status)) == (code, shown)
 
 
-def test_a_running_command_has_no_ending_until_it_is_ended():
+def test_a_running_command_has_no_status_until_it_is_ended():
     child = Child(["sleep", "600"])
     assert child.wait(0.0) is None
     assert child.end(0.2).code == -signal.SIGKILL
@@ -60,49 +84,19 @@ def test_a_running_command_has_no_ending_until_it_is_ended():
     assert Child(["sh", "-c", "sleep 0.2; exit 3"]).end(PATIENCE_S).code == 3  # within the grace
 
 
-def test_what_it_inherits(monkeypatch):
-    """No descriptors, no blocked and no ignored signals; its own session; the owner's environment."""
-    monkeypatch.setenv("PYTHONHOME", "/nonexistent")  # which the guardian's Python must not see
-    ignored = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
-    read, write = os.pipe()
-    os.set_inheritable(write, True)
-    script = "ls /proc/self/fd; cat /proc/self/status; cut -d' ' -f6 /proc/$$/stat; echo $$; echo $PYTHONHOME"
-    try:
-        lines = ending_of("sh", "-c", script).output.splitlines()
-    finally:
-        os.close(read)
-        os.close(write)
-        for number, handler in ignored.items():
-            signal.signal(number, handler)
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-    status = dict(line.split(":\t") for line in lines if ":\t" in line)
-    assert lines[:4] == ["0", "1", "2", "3"]  # the last is that of ls
-    libcs = 1 << 31 | 1 << 32  # signals 32 and 33, which below make are ignored, and no program can set
-    assert int(status["SigIgn"], 16) & ~libcs == int(status["SigBlk"], 16) == 0
-    assert lines[-3] == lines[-2]
-    assert lines[-1] == "/nonexistent"
-
-
-def test_only_the_last_of_much_is_kept(tmp_path):
-    told = tmp_path / "told"
+def test_output_is_kept_in_the_log_and_its_end_in_memory(tmp_path):
+    told, log = tmp_path / "told", tmp_path / "log"
     much = f"yes 'a line of no interest' | head -c 100000000; echo; echo the last; touch {told}; sleep 600"
-    child = Child(["sh", "-c", much])
+    Child(["echo", "first"], log=log).wait(PATIENCE_S)
+    child = Child(["sh", "-c", much], log=log)
     wait_until(told.exists)
     [guardian] = guardians()
     status = Path(f"/proc/{guardian.pid}/status").read_text(encoding="utf-8")
     assert next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) < 50_000  # KiB
     ending = child.end()
     assert len(ending.output) <= 16384
-    lines = str(ending).splitlines()
-    assert (len(lines), lines[-1]) == (21, "the last")
-
-
-def test_a_log_has_everything(tmp_path):
-    log = tmp_path / "simulation.log"
-    for word in ("one", "two"):
-        ending_of("sh", "-c", f"echo {word}; head -c 1000000 /dev/zero", log=log)
-    assert log.read_bytes() == b"one\n" + bytes(1_000_000) + b"two\n" + bytes(1_000_000)
+    assert (len(str(ending).splitlines()), str(ending).splitlines()[-1]) == (21, "the last")
+    assert log.stat().st_size == len("first\n") + 100_000_000 + len("\nthe last\n")
 
 
 # ---- its tree -----------------------------------------------------------------------------------------
@@ -119,38 +113,34 @@ def end_first(child, _):
     assert child.wait(PATIENCE_S).code == -signal.SIGKILL
 
 
-def ask_the_guardian(child, _):
-    guardians()[0].terminate()
-    assert child.wait(PATIENCE_S).code == -signal.SIGKILL
-
-
 WAYS = {
     "end": lambda child, _: child.end(),
     "close": lambda child, _: child.close(),
     "forget": lambda _, __: None,
     "end it while it is stopped": end_stopped,
     "kill its first process": end_first,
-    "ask the guardian": ask_the_guardian,
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_whole_tree_ends(tree, way):
-    with nothing_left():
-        child = Child(tree.words)
-        wait_until(tree.has_grown)
-        WAYS[way](child, tree)
-        del child
-        gc.collect()
-        assert tree.is_gone()
-        assert guardians() == []
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # which processes inherit
+    try:
+        with nothing_left():
+            child = Child(tree.words)
+            wait_until(lambda: len(tree.living()) == 3)
+            WAYS[way](child, tree)
+            del child
+            gc.collect()
+            assert tree.living() == guardians() == []
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def test_what_a_command_leaves_behind_ends_with_it(tree):
-    shell, option, script = tree.words
-    ending = ending_of(shell, option, f"({script}) & echo begun")
+    ending = Child(["sh", "-c", f"({tree.script}) & echo begun"]).wait(PATIENCE_S)
     assert (ending.code, ending.output) == (0, "begun\n")
-    assert tree.is_gone()
+    assert not tree.living()
 
 
 def test_a_tree_that_grows_while_it_is_killed(tree):
@@ -164,7 +154,7 @@ def test_a_tree_that_grows_while_it_is_killed(tree):
 
     wait_until(has_gone_on)
     assert child.end().code == -signal.SIGKILL
-    assert tree.is_gone()
+    assert not tree.living()
 
 
 def test_the_command_dies_with_a_killed_guardian():
@@ -173,8 +163,7 @@ def test_the_command_dies_with_a_killed_guardian():
     [guardian] = guardians()
     [command] = guardian.children()
     guardian.kill()
-    ending = child.wait(PATIENCE_S)
-    assert (ending.code, str(ending)) == (None, "was lost with the process that watches it")
+    assert child.wait(PATIENCE_S).code == -signal.SIGKILL
     command.wait(PATIENCE_S)
 
 
@@ -195,14 +184,14 @@ FORK = 'os.write(1, b"%d\\n" % os.fork()); time.sleep(600)'  # the fork holds ev
 def test_the_tree_ends_with_its_owner(tree, then):
     """Which is killed where it sleeps."""
     with another_owner(OWNER.format(then=then), json.dumps(tree.words)) as owner:
-        wait_until(tree.has_grown)
+        wait_until(lambda: len(tree.living()) == 3)
         [guardian] = guardians(owner.pid)
         tell(owner)
         forks = {int(owner.stdout.readline()) for _ in range(2)} - {0} if then == FORK else set()
         if "sleep" in then:
             owner.kill()
         try:
-            wait_until(tree.is_gone)
+            wait_until(lambda: not tree.living())
             guardian.wait(PATIENCE_S)
         finally:
             for fork in forks:

@@ -74,7 +74,7 @@ BY_ITSELF = {
     "targets": {"shipped yaml.safe_load", "shipped file.read_text"},
     "agents.deploy.policy_header": {"_source Path(__file__).with_name(name).read_text"},
     "runs.provenance": {"_commit (_PACKAGE / _BUILT_FROM).read_text", "_cpu Path('/proc/cpuinfo').read_text"},
-    "ns3gym.guardian": {"_parent open", "_start os.open", "_prctl ctypes.CDLL"},
+    "ns3gym.guardian": {"main open", "main ctypes.CDLL"},
     "worlds.linux_machine": {"_of_rights _CONTROLS.read_text", "_of_rights _RT_RUNTIME.read_text"}
     | {"_has_capability Path('/proc/self/status').read_text", "cgroup_root _MOUNTS.read_text"},
     "loggers.wandb": {"has_login netrc.netrc", "_run_id folder.read_text"},

@@ -4,8 +4,8 @@
 ::
 
     owner                guardian (guardian.py)                   the command
-      shut: end it    ->   subreaper of all below      -------->    ./ns3 -> simulation ...
-      <-- report, end --   watches the owner's pidfd   <- output -
+      SIGTERM         ->   subreaper of all below      -------->    ./ns3 -> simulation ...
+      <- output, end --    watches the owner's pidfd   <- output -
 
 The owner may be killed at any time: the guardian, in a session of its own, notices it and ends the tree. If the
 guardian is killed, the command dies with it, but processes that the command has started may stay.
@@ -13,45 +13,42 @@ guardian is killed, the command dies with it, but processes that the command has
 
 from __future__ import annotations
 
+import json
 import os
 import select
-import socket
 import subprocess
+import sys
 import weakref
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
-from bbrgym.errors import ConfigError
-from bbrgym.processes import how_it_ended, last_words, light_command
+from bbrgym.errors import ConfigError, MissingExtraError
+from bbrgym.processes import describe_exit, light_command, output_tail
 from bbrgym.runs.atomic_files import open_to_append
 
+try:
+    import psutil  # noqa: F401 - the guardian needs it
+except ModuleNotFoundError as error:
+    raise MissingExtraError("a program in a process of its own", "ns3gym", error) from error
+
 _KILL_TIMEOUT_S = 10.0
-_NO_LOG = -1
 
 
 @dataclass(frozen=True)
-class Ending:
+class ExitStatus:
     """The end of a command.
 
     Attributes:
-        code: exit code; minus the number of the signal that killed it; None if the guardian itself was killed.
+        code: exit code; minus the number of the signal that killed it.
         output: the end of its output.
     """
 
-    code: int | None
+    code: int
     output: str
 
     def __str__(self) -> str:
-        how = "was lost with the process that watches it" if self.code is None else how_it_ended(self.code)
-        return how + self.last_words
-
-    @property
-    def last_words(self) -> str:
-        """The last lines of its output, as the end of a sentence."""
-        return last_words(self.output)
+        return describe_exit(self.code) + output_tail(self.output)
 
 
 class Child:
@@ -67,72 +64,59 @@ class Child:
     """
 
     def __init__(self, words: Sequence[str], cwd: Path | None = None, log: Path | None = None) -> None:
-        self._ending: Ending | None = None
-        opened: AbstractContextManager[BinaryIO | None] = nullcontext()
         try:
-            if log is not None:
-                opened = open_to_append(log, is_own=False)
+            file = open_to_append(Path(os.devnull) if log is None else log, is_own=False)
         except OSError as error:
             raise ConfigError(f"log: {str(log)!r} cannot be written: {error.strerror}") from None
-        self._request, request_end = socket.socketpair()
-        with request_end, opened as file:
-            log_fd = _NO_LOG if file is None else file.fileno()
+        with file:
+            start = {"owner_pid": os.getpid(), "path": [*map(str, sys.path)], "words": list(words)}
             self._guardian = subprocess.Popen(
-                light_command("bbrgym.ns3gym.guardian", str(os.getpid()), str(log_fd), *words, site=False),
-                stdin=request_end.fileno(),
+                light_command("bbrgym.ns3gym.guardian", json.dumps(start | {"log_fd": file.fileno()}), site=False),
+                stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 cwd=cwd,
-                pass_fds=() if file is None else (log_fd,),
+                pass_fds=(file.fileno(),),
                 start_new_session=True,
             )
-        self._report = select.poll()
+        self._status: ExitStatus | None = None
+        self._output = select.poll()
         if self._guardian.stdout is not None:
-            self._report.register(self._guardian.stdout)
+            self._output.register(self._guardian.stdout, select.POLLIN)
         #: Kills the tree and frees its resources; also called at garbage collection and at exit.
-        self.close = weakref.finalize(self, _close, self._guardian, self._request, os.getpid())
+        self.close = weakref.finalize(self, _close, self._guardian, os.getpid())
 
-    def wait(self, timeout_s: float) -> Ending | None:
+    def wait(self, timeout_s: float) -> ExitStatus | None:
         """Wait for the command's end; return None after the timeout."""
-        if self._ending is None and self.close.alive:
-            if not self._report.poll(timeout_s * 1000.0):
+        if self._status is None and self.close.alive:
+            if not self._output.poll(timeout_s * 1000.0):
                 return None
             report, _ = self._guardian.communicate(timeout=_KILL_TIMEOUT_S)  # it ends as soon as that is read
-            self._ending = _ending_of(report.decode("utf-8", "replace"))
+            code, _, output = report.decode("utf-8", "replace").partition("\n")
+            try:
+                self._status = ExitStatus(int(code), output)
+            except ValueError:  # of the guardian itself
+                self._status = ExitStatus(self._guardian.returncode, f"{code}\n{output}")
             self.close()
-        return self._ending or Ending(None, "")  # closed before its end was known
+        return self._status or ExitStatus(self._guardian.returncode, "")  # closed before its end was known
 
-    def end(self, grace_s: float = 0.0) -> Ending:
+    def end(self, grace_s: float = 0.0) -> ExitStatus:
         """Wait ``grace_s`` seconds for the command to end, then kill its tree."""
-        ending = self.wait(grace_s)
-        if ending is None:
-            _ask_to_end(self._request)
-            ending = self.wait(_KILL_TIMEOUT_S)
+        status = self.wait(grace_s)
+        if status is None:
+            self._guardian.terminate()
+            status = self.wait(_KILL_TIMEOUT_S)
         self.close()
-        return ending or Ending(None, "")
+        return status or ExitStatus(self._guardian.returncode, "")
 
 
-def _ending_of(report: str) -> Ending:
-    first, _, output = report.partition("\n")
-    try:
-        return Ending(int(first), output)
-    except ValueError:  # the guardian failed; its report is the reason, if it has one
-        return Ending(None, report)
-
-
-def _ask_to_end(request: socket.socket) -> None:
-    with suppress(OSError):  # the guardian has ended
-        request.shutdown(socket.SHUT_WR)  # a close would not be seen while a fork of the owner holds the socket too
-
-
-def _close(guardian: subprocess.Popen[bytes], request: socket.socket, owner_pid: int) -> None:
+def _close(guardian: subprocess.Popen[bytes], owner_pid: int) -> None:
     if os.getpid() == owner_pid and guardian.poll() is None:  # a fork of the owner ends nothing
-        _ask_to_end(request)
+        guardian.terminate()
         try:
             guardian.wait(_KILL_TIMEOUT_S)
         except subprocess.TimeoutExpired:  # something below it cannot be killed
             guardian.kill()
             guardian.wait(_KILL_TIMEOUT_S)
-    request.close()
     if guardian.stdout is not None:
         guardian.stdout.close()

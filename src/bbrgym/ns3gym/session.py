@@ -25,6 +25,7 @@ from bbrgym.ns3gym.child import Child
 from bbrgym.ns3gym.command import CommandLine, Value
 from bbrgym.ns3gym.errors import PeerGone, ProtocolError
 from bbrgym.ns3gym.messages import Message
+from bbrgym.processes import output_tail
 
 _LAST_GASP_S = 2.0  # between the end of a simulation's connection and the end of its command
 
@@ -143,11 +144,11 @@ class Session:
         except ProtocolError as error:
             child, self._child = self._child, None
             # A simulation that has not ended yet ends because it is told to: that is not part of the error.
-            ending = child and child.wait(_LAST_GASP_S if isinstance(error, PeerGone) else 0.0)
+            status = child and child.wait(_LAST_GASP_S if isinstance(error, PeerGone) else 0.0)
             self._agent.stop()
             if child is None:
                 raise
-            said = child.end().last_words if ending is None else f": it {ending}"
+            said = output_tail(child.end().output) if status is None else f": it {status}"
             raise type(error)(f"{error}{said}") from error
         except BaseException:  # the simulation's state is unknown
             self._agent.stop()

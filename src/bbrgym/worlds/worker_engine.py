@@ -25,7 +25,7 @@ from contextlib import ExitStack
 from dataclasses import astuple
 from typing import Any
 
-from bbrgym.processes import how_it_ended, last_words, light_command
+from bbrgym.processes import describe_exit, light_command, output_tail
 from bbrgym.worlds.engine import advance_timeout_s
 from bbrgym.worlds.errors import EngineFailure, LateRunFailure
 from bbrgym.worlds.layout import Flags, Mailbox, SharedArrays, Table
@@ -134,7 +134,7 @@ class WorkerEngine:
                     os.eventfd_read(fd)
                     break
             else:
-                raise EngineFailure(self._why(ready, timeout_s) + self._last_words())
+                raise EngineFailure(self._why(ready, timeout_s) + self._output_tail())
         outcome, text = self._mailbox.read()
         if outcome != "ok":
             raise _FAILURES[outcome](text)
@@ -142,12 +142,12 @@ class WorkerEngine:
     def _why(self, ready: list[tuple[int, int]], timeout_s: float) -> str:
         if not ready:
             return f"no answer within {timeout_s:g} s (timeout_s sets how long to wait)"
-        return f"the worker {how_it_ended(self._process.wait(_KILL_TIMEOUT_S))}"
+        return f"the worker {describe_exit(self._process.wait(_KILL_TIMEOUT_S))}"
 
-    def _last_words(self) -> str:
+    def _output_tail(self) -> str:
         size = os.fstat(self._stderr_fd).st_size
         tail = os.pread(self._stderr_fd, _STDERR_TAIL_BYTES, max(0, size - _STDERR_TAIL_BYTES))
-        return last_words(tail.decode("utf-8", "replace"))
+        return output_tail(tail.decode("utf-8", "replace"))
 
 
 def _kill(process: subprocess.Popen[bytes], owner_pid: int) -> None:
