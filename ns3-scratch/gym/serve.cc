@@ -34,7 +34,7 @@ using Json = nlohmann::ordered_json;
 using wire::Reader;
 using wire::Writer;
 
-// ---- ns3-gym's messages, by their field numbers (src/bbrgym/ns3gym/messages.proto) ----------------------
+// ---- ns3-gym's messages, by their field numbers (src/bbrgym/ns3gym/messages.py) ----------------------
 
 constexpr uint64_t BOX = 2; // SpaceType
 constexpr uint64_t DICT = 4;

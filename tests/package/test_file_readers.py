@@ -63,7 +63,6 @@ BY_ITSELF = {
     "cli.hydra_program": {"_file (resources.files('bbrgym') / 'conf' / f'{name}.yaml').read_text"},
     "cli.polars_threads": {"_no_stderr os.open", "used_bytes Path('/proc/self/statm').read_text"},
     "cli.listing": {"_choices (resources.files('bbrgym') / 'conf' / group / f'{name}.yaml').read_text"},
-    "ns3gym.messages": {"_pool (resources.files('bbrgym.ns3gym') / 'messages.binpb').read_bytes"},
     "papers.catalogue": {"notes_of path.read_text"},
     "host.system": {"available_controls (_IPV4 / 'tcp_available_congestion_control').read_text"}
     | {"default_control (_IPV4 / 'tcp_congestion_control').read_text"},

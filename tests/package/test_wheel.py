@@ -58,7 +58,6 @@ def test_the_wheel_is_whole(names: list[str]) -> None:
 def test_the_wheel_carries_the_native_parts_and_the_licence(names: list[str]) -> None:
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     assert {f"bbrgym/_cc{suffix}", f"bbrgym/_ns3{suffix}"} <= set(names)
-    assert "bbrgym/ns3gym/messages.binpb" in names
     assert {f"bbrgym/_bpf_source/{name}" for name in ("bbrgym.bpf.c", "cc.h", "floor.h", "tunables.def")} <= set(names)
     assert "bbrgym/agents/shipped/flow/exported/portfolio.bpf.o" in names
     assert "bbrgym/report/templates/plotly.min.js" in names

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The message classes of messages.proto, and functions that parse them strictly.
+"""What ns3-gym's agents and simulations say to each other, and functions that parse it strictly.
 
-The classes are created from messages.binpb, which the build writes, in a descriptor pool of their own: so ns3-gym's
-`messages_pb2` can be imported in the same process, and the versions of protoc and of the protobuf package may differ.
+Each simulation asks, the agent answers; with stopSimReq in an answer the simulation ends at once::
+
+    SimInitMsg  -> SimInitAck     once
+    EnvStateMsg -> EnvActMsg      the state before any action, then one after each; the last has isGameOver
+
+The classes lie in a descriptor pool of their own: ns3-gym's `messages_pb2` can be imported in the same process.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
-from importlib import resources
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bbrgym.errors import MissingExtraError
 from bbrgym.ns3gym.errors import ProtocolError
 
 try:
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    from google.protobuf import any_pb2, descriptor_pb2, descriptor_pool, message_factory
     from google.protobuf.message import DecodeError
     from google.protobuf.unknown_fields import UnknownFieldSet
 except ModuleNotFoundError as error:
@@ -24,53 +27,66 @@ except ModuleNotFoundError as error:
 Message: TypeAlias = Any
 """An instance of one of the classes below; protobuf creates them at run time, unknown to a type checker."""
 
+SpaceType = IntEnum("SpaceType", ["NoSpaceType", "Discrete", "Box", "Tuple", "Dict"], start=0)
+Dtype = IntEnum("Dtype", ["NoDType", "INT", "UINT", "FLOAT", "DOUBLE"], start=0)
+Reason = IntEnum("Reason", ["SimulationEnd", "GameOver"], start=0)
 
-def _pool() -> descriptor_pool.DescriptorPool:
-    try:
-        described = (resources.files("bbrgym.ns3gym") / "messages.binpb").read_bytes()
-    except FileNotFoundError as error:
-        raise ImportError("bbrgym/ns3gym/messages.binpb is missing: it comes with the build") from error
+_PACKAGE = "ns3opengym"
+
+#: Package, names and the order of fields, which numbers them, are ns3-gym's: they are the wire format. `*`: repeated.
+_MESSAGES = """
+  SpaceDescription      type:SpaceType space:Any name:string
+  DiscreteSpace         n:int32
+  BoxSpace              low:float high:float dtype:Dtype shape:uint32*
+  TupleSpace            element:SpaceDescription*
+  DictSpace             element:SpaceDescription*
+  DataContainer         type:SpaceType data:Any name:string
+  DiscreteDataContainer data:int32
+  BoxDataContainer      dtype:Dtype shape:uint32* intData:int32* uintData:uint32* floatData:float* doubleData:double*
+  TupleDataContainer    element:DataContainer*
+  DictDataContainer     element:DataContainer*
+  SimInitMsg            simProcessId:uint64 wafShellProcessId:uint64 obsSpace:SpaceDescription actSpace:SpaceDescription
+  SimInitAck            done:bool stopSimReq:bool
+  EnvStateMsg           obsData:DataContainer reward:float isGameOver:bool reason:Reason info:string
+  EnvActMsg             actData:DataContainer stopSimReq:bool
+"""
+
+
+def _classes() -> dict[str, Any]:
+    """Return the class of each message by its name."""
+    field = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(
+        name="messages.proto", package=_PACKAGE, syntax="proto3", dependency=[any_pb2.DESCRIPTOR.name]
+    )
+    for enum in (SpaceType, Dtype, Reason):
+        described = file.enum_type.add(name=enum.__name__)
+        for value in enum:
+            described.value.add(name=value.name, number=value.value)
+    for line in _MESSAGES.strip().splitlines():
+        name, *fields = line.split()
+        message = file.message_type.add(name=name)
+        for number, one in enumerate(fields, 1):
+            field_name, kind = one.rstrip("*").split(":")
+            label = field.LABEL_REPEATED if one.endswith("*") else field.LABEL_OPTIONAL
+            added = message.field.add(name=field_name, number=number, label=label)
+            if kind.islower():
+                added.type = field.Type.Value(f"TYPE_{kind.upper()}")
+            else:
+                added.type_name = ".google.protobuf.Any" if kind == "Any" else f".{_PACKAGE}.{kind}"
     pool = descriptor_pool.DescriptorPool()
-    for file in descriptor_pb2.FileDescriptorSet.FromString(described).file:
-        pool.Add(file)
-    return pool
+    pool.AddSerializedFile(any_pb2.DESCRIPTOR.serialized_pb)
+    pool.Add(file)
+    return {
+        message.name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{message.name}"))
+        for message in file.message_type
+    }
 
 
-_POOL = _pool()
+globals().update(_classes())
 
+if TYPE_CHECKING:
 
-def _class(name: str) -> Any:
-    return message_factory.GetMessageClass(_POOL.FindMessageTypeByName(f"ns3opengym.{name}"))
-
-
-def _enum(name: str) -> Any:
-    values = _POOL.FindEnumTypeByName(f"ns3opengym.{name}").values
-    return IntEnum(name.rsplit(".", 1)[-1], [(value.name, value.number) for value in values])
-
-
-SpaceType = _enum("SpaceType")
-Dtype = _enum("Dtype")
-Reason = _enum("EnvStateMsg.Reason")
-
-SpaceDescription = _class("SpaceDescription")
-DiscreteSpace = _class("DiscreteSpace")
-BoxSpace = _class("BoxSpace")
-TupleSpace = _class("TupleSpace")
-DictSpace = _class("DictSpace")
-
-DataContainer = _class("DataContainer")
-DiscreteDataContainer = _class("DiscreteDataContainer")
-BoxDataContainer = _class("BoxDataContainer")
-TupleDataContainer = _class("TupleDataContainer")
-DictDataContainer = _class("DictDataContainer")
-
-SimInitMsg = _class("SimInitMsg")
-SimInitAck = _class("SimInitAck")
-EnvStateMsg = _class("EnvStateMsg")
-EnvActMsg = _class("EnvActMsg")
-
-
-# ---- reading --------------------------------------------------------------------------------------------------------
+    def __getattr__(name: str) -> Any: ...
 
 
 def parse(kind: Any, data: bytes, where: str = "the message") -> Message:
@@ -85,7 +101,7 @@ def parse(kind: Any, data: bytes, where: str = "the message") -> Message:
         message = kind.FromString(data)
     except DecodeError as error:
         raise ProtocolError(f"{where}: {len(data)} bytes cannot be read as {kind.DESCRIPTOR.name}: {error}") from error
-    _refuse_misfits(message, where)
+    _check_types(message, where)
     return message
 
 
@@ -101,7 +117,7 @@ def parse_any(kind: Any, holder: Message, where: str) -> Message:
     return parse(kind, holder.value, where)
 
 
-def _refuse_misfits(message: Message, where: str) -> None:
+def _check_types(message: Message, where: str) -> None:
     known = message.DESCRIPTOR.fields_by_number
     for field in UnknownFieldSet(message):
         if field.field_number in known:
@@ -110,4 +126,4 @@ def _refuse_misfits(message: Message, where: str) -> None:
     for field, value in message.ListFields():
         if field.message_type is not None:
             for inner in [value] if hasattr(value, "DESCRIPTOR") else value:
-                _refuse_misfits(inner, where)
+                _check_types(inner, where)
