@@ -26,7 +26,7 @@ from bbrgym.schema import shown
 from bbrgym.worlds import check_seed
 
 _MAX_GRACE_S = 1e6
-_SESSION = ("command", "shell", "cwd", "log", "port", "host", "timeout_s", "grace_s")  # options of its `Session`
+_SESSION = ("command", "cwd", "log", "port", "host", "timeout_s", "grace_s")  # options of its `Session`
 _SPACES = {"observation_space": "obsSpace", "action_space": "actSpace"}  # and what a SimInitMsg calls them
 
 
@@ -45,7 +45,6 @@ class Ns3GymOptions:
         command: command line that starts a simulation: a list of words, or a text that is split into words.
             `bbrgym.ns3gym.command` describes the placeholders in it. Default: wait for a simulation that is started
             elsewhere.
-        shell: whether a shell runs the command, which must be a text.
         arguments: arguments of the simulation, by name.
         port: port on which to listen; 0 selects a free one.
         host: address on which to listen. The default accepts connections from this machine only.
@@ -60,7 +59,6 @@ class Ns3GymOptions:
     """
 
     command: str | Sequence[str] | None = None
-    shell: bool = False
     arguments: Mapping[str, Value] = field(default_factory=dict)
     port: int = 0
     host: str = "127.0.0.1"

@@ -167,8 +167,8 @@ def test_a_reset_may_change_arguments(make):
 
 
 def test_a_shell_may_run_it_in_a_folder_with_a_log(make, tmp_path):
-    text = f"pwd; exec {sys.executable} {ACTOR} --openGymPort={{port}} --simSeed={{seed}} --word={{word}}"
-    env = make(command=text, shell=True, cwd=tmp_path, log=tmp_path / "log", arguments={"word": "it's $HOME"})
+    command = ["sh", "-c", f'pwd; exec {sys.executable} {ACTOR} "$@"', "sh"]
+    env = make(command=command, cwd=tmp_path, log=tmp_path / "log", arguments={"word": "it's $HOME"})
     assert env.reset(seed=3)[1]["word"] == "it's $HOME"
     env.close()
     assert (tmp_path / "log").read_text(encoding="utf-8") == f"{tmp_path}\n" * 2

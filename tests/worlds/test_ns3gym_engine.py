@@ -117,9 +117,6 @@ def test_the_command_may_be_a_text_with_placeholders(opengym: str) -> None:
     text = f"{opengym} --simSeed={{seed}} --openGymPort={{port}} '--scenario={{scenario}}'"
     with bbrgym.make_world("ns3", ALONE, seed=3) as there, served({"command": text}, ALONE, seed=3) as here:
         assert bytes_of(here) == bytes_of(there)
-    shell = f"exec {opengym} --simSeed={{seed}} --openGymPort={{port}} --scenario={{scenario}}"
-    with served({"command": shell, "shell": True}, ALONE, seed=3) as here:
-        here.advance(0.1)
 
 
 # ---- a program that is started elsewhere ------------------------------------------------------------------

@@ -22,7 +22,7 @@ from typing import Any
 from bbrgym.errors import ConfigError
 from bbrgym.ns3gym.channel import AgentSocket, Watch
 from bbrgym.ns3gym.child import Child
-from bbrgym.ns3gym.command import CommandLine, Value
+from bbrgym.ns3gym.command import Value, fill, split_command
 from bbrgym.ns3gym.errors import PeerGone, ProtocolError
 from bbrgym.ns3gym.messages import Message
 from bbrgym.processes import output_tail
@@ -34,8 +34,7 @@ class Session:
     """The agent's socket, and the process of the simulation if it was started here.
 
     Args:
-        command: as of `CommandLine`; None waits for simulations that others start.
-        shell: as of `CommandLine`.
+        command: as of `split_command`; None waits for simulations that others start.
         cwd: directory in which the command runs. Default: the current one.
         log: file to which the command's output is appended. Default: none.
         port: on which the agent listens; 0 selects a free one.
@@ -51,7 +50,6 @@ class Session:
         self,
         command: str | Sequence[str] | None,
         *,
-        shell: bool,
         cwd: str | Path | None,
         log: str | Path | None,
         port: int,
@@ -60,10 +58,8 @@ class Session:
         grace_s: float,
     ) -> None:
         self._cwd, self._log = (None if path is None else Path(path) for path in (cwd, log))
-        if self._cwd is not None and not self._cwd.is_dir():
-            raise ConfigError(f"cwd: {str(cwd)!r} is not a folder")
-        self._command = None if command is None else CommandLine(command, self._cwd, shell=shell)
-        self.check_command_for(shell=shell, cwd=cwd, log=log)
+        self._command = None if command is None else split_command(command, self._cwd)
+        self.check_command_for(cwd=cwd, log=log)
         self._port, self._host, self._timeout_s, self._grace_s = port, host, timeout_s, grace_s
         self._owner_pid = os.getpid()
         self._child: Child | None = None
@@ -95,7 +91,7 @@ class Session:
                 self._agent.close()  # drops unread messages of earlier simulations
                 self._agent = self._listen()
             self._has_listened_to_one = True
-            self._child = Child(self._command.words(self.port, seed, arguments), self._cwd, self._log)
+            self._child = Child(fill(self._command, self.port, seed, arguments), self._cwd, self._log)
         with self.ending_on_error():
             return self._agent.await_simulation(self._watch("SimInitMsg"))
 

@@ -58,7 +58,6 @@ class Ns3GymEngine:
             placeholders of `bbrgym.ns3gym.command` and `{scenario}`. Without placeholders it gets
             ``--openGymPort=PORT --simSeed=SEED --scenario=FILE`` at its end. Default: wait for a program that is
             started elsewhere.
-        shell: whether a shell runs the command, which must be a text.
         cwd: directory in which the command runs. Default: the current one.
         log: file to which the command's output is appended. Default: none.
         port: port on which to listen; 0 selects a free one.
@@ -75,7 +74,6 @@ class Ns3GymEngine:
         timeout_s: float,
         *,
         command: str | Sequence[str] | None = None,
-        shell: bool = False,
         cwd: str | None = None,
         log: str | None = None,
         port: int = 0,
@@ -87,7 +85,7 @@ class Ns3GymEngine:
             raise ConfigError("command: None and port: 0, expected the program's command, or the port it connects to")
         self._timeout_s = min(timeout_s, _MAX_TIMEOUT_S)
         self._lock = threading.RLock()  # a session serves one thread
-        given: Any = {"shell": shell, "cwd": cwd, "log": log, "port": port, "host": host}
+        given: Any = {"cwd": cwd, "log": log, "port": port, "host": host}
         self._session = Session(command, **given, timeout_s=self._timeout_s, grace_s=_GRACE_S)
         self._folder = tempfile.TemporaryDirectory(prefix="bbrgym-")
         self._scenario_file = Path(self._folder.name) / "scenario.json"

@@ -195,7 +195,7 @@ register_world(
     "a network of your own: any program that serves a world over ns3-gym's protocol",
     stock_controls=("ns-3",),
     has_last_hops=True,
-    options=("command", "shell", "cwd", "log", "port", "host"),
+    options=("command", "cwd", "log", "port", "host"),
     programs=("command",),
 )
 register_world(
