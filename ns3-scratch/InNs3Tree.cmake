@@ -8,7 +8,7 @@ find_package(Python REQUIRED COMPONENTS Interpreter)
 include(${bbrgym_root}/cmake/NlohmannJson.cmake)
 
 file(GLOB bbrgym_shared CONFIGURE_DEPENDS ${bbrgym_root}/tcp/*.cpp ${bbrgym_root}/world/*.cpp)
-add_library(scratch_bbrgym_common OBJECT EXCLUDE_FROM_ALL ${BBRGYM_NS3_MODEL} ${BBRGYM_NS3_GYM} ${bbrgym_shared})
+add_library(scratch_bbrgym_common OBJECT EXCLUDE_FROM_ALL ${BBRGYM_NS3_MODEL} ${bbrgym_shared})
 
 # What all of it is compiled with: the tree's own C++ may be older, and its -march=native may fuse a product and a sum,
 # which would give numbers other than everywhere else.
@@ -16,7 +16,7 @@ function(bbrgym_compile_in_tree target)
   set_target_properties(${target} PROPERTIES CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON)
   target_compile_options(${target} PRIVATE -ffp-contract=off)
   target_include_directories(${target} PRIVATE
-    ${CMAKE_CURRENT_SOURCE_DIR}/model ${CMAKE_CURRENT_SOURCE_DIR}/gym ${bbrgym_root}/tcp ${bbrgym_root}/world)
+    ${CMAKE_CURRENT_SOURCE_DIR}/model ${bbrgym_root}/tcp ${bbrgym_root}/world)
   target_include_directories(${target} SYSTEM PRIVATE ${bbrgym_root}/cc)
   target_link_libraries(${target} nlohmann_json::nlohmann_json)
 endfunction()
@@ -39,7 +39,6 @@ function(bbrgym_program source)
 endfunction()
 
 bbrgym_program(bbrgym-scenario.cc)
-bbrgym_program(bbrgym-opengym.cc)
 if("${ns3-libs}" MATCHES "point-to-point")
   bbrgym_program(examples/two-bottlenecks.cc)
 else()

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // bbrgym-scenario FILE.json [--seed N] [--policy FILE.so] [--json]
+// bbrgym-scenario --serve
 //
 // Runs the scenario of FILE.json (all fields resolved, as the package writes it; - is the standard input) to
 // its end and prints the summary, as text or as JSON. A policy (`bbrgym export --format c`, compiled) sets the tunables of
 // its tuned flows. A bad scenario is one line on the error output, exit 2.
+// With --serve it is a program of bbrgym's world ns3gym: the scenario's own network, on the ns-3 that it was built with.
 #include "ns3-simulation.h"
+#include "serve.h"
 
 #include "fields.hpp"
 #include "params.hpp"
@@ -28,6 +31,17 @@ namespace
 
 using bbrgym::Field;
 
+/** A scenario's own network, with tables of its own. */
+class ScenarioWorld : private bbrgym::OwnTables, public bbrgym::Ns3Simulation
+{
+  public:
+    ScenarioWorld(const std::shared_ptr<const bbrgym::Scenario>& scenario, uint64_t seed)
+        : OwnTables(scenario->flows.size()),
+          Ns3Simulation(scenario, seed, OwnTables::Get())
+    {
+    }
+};
+
 struct Arguments
 {
     std::string file;
@@ -36,7 +50,7 @@ struct Arguments
     bool as_json = false;
 };
 
-constexpr const char* USAGE = "usage: bbrgym-scenario FILE.json [--seed N] [--policy FILE.so] [--json]";
+constexpr const char* USAGE = "usage: bbrgym-scenario FILE.json [--seed N] [--policy FILE.so] [--json], or --serve";
 
 Arguments
 ParseArguments(int argc, char** argv)
@@ -180,6 +194,12 @@ Run(const Arguments& arguments)
 int
 main(int argc, char** argv)
 {
+    if (argc == 2 && argv[1] == std::string("--serve"))
+    {
+        return bbrgym::ServeMain([](auto scenario, uint64_t seed) {
+            return std::make_unique<ScenarioWorld>(scenario, seed);
+        });
+    }
     try
     {
         Run(ParseArguments(argc, argv));

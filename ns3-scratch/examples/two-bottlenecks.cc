@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// two-bottlenecks --scenario=FILE --openGymPort=5555 --simSeed=1
+// two-bottlenecks, a program of bbrgym's world ns3gym.
 //
 // A topology of its own as a world: two bottlenecks in a row, which no scenario can describe. It is written with ns-3's
 // own helpers and sockets; what makes it a world are the four calls of SocketWorld, marked below.
@@ -196,9 +196,9 @@ TwoBottlenecks::Accept(std::size_t flow, Ptr<Socket> socket)
 } // namespace
 
 int
-main(int argc, char** argv)
+main()
 {
-    return bbrgym::ServeMain(argc, argv, [](auto scenario, uint64_t seed) {
+    return bbrgym::ServeMain([](auto scenario, uint64_t seed) {
         return std::make_unique<TwoBottlenecks>(scenario, seed);
     });
 }

@@ -58,9 +58,6 @@ class Ns3Simulation : public World, private MeasuredWorld
     void Advance(double duration_s) override;
     void Summarise(std::span<double> flow_table, std::span<double> link_row) const override;
 
-    /** Uses these tables from now on; they must hold what the former ones held. */
-    void SetTables(const WorldTables& tables) { m_tables = tables; }
-
     /** Logs all packets and decisions from now on; std::invalid_argument: the run has begun. */
     void TracePackets();
     PacketLog& Log() { return m_measurement.Log(); }

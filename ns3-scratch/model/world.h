@@ -34,6 +34,8 @@ class World
     const Scenario& GetScenario() const { return *m_scenario; }
     uint64_t Seed() const { return m_seed; }
     const Tables& GetTables() const { return m_tables; }
+    /** Uses these tables from now on; they must hold what the former ones held. */
+    void SetTables(const Tables& tables) { m_tables = tables; }
     double NowS() const { return static_cast<double>(ns3::Simulator::Now().GetNanoSeconds()) / 1e9; }
     /** Whether the scenario's end is reached. */
     bool Done() const { return ns3::Simulator::Now().GetNanoSeconds() >= m_scenario->duration_ns; }

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ import numpy as np
 import polars as pl
 import pytest
 from build_tree import program
-from owners import children, free_port
+from owners import another_owner, children, nothing_left
+from waiting import wait_until
 
 import bbrgym
 from bbrgym.cli.main import main
@@ -37,20 +38,16 @@ SCENARIO: dict[str, Any] = {
     ],
 }
 ALONE: dict[str, Any] = {**SCENARIO, "name": "alone", "flows": SCENARIO["flows"][:1]}
+ENDLESS: dict[str, Any] = {**ALONE, "duration_s": 80_000.0}
 
 
 @pytest.fixture(scope="module")
-def opengym() -> str:
-    return program("bbrgym-opengym")
+def command() -> list[str]:
+    return [program("bbrgym-scenario"), "--serve"]
 
 
-@pytest.fixture
-def options(opengym: str) -> dict[str, Any]:
-    return {"command": [opengym]}
-
-
-def served(options: dict[str, Any], scenario: Any = SCENARIO, **arguments: Any) -> World:
-    return bbrgym.make_world("ns3gym", scenario, options=options, **arguments)
+def served(command: Any, scenario: Any = SCENARIO, seed: int = 1, *, isolation: Any = None, **options: Any) -> World:
+    return bbrgym.make_world("ns3gym", scenario, seed, isolation=isolation, options={"command": command, **options})
 
 
 def bytes_of(world: World) -> tuple[Any, ...]:
@@ -60,113 +57,57 @@ def bytes_of(world: World) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("isolation", ["none", "process"])
-def test_a_run_is_the_ns3_world_s_bit_for_bit(options: dict[str, Any], isolation: Any) -> None:
+def test_a_run_is_the_ns3_world_s_bit_for_bit(command: list[str], isolation: Any) -> None:
+    """Also through programs that close all other descriptors, as ./ns3 run does."""
+    wrapped = [sys.executable, "-c", f"import subprocess; subprocess.run({command!r}, check=True)"]
     with (
         bbrgym.make_world("ns3", SCENARIO, seed=5) as there,
-        served(options, seed=5, isolation=isolation) as here,
+        served(wrapped if isolation == "none" else command, seed=5, isolation=isolation) as here,
     ):
         assert bytes_of(here) == bytes_of(there)
-        for step, seconds in enumerate((0.1, 0.05, 0.3, 0.1, 0.1, 2.0)):
+        for step, seconds in enumerate((0.1, 0.05, 0.3, 0.1, 0.1, 2.0, 1.0)):
             for world in (here, there):
                 world.set_tunables("mix", {"bbr_up_gain": 1.1 + step / 10, "use_probe_cap": float(step % 2)})
                 world.advance(seconds)
             assert bytes_of(here) == bytes_of(there)
         assert here.done
-        here.advance(1.0)  # nothing changes any more
-        assert bytes_of(here) == bytes_of(there)
-        for world in (here, there):
-            world.reset(ALONE, seed=2**63 - 1)
-        assert bytes_of(here) == bytes_of(there)
-        for world in (here, there):
-            world.advance(1.0)
-        assert bytes_of(here) == bytes_of(there)
+        for arguments in ({"scenario": ALONE, "seed": 2**63 - 1}, {}):
+            for world in (here, there):
+                world.reset(**arguments)
+                world.advance(1.0)
+            assert bytes_of(here) == bytes_of(there)
 
 
-def test_many_run_side_by_side(options: dict[str, Any]) -> None:
+def test_many_run_side_by_side(command: list[str]) -> None:
     with (
         make_vector_world("ns3", 3, [SCENARIO, ALONE, SCENARIO], 7) as there,
-        make_vector_world("ns3gym", 3, [SCENARIO, ALONE, SCENARIO], 7, threads=2, options=options) as here,
+        make_vector_world("ns3gym", 3, [SCENARIO, ALONE, SCENARIO], 7, threads=2, options={"command": command}) as here,
     ):
         mask = np.array([True, False, True])
         for worlds in (here, there):
             worlds.advance(0.2)
             worlds.advance(0.2, mask)
+            worlds.reserve(5)  # while they run
             worlds.reset(2, ALONE, 4)
             worlds.advance(0.2)
         for table in ("tunables", "flow_stats", "link_stats", "now_s", "done"):
             assert getattr(here, table).tobytes() == getattr(there, table).tobytes()
 
 
-def test_evaluations_and_trainings_run_on_it(opengym: str, tmp_path: Path) -> None:
+def test_evaluations_and_trainings_run_on_it(command: list[str], tmp_path: Path) -> None:
     scenario = tmp_path / "short.json"
     scenario.write_text(bbrgym.load_scenario(ALONE).model_dump_json(exclude_none=True), encoding="utf-8")
-    command = f"world.ns3gym.options.command=[{opengym}]"
-    asked = [f"scenario={scenario}", "seeds=[1,2]", "variants=[bbr,bbq]", "jobs=2", command]
+    option = f"world.ns3gym.options.command={' '.join(command)}"
+    asked = [f"scenario={scenario}", "seeds=[1,2]", "variants=[bbr,bbq]", "jobs=2", option]
     assert main(["evaluate", *asked, "world=[ns3,ns3gym]", f"output_dir={tmp_path / 'evaluation'}"]) == 0
     summary = pl.read_parquet(tmp_path / "evaluation" / "summary.parquet")
     here, there = (summary.filter(world=world).drop("world") for world in ("ns3gym", "ns3"))
     assert len(here) == 4
     assert here.sort(here.columns).equals(there.sort(there.columns))
-    train = [f"scenario={scenario}", "variant=bbq", "agent=grid", "agent.draws=2", "agent.levels=2", command]
+    train = [f"scenario={scenario}", "variant=bbq", "agent=grid", "agent.draws=2", "agent.levels=2", option]
     train += ["world=ns3gym", "validation.world=ns3gym", "validation.draws=1", "action.tunables=[bbq_beta]"]
     assert main(["train", *train, "total_steps=1000", f"output_dir={tmp_path / 'training'}"]) == 0
     assert pl.read_parquet(tmp_path / "training" / "metrics.parquet").height > 0
-
-
-def test_the_command_may_be_a_text_with_placeholders(opengym: str) -> None:
-    text = f"{opengym} --simSeed={{seed}} --openGymPort={{port}} '--scenario={{scenario}}'"
-    with bbrgym.make_world("ns3", ALONE, seed=3) as there, served({"command": text}, ALONE, seed=3) as here:
-        assert bytes_of(here) == bytes_of(there)
-
-
-# ---- a program that is started elsewhere ------------------------------------------------------------------
-
-
-@pytest.fixture
-def scenario_file(tmp_path: Path) -> Path:
-    path = tmp_path / "scenario.json"
-    path.write_text(bbrgym.load_scenario(ALONE).resolved_json(), encoding="utf-8")
-    return path
-
-
-@pytest.fixture
-def start(opengym: str, scenario_file: Path) -> Iterator[Any]:
-    started: list[subprocess.Popen[str]] = []
-
-    def start(port: int, seed: int) -> subprocess.Popen[str]:
-        words = [opengym, f"--scenario={scenario_file}", f"--openGymPort={port}", f"--simSeed={seed}"]
-        started.append(subprocess.Popen(words, stderr=subprocess.PIPE, text=True))
-        return started[-1]
-
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
-
-
-def test_it_may_be_waited_for(start: Any) -> None:
-    port = free_port()
-    first = start(port, 3)
-    with bbrgym.make_world("ns3", ALONE, seed=3) as there, served({"port": port}, ALONE, seed=3) as here:
-        here.advance(0.5)
-        there.advance(0.5)
-        assert bytes_of(here) == bytes_of(there)
-        second = start(port, 3)
-        here.reset()
-        assert here.now_s == 0.0
-        assert first.wait(60) == 0
-    assert second.wait(60) == 0
-
-
-def test_another_run_than_asked_for_is_refused(start: Any) -> None:
-    port = free_port()
-    start(port, 4)
-    with pytest.raises(bbrgym.WorldError, match=r"the program's info: seed is 4, expected 3$"):
-        served({"port": port}, ALONE, seed=3)
-    start(port, 3)
-    renamed = {**ALONE, "flows": [{**ALONE["flows"][0], "name": "other"}]}
-    with pytest.raises(bbrgym.WorldError, match=r"the program's info: flows is \['mix'\], expected \['other'\]$"):
-        served({"port": port}, renamed, seed=3)
 
 
 # ---- what goes wrong --------------------------------------------------------------------------------------
@@ -175,57 +116,75 @@ def test_another_run_than_asked_for_is_refused(start: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({}, r"^command: None and port: 0, expected the program's command, or the port it connects to$"),
+        ({}, r"^command: is missing, expected the command that starts the world's program$"),
         ({"comand": ["true"]}, r"^options: 'comand' is not an option of world 'ns3gym'; did you mean command\?"),
         ({"command": "true", "cwd": "/no/such/folder"}, r"^cwd: '/no/such/folder' is not a folder$"),
-        ({"port": 5555, "log": "file"}, r"^log: 'file' is for a command, and there is none$"),
-        ({"command": ["true", "{port}"]}, r"^arguments: --scenario=.* has no place in the command"),
+        ({"command": "true", "log": "/no/folder/log"}, r"^log: '/no/folder/log' cannot be written: No such file or di"),
     ],
     ids=str,
 )
 def test_wrong_options_are_named(options: dict[str, Any], says: str) -> None:
     with pytest.raises(bbrgym.ConfigError, match=says):
-        served(options)
+        bbrgym.make_world("ns3gym", SCENARIO, options=options)
 
 
-def test_tunables_are_checked_before_they_are_sent(options: dict[str, Any]) -> None:
-    with served(options) as world:
+def test_a_wrong_tunable_breaks_nothing(command: list[str]) -> None:
+    with served(command) as world:
         vector = world._vector
         vector.tunables[0, 1, world.tunable_names.index("bbq_beta")] = 7.0
-        with pytest.raises(ValueError, match=r"^flow 'late': tunables.bbq_beta is 7"):
+        with pytest.raises(bbrgym.ConfigError, match=r"^flow 'late': bbq_beta = 7 is outside "):
             world.advance(0.1)
         assert world.now_s == 0.0
         world.set_tunables("late", {"bbq_beta": 0.02})
-        world.advance(0.1)  # nothing ran, nothing broke
-        vector.tunables[0, 2, 0] = 1.0
-        with pytest.raises(ValueError, match=r"^flow 'stock': "):
-            world.advance(0.1)
-
-
-def test_a_program_that_dies_is_one_error(options: dict[str, Any]) -> None:
-    with served(options, ALONE) as world:
         world.advance(0.1)
-        [victim] = children(lambda child: "bbrgym-opengym" in child.name(), recursive=True)
-        victim.send_signal(signal.SIGABRT)
-        with pytest.raises(bbrgym.WorldError, match=r"at 0\.1 s: the simulation .*: it was killed by SIGABRT"):
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["sh", "-c", "echo no network; exit 3"], r"the program exited with code 3; it last wrote:\nno network$"),
+        (["sh", "-c", "echo hello; sleep 600"], r"no answer within 3 s \(timeout_s .*; it last wrote:\nhello$"),
+    ],
+)
+def test_what_serves_no_world(words: list[str], says: str) -> None:
+    with nothing_left(), pytest.raises(bbrgym.WorldError, match=says):
+        bbrgym.make_world("ns3gym", SCENARIO, timeout_s=3.0, options={"command": words})
+
+
+def test_a_program_of_another_version_is_refused(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bbrgym.worlds.ns3gym_engine.TUNABLES", {"bbr_up_gain": None})
+    with pytest.raises(
+        bbrgym.WorldError, match="the program has other tunables or fields than this bbrgym: build it from"
+    ):
+        served(command)
+
+
+def test_a_program_that_is_not_started_by_the_world_says_so(command: list[str]) -> None:
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "bbrgym-scenario: the standard input is not that of a program of bbrgym's world ns3gym" in done.stderr
+
+
+def runs(owner_pid: int | None = None) -> list[Any]:
+    return children(lambda child: "bbrgym-scenario" in child.name(), owner_pid, recursive=True)
+
+
+def test_a_program_that_dies_is_one_error(command: list[str]) -> None:
+    with served(command, ALONE) as world:
+        world.advance(0.1)
+        runs()[-1].send_signal(signal.SIGABRT)  # of the program and its run
+        with pytest.raises(bbrgym.WorldError, match=r"at 0\.1 s: the program was killed by SIGABRT$"):
             world.advance(0.1)
         with pytest.raises(ValueError, match="not running"):
             world.advance(0.1)
         world.reset()
         world.advance(0.1)
+    assert runs() == []
 
 
-def test_what_serves_no_world_is_refused() -> None:
-    serve = f'{sys.executable} -m bbrgym serve world=twin scenario=steady port="$1"'
-    command = ["sh", "-c", serve, "serve", "{port}", "{scenario}"]
-    with pytest.raises(
-        bbrgym.WorldError, match=r"the program's observation space is Box\(0\.0, 1\.0, .*, expected Dict"
-    ):
-        served({"command": command})
-
-
-def test_close_ends_a_wait_in_another_thread(options: dict[str, Any]) -> None:
-    world = served(options, {**ALONE, "duration_s": 80_000.0})
+def ends_with(command: list[str], end: Callable[[World], None]) -> list[Exception]:
+    """Return the errors of an advance without an end that is ended meanwhile."""
+    world = served(command, ENDLESS)
     errors: list[Exception] = []
 
     def advance() -> None:
@@ -236,16 +195,38 @@ def test_close_ends_a_wait_in_another_thread(options: dict[str, Any]) -> None:
 
     thread = threading.Thread(target=advance)
     thread.start()
-    time.sleep(1.0)
-    world.close()
+    wait_until(lambda: runs()[-1].cpu_times().user > 0.5)
+    end(world)
     thread.join(60.0)
     assert not thread.is_alive()
-    assert len(errors) == 1
+    return errors
 
 
-def test_without_its_extra_it_says_what_to_install(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith(("bbrgym.ns3gym", "bbrgym.worlds.ns3gym", "zmq"))]:
+def test_close_ends_a_wait_in_another_thread(command: list[str]) -> None:
+    assert len(ends_with(command, World.close)) == 1
+    assert runs() == []
+
+
+OWNER = """
+import json, sys, bbrgym
+command, scenario = json.loads(sys.stdin.readline())
+world = bbrgym.make_world("ns3gym", scenario, options={"command": command})
+print("ready", flush=True)
+world.advance(80_000.0)
+"""
+
+
+def test_a_killed_owner_leaves_nothing(command: list[str]) -> None:
+    with another_owner(OWNER, json.dumps([command, ENDLESS])) as owner:
+        wait_until(lambda: len(runs(owner.pid)) == 2)
+        left = runs(owner.pid)
+        owner.kill()
+        wait_until(lambda: not any(one.is_running() for one in left))
+
+
+def test_without_its_extra_it_says_what_to_install(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith(("bbrgym.ns3gym", "bbrgym.worlds.ns3gym", "psutil"))]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "zmq", None)
+    monkeypatch.setitem(sys.modules, "psutil", None)
     with pytest.raises(MissingExtraError, match=r"pip install '\.\[ns3gym\]'"):
-        served(options)
+        served(command)

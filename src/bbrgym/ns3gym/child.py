@@ -58,12 +58,18 @@ class Child:
         words: the command.
         cwd: directory in which it runs. Default: the current one.
         log: file to which its output is appended. Default: none.
+        stdin: descriptor of its standard input. Default: none.
+
+    Attributes:
+        pid: of a process that ends with the command.
 
     Raises:
         ConfigError: the log cannot be written.
     """
 
-    def __init__(self, words: Sequence[str], cwd: Path | None = None, log: Path | None = None) -> None:
+    def __init__(
+        self, words: Sequence[str], cwd: Path | None = None, log: Path | None = None, stdin: int = subprocess.DEVNULL
+    ) -> None:
         try:
             file = open_to_append(Path(os.devnull) if log is None else log, is_own=False)
         except OSError as error:
@@ -72,13 +78,14 @@ class Child:
             start = {"owner_pid": os.getpid(), "path": [*map(str, sys.path)], "words": list(words)}
             self._guardian = subprocess.Popen(
                 light_command("bbrgym.ns3gym.guardian", json.dumps(start | {"log_fd": file.fileno()}), site=False),
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 cwd=cwd,
                 pass_fds=(file.fileno(),),
                 start_new_session=True,
             )
+        self.pid = self._guardian.pid
         self._status: ExitStatus | None = None
         self._output = select.poll()
         if self._guardian.stdout is not None:
@@ -100,11 +107,15 @@ class Child:
             self.close()
         return self._status or ExitStatus(self._guardian.returncode, "")  # closed before its end was known
 
+    def kill(self) -> None:
+        """Kill the tree, without waiting for its end."""
+        self._guardian.terminate()
+
     def end(self, grace_s: float = 0.0) -> ExitStatus:
         """Wait ``grace_s`` seconds for the command to end, then kill its tree."""
         status = self.wait(grace_s)
         if status is None:
-            self._guardian.terminate()
+            self.kill()
             status = self.wait(_KILL_TIMEOUT_S)
         self.close()
         return status or ExitStatus(self._guardian.returncode, "")

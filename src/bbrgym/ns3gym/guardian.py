@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Run a command and end its whole process tree; the argument is a JSON object, see `child.Child`.
 
-The command runs until it ends, its owner ends for any reason, or SIGTERM arrives. Then all its descendants are killed,
-also those that left its session or lost their parents: this process is a subreaper, which inherits them. At last it
-writes to its standard output: the command's exit code (minus the number of the signal that killed it), a newline, and
-the end of the command's output.
+The command has this process's standard input. It runs until it ends, its owner ends for any reason, or SIGTERM arrives.
+Then all its descendants are killed, also those that left its session or lost their parents: this process is a
+subreaper, which inherits them. At last it writes to its standard output: the command's exit code (minus the number of
+the signal that killed it), a newline, and the end of the command's output.
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ def main(arguments: list[str]) -> None:
     try:
         command = subprocess.Popen(
             start["words"],
-            stdin=subprocess.DEVNULL,
             stdout=command_fd,
             stderr=command_fd,
             start_new_session=True,

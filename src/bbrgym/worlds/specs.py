@@ -44,6 +44,7 @@ class WorldSpec:
         holds_many: whether one engine can hold many worlds.
         can_save: whether runs in this process can be saved and restored.
         can_trace: whether runs in this process can log their packets.
+        is_program: whether its engine is a program of the user's: a process of its own whatever the isolation.
         is_real_time: whether an advance takes as long as what it runs; no run repeats another to the byte then.
         our_algorithms: of the congestion controls of ``cc/`` that flows can run, by `Variant.algorithm`.
             Default: all.
@@ -62,6 +63,7 @@ class WorldSpec:
     holds_many: bool = False
     can_save: bool = False
     can_trace: bool = False
+    is_program: bool = False
     is_real_time: bool = False
     our_algorithms: tuple[str, ...] | None = None
     stand_ins: Mapping[str, str] = field(default_factory=dict)
@@ -192,10 +194,12 @@ register_world(
 register_world(
     "ns3gym",
     "bbrgym.worlds.ns3gym_engine.Ns3GymEngine",
-    "a network of your own: any program that serves a world over ns3-gym's protocol",
+    "a network of your own: a program that serves a world, on any ns-3",
+    isolation="process",
+    is_program=True,
     stock_controls=("ns-3",),
     has_last_hops=True,
-    options=("command", "cwd", "log", "port", "host"),
+    options=("command", "cwd", "log"),
     programs=("command",),
 )
 register_world(

@@ -120,7 +120,7 @@ class VectorWorld:
         self._owner_pid = os.getpid()
         self._is_closed = False
 
-        self._shared = SharedArrays.create() if isolation == "process" else None
+        self._shared = SharedArrays.create() if isolation == "process" or spec.is_program else None
         is_one_engine = isolation == "none" and spec.holds_many
         self._per_engine = len(scenarios) if is_one_engine else 1
         self._engines: list[Any] = [None] * (len(scenarios) // self._per_engine)
@@ -427,7 +427,8 @@ class VectorWorld:
                 except ValueError as error:  # of an option
                     raise ConfigError(str(error)) from error
             else:
-                engine = WorkerEngine(self._spec.engine, self._options, self._timeout_s, self._shared, first)
+                worker = engine_class(self._spec.engine) if self._spec.is_program else WorkerEngine
+                engine = worker(self._spec.engine, self._options, self._timeout_s, self._shared, first)
             self._engines[number] = engine
             self._show(engine, first)
         return engine

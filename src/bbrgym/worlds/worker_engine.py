@@ -21,7 +21,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import astuple
 from typing import Any
 
@@ -33,6 +33,7 @@ from bbrgym.worlds.wakeup import Wakeup
 
 _KILL_TIMEOUT_S = 10.0
 _STDERR_TAIL_BYTES = 4096
+_WAKE = (1).to_bytes(8, sys.byteorder)  # what an eventfd counts
 _FAILURES: dict[str, type[Exception]] = {
     "invalid": ValueError,
     "late": LateRunFailure,
@@ -62,15 +63,7 @@ class WorkerEngine:
         with ExitStack() as held:
             self._mailbox = Mailbox.create()
             held.callback(os.close, self._mailbox.fd)
-            self._stderr_fd = os.memfd_create("bbrgym-stderr", os.MFD_CLOEXEC)
-            held.callback(os.close, self._stderr_fd)
-            fcntl.fcntl(self._stderr_fd, fcntl.F_SETFL, os.O_APPEND)
-            self._request_fd = os.eventfd(0, os.EFD_CLOEXEC)
-            held.callback(os.close, self._request_fd)
-            self._done_fd = os.eventfd(0, os.EFD_CLOEXEC)
-            held.callback(os.close, self._done_fd)
-            self._process = self._spawn(engine, options)
-            held.callback(_kill, self._process, self._owner_pid)
+            self._process = self._start(held, engine, options)
             pid_fd = os.pidfd_open(self._process.pid)
             held.callback(os.close, pid_fd)
             self._answer = Wakeup(self._done_fd, pid_fd)
@@ -97,7 +90,15 @@ class WorkerEngine:
             with self._in_use:  # what waits for an answer learns of the death
                 self._free()
 
-    def _spawn(self, engine: str, options: Mapping[str, Any]) -> subprocess.Popen[bytes]:
+    def _start(self, held: ExitStack, engine: str, options: Mapping[str, Any]) -> Any:
+        """Return the process, whose end and descriptors `held` frees."""
+        self._stderr_fd = os.memfd_create("bbrgym-stderr", os.MFD_CLOEXEC)
+        held.callback(os.close, self._stderr_fd)
+        fcntl.fcntl(self._stderr_fd, fcntl.F_SETFL, os.O_APPEND)
+        self._request_fd = os.eventfd(0, os.EFD_CLOEXEC)
+        held.callback(os.close, self._request_fd)
+        self._done_fd = os.eventfd(0, os.EFD_CLOEXEC)
+        held.callback(os.close, self._done_fd)
         fds = {
             "mailbox_fd": self._mailbox.fd,
             "arrays_fd": self._shared.fd,
@@ -107,7 +108,7 @@ class WorkerEngine:
         path = [str(entry) for entry in sys.path]
         what = {"engine": engine, "options": dict(options), "index": self._index}
         # Its own session: Ctrl-C is for the owner.
-        return subprocess.Popen(
+        process = subprocess.Popen(
             light_command("bbrgym.worlds.worker", json.dumps({"parent_pid": os.getpid(), "path": path, **what, **fds})),
             stdin=subprocess.DEVNULL,
             stdout=self._stderr_fd,
@@ -116,6 +117,8 @@ class WorkerEngine:
             start_new_session=True,
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # numpy is only a view here
         )
+        held.callback(_kill, process, self._owner_pid)
+        return process
 
     def _ask(self, timeout_s: float, *request: Any) -> None:
         """Send a request and wait for its end.
@@ -127,22 +130,21 @@ class WorkerEngine:
         """
         with self._in_use:
             self._mailbox.write(*request)
-            os.eventfd_write(self._request_fd, 1)
-            ready = self._answer.wait(timeout_s)
-            for fd, _ in ready:
-                if fd == self._done_fd:
-                    os.eventfd_read(fd)
-                    break
-            else:
-                raise EngineFailure(self._why(ready, timeout_s) + self._output_tail())
+            has_ended, is_done = True, False
+            with suppress(ConnectionError):  # a program's socket has ended
+                os.write(self._request_fd, _WAKE)
+                ready = self._answer.wait(timeout_s)
+                has_ended = bool(ready)
+                is_done = any(fd == self._done_fd and os.read(fd, len(_WAKE)) for fd, _ in ready)
+            if not is_done:
+                late = f"no answer within {timeout_s:g} s (timeout_s sets how long to wait)"
+                raise EngineFailure(self._why_it_ended() if has_ended else late + self._output_tail())
         outcome, text = self._mailbox.read()
         if outcome != "ok":
             raise _FAILURES[outcome](text)
 
-    def _why(self, ready: list[tuple[int, int]], timeout_s: float) -> str:
-        if not ready:
-            return f"no answer within {timeout_s:g} s (timeout_s sets how long to wait)"
-        return f"the worker {describe_exit(self._process.wait(_KILL_TIMEOUT_S))}"
+    def _why_it_ended(self) -> str:
+        return f"the worker {describe_exit(self._process.wait(_KILL_TIMEOUT_S))}{self._output_tail()}"
 
     def _output_tail(self) -> str:
         size = os.fstat(self._stderr_fd).st_size
