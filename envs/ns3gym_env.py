@@ -17,11 +17,10 @@ from bbrgym.envs.options import FromArguments, arguments_of, take_plain_types
 from bbrgym.envs.seeding import draw_seed
 from bbrgym.errors import ConfigError
 from bbrgym.ns3gym.command import Value, checked
-from bbrgym.ns3gym.data import is_within, pack, unpack
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.ns3gym.messages import Message, Reason
 from bbrgym.ns3gym.session import Session
-from bbrgym.ns3gym.spaces import Space, space_of
+from bbrgym.ns3gym.spaces import Space, pack, space_of, unpack
 from bbrgym.schema import shown
 from bbrgym.worlds import check_seed
 
@@ -249,7 +248,7 @@ class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
 
     def _check_bounds(self, observation: Any) -> None:
         """Warn of the first observation outside its space; if strict, raise ProtocolError for any."""
-        if (self._has_warned and not self._is_strict) or is_within(self.observation_space, observation):
+        if (self._has_warned and not self._is_strict) or self.observation_space.contains(observation):
             return
         problem = f"observation: is {shown(observation)}, outside of {self.observation_space}"
         if self._is_strict:

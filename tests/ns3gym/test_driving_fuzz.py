@@ -15,9 +15,8 @@ from samples import any_messages, mutations
 
 import bbrgym.envs  # noqa: F401 - registers the environments
 from bbrgym.ns3gym import messages as pb
-from bbrgym.ns3gym.data import pack
 from bbrgym.ns3gym.errors import ProtocolError
-from bbrgym.ns3gym.spaces import describe
+from bbrgym.ns3gym.spaces import describe, pack
 
 OBSERVED = spaces.Dict({"rates": spaces.Box(0, 1, (3,), np.float32), "phase": spaces.Discrete(4)}, sort_keys=False)
 ACTED = spaces.Tuple([spaces.Box(-1, 1, (2,), np.float64), spaces.Discrete(2)])

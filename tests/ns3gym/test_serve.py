@@ -21,9 +21,9 @@ import bbrgym.envs  # noqa: F401 - registers the environments
 from bbrgym.errors import ConfigError
 from bbrgym.ns3gym import messages as pb
 from bbrgym.ns3gym.channel import MAX_MESSAGE_BYTES, AgentSocket
-from bbrgym.ns3gym.data import pack
 from bbrgym.ns3gym.errors import ProtocolError, ProtocolTimeout
 from bbrgym.ns3gym.serving import as_json, serve
+from bbrgym.ns3gym.spaces import pack
 
 BOX = spaces.Box(-1.0, 1.0, (2,), np.float32)
 

@@ -18,10 +18,9 @@ from pydantic_core import to_json
 from bbrgym.errors import ConfigError
 from bbrgym.ns3gym import messages as pb
 from bbrgym.ns3gym.channel import SimulationSocket
-from bbrgym.ns3gym.data import is_within, pack, unpack
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.ns3gym.messages import Message, Reason
-from bbrgym.ns3gym.spaces import describe
+from bbrgym.ns3gym.spaces import describe, pack, unpack
 from bbrgym.schema import shown
 
 Ending = Literal["truncated", "terminated", "stopped"]
@@ -122,7 +121,7 @@ def _play(
 
 def _action(env: gymnasium.Env[Any, Any], answer: Message) -> Any:
     action = unpack(env.action_space, answer.actData, "the agent's action")
-    if not is_within(env.action_space, action):
+    if not env.action_space.contains(action):
         raise ProtocolError(f"the agent's action: is {shown(action)}, outside of {env.action_space}")
     return action
 

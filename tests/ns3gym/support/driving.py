@@ -14,10 +14,9 @@ from samples import flat
 
 from bbrgym.ns3gym import messages as pb
 from bbrgym.ns3gym.channel import AgentSocket, Watch
-from bbrgym.ns3gym.data import pack, unpack
 from bbrgym.ns3gym.errors import PeerGone
 from bbrgym.ns3gym.serving import as_json
-from bbrgym.ns3gym.spaces import space_of
+from bbrgym.ns3gym.spaces import pack, space_of, unpack
 
 
 @dataclass

@@ -10,37 +10,27 @@ from bbrgym.ns3gym import messages as pb
 
 SHAPES = st.lists(st.integers(0, 4), max_size=3).map(tuple)
 FLOAT32 = st.floats(width=32, allow_nan=False, allow_infinity=False).map(lambda x: x + 0.0)  # none is -0.0
-LOW = FLOAT32 | st.just(-np.inf)
-HIGH = FLOAT32 | st.just(np.inf)
-DESCRIBED = (pb.SpaceDescription, pb.DiscreteSpace, pb.BoxSpace, pb.TupleSpace, pb.DictSpace)
-CONTAINERS = (pb.DiscreteDataContainer, pb.BoxDataContainer, pb.TupleDataContainer, pb.DictDataContainer)
-SAID = (pb.SimInitMsg, pb.SimInitAck, pb.EnvStateMsg, pb.EnvActMsg)
+SPACES_SAID = (pb.DiscreteSpace, pb.BoxSpace, pb.TupleSpace, pb.DictSpace)
+VALUES_SAID = (pb.DiscreteDataContainer, pb.BoxDataContainer, pb.TupleDataContainer, pb.DictDataContainer)
 
 
 @st.composite
-def _float_boxes(draw):
-    dtype = draw(st.sampled_from([np.float32, np.float64]))
-    low, high = sorted((draw(LOW), draw(HIGH)))
-    return spaces.Box(low, high, draw(SHAPES), dtype)
-
-
-@st.composite
-def _whole_boxes(draw):
-    dtype = np.dtype(draw(st.sampled_from([np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint64])))
-    limits = np.iinfo(dtype)
-    bound = st.integers(max(int(limits.min), -(2**24)), min(int(limits.max), 2**24))  # what float32 holds
-    low, high = sorted((draw(bound), draw(bound)))
+def _boxes(draw):
+    dtype = np.dtype(draw(st.sampled_from(["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u8"])))
+    if dtype.kind == "f":
+        low, high = sorted((draw(FLOAT32 | st.just(-np.inf)), draw(FLOAT32 | st.just(np.inf))))
+    else:
+        limits = np.iinfo(dtype)
+        bound = st.integers(max(int(limits.min), -(2**24)), min(int(limits.max), 2**24))  # what float32 holds
+        low, high = sorted((draw(bound), draw(bound)))
     return spaces.Box(low, high, draw(SHAPES), dtype.type)
 
 
 LEAVES = st.one_of(
-    _float_boxes(),
-    _whole_boxes(),
+    _boxes(),
     st.integers(1, 2**31 - 1).map(spaces.Discrete),
     st.lists(st.integers(1, 1000), min_size=1, max_size=5).map(spaces.MultiDiscrete),
-    st.lists(st.lists(st.integers(1, 9), min_size=2, max_size=2), min_size=1, max_size=3).map(
-        lambda nvec: spaces.MultiDiscrete(np.array(nvec))
-    ),
+    st.just(spaces.MultiDiscrete(np.array([[2, 3], [1, 9]]))),
     SHAPES.map(lambda shape: spaces.MultiBinary(tuple(length + 1 for length in shape))),
 )
 KEYS = st.text(st.characters(codec="utf-8"), max_size=8)
@@ -60,7 +50,7 @@ def sample(space, seed):
 
 
 def flat(value):
-    """The numbers in a value, in order, as plain Python ones, with their keys; a MultiDiscrete's are like a Tuple's."""
+    """Return the numbers in a value, in order, with their keys; a MultiDiscrete's are like a Tuple's."""
     if isinstance(value, dict):
         return [(key, flat(inner)) for key, inner in value.items()]
     if isinstance(value, tuple):
@@ -74,13 +64,8 @@ def mutations(draw, data):
     changed = bytearray(data)
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(changed)))
-        kind = draw(st.sampled_from(["change", "take", "put", "cut"]))
-        if kind == "put":
-            changed[at:at] = draw(st.binary(min_size=1, max_size=6))
-        elif kind == "cut":
-            del changed[at:]
-        else:
-            changed[at : at + 1] = draw(st.binary(min_size=1, max_size=1)) if kind == "change" else b""
+        until = draw(st.sampled_from([at, at + 1, len(changed)]))
+        changed[at:until] = draw(st.binary(max_size=6))
     return bytes(changed)
 
 
@@ -101,15 +86,17 @@ def any_messages(draw, kind, depth=3):
     """Messages that can be read, and say anything; in a field of type Any lies a message of any class, or bytes."""
     message = kind()
     for field in kind.DESCRIPTOR.fields:
-        if draw(st.booleans()):
-            continue
         values = NUMBERS.get(field.type)
+        if draw(st.booleans()) or (values is None and depth == 0):
+            continue
+        if values is None and field.message_type.name == "Any":
+            holder = getattr(message, field.name)
+            if draw(st.integers(0, 9)):
+                holder.Pack(draw(any_messages(draw(st.sampled_from(SPACES_SAID + VALUES_SAID)), depth - 1)))
+            else:
+                holder.type_url, holder.value = draw(st.sampled_from(["", "x"])), draw(st.binary(max_size=20))
+            continue
         if values is None:
-            if field.message_type.full_name == "google.protobuf.Any":
-                _fill_any(draw, getattr(message, field.name), depth)
-                continue
-            if depth == 0:
-                continue
             values = any_messages(getattr(pb, field.message_type.name), depth - 1)
         if field.is_repeated:
             getattr(message, field.name).extend(draw(st.lists(values, max_size=3)))
@@ -120,9 +107,7 @@ def any_messages(draw, kind, depth=3):
     return message
 
 
-def _fill_any(draw, holder, depth):
-    if draw(st.integers(0, 9)) == 0:
-        holder.type_url = draw(st.text(max_size=30).filter(lambda url: url.isascii()))
-        holder.value = draw(st.binary(max_size=20))
-    else:
-        holder.Pack(draw(any_messages(draw(st.sampled_from(DESCRIBED[1:] + CONTAINERS)), max(0, depth - 1))))
+def any_bytes(kind):
+    """Bytes of such messages, or like them."""
+    whole = any_messages(kind).map(lambda message: message.SerializeToString())
+    return whole | whole.flatmap(mutations) | st.binary(max_size=60)
