@@ -25,7 +25,7 @@ from bbrgym.schema import shown
 from bbrgym.worlds import check_seed
 
 _MAX_GRACE_S = 1e6
-_SESSION = ("command", "cwd", "log", "port", "host", "timeout_s", "grace_s")  # options of its `Session`
+_SESSION = ("command", "cwd", "log", "grace_s", "port", "host", "timeout_s")  # options of its `Session`
 _SPACES = {"observation_space": "obsSpace", "action_space": "actSpace"}  # and what a SimInitMsg calls them
 
 
@@ -74,6 +74,9 @@ class Ns3GymOptions:
         if not 0.0 <= self.grace_s <= _MAX_GRACE_S:
             raise ConfigError(f"grace_s: {self.grace_s}, allowed is a number of seconds from 0 to 1e6")
         has_spaces = self.observation_space is not None and self.action_space is not None
+        for name in ("cwd", "log", "arguments"):
+            if getattr(self, name) and self.command is None:
+                raise ConfigError(f"{name}: {getattr(self, name)!r} is for a command, and there is none")
         if self.command is None and self.port == 0 and not has_spaces:
             raise ConfigError("port: 0, expected the port that the simulation connects to; ns3-gym's is 5555")
 
@@ -144,11 +147,11 @@ class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
         self._has_been_used = False
         self._state = _State.OVER
         self._session = Session(**{name: getattr(options, name) for name in _SESSION})
-        weakref.finalize(self, self._session.abandon)
+        weakref.finalize(self, self._session.close, 0.0)
         self._asked = {name: field_name for name, field_name in _SPACES.items() if getattr(options, name) is None}
         self._described: dict[str, Space] = {}
         try:
-            self._arguments = self._checked(options.arguments)
+            self._arguments = checked(options.arguments)
             if self._asked:
                 self._introduce(None)
             spaces = {name: self._described.get(name, getattr(options, name)) for name in _SPACES}
@@ -202,20 +205,19 @@ class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
 
     @property
     def port(self) -> int:
-        """Port on which it listens; with a command and `port=0` another one for each simulation."""
-        return self._session.port
+        """Port on which it listens."""
+        return self._session.agent.port
 
     def _take_options(self, options: Mapping[str, Any]) -> bool:
         """Take the options of a reset; return whether the simulation's arguments change."""
         unknown = sorted(set(options) - {"arguments"})
         if unknown:
             raise ConfigError(f"reset options: {unknown}, allowed is arguments")
-        before, self._arguments = self._arguments, self._arguments | self._checked(options.get("arguments", {}))
+        given = checked(options.get("arguments", {}))
+        if given and not self._has_command:
+            raise ConfigError(f"arguments: {given!r} is for a command, and there is none")
+        before, self._arguments = self._arguments, self._arguments | given
         return self._arguments != before
-
-    def _checked(self, arguments: Mapping[str, Value]) -> dict[str, Value]:
-        self._session.check_command_for(arguments=arguments)
-        return checked(arguments)
 
     def _introduce(self, seed: int | None) -> None:
         """Start the next simulation, up to its introduction; it then waits to begin."""
@@ -241,7 +243,7 @@ class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
         terminated = message.isGameOver and message.reason == Reason.GameOver
         truncated = message.isGameOver and not terminated
         if message.isGameOver:
-            self._session.dismiss()
+            self._session.agent.stop()  # without waiting for the simulation's end
         else:
             self._state = _State.RUNNING
         return observation, message.reward, terminated, truncated, {"seed": self._seed, **_items_of(message.info)}

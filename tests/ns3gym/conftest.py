@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
-
-from bbrgym.ns3gym.channel import AgentSocket
+from client import Client
 
 
 @pytest.fixture
-def agent() -> Iterator[AgentSocket]:
-    with AgentSocket(timeout_s=120.0) as agent:
-        yield agent
+def client() -> Iterator[Client]:
+    with closing(Client()) as client:
+        yield client

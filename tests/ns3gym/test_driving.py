@@ -6,7 +6,6 @@ import gc
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -15,19 +14,25 @@ from pathlib import Path
 
 import gymnasium
 import numpy as np
-import psutil
 import pytest
+import zmq
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from owners import free_port, nothing_left
+from samples import any_bytes, mutations
 from trees import guardians
 from waiting import meanwhile, wait_until
 
 import bbrgym
+from bbrgym.ns3gym import messages as pb
 from bbrgym.ns3gym.errors import PeerGone, ProtocolError, ProtocolTimeout
+from bbrgym.ns3gym.spaces import describe, pack
 
 pytestmark = pytest.mark.usefixtures("own_children")
 ACTOR = str(Path(__file__).with_name("support") / "actor.py")
+COMMAND = [sys.executable, ACTOR]
 OBSERVED = spaces.Box(-1e9, 1e9, (3,), np.float32)
 ACTED = spaces.Box(-1, 1, (1,), np.float32)
 SPACES = {"observation_space": OBSERVED, "action_space": ACTED}
@@ -39,11 +44,8 @@ def make():
     """Makes bbrgym/Ns3Gym-v0 on the actor and closes it; nothing may be left then."""
     made = []
 
-    def make_one(*, command=(sys.executable, ACTOR), arguments=None, **options):
-        if command is not None or arguments:
-            options["arguments"] = arguments or {}
-        command = list(command) if isinstance(command, tuple) else command
-        made.append(gymnasium.make("bbrgym/Ns3Gym-v0", command=command, **options))
+    def make_one(**options):
+        made.append(gymnasium.make("bbrgym/Ns3Gym-v0", **{"command": COMMAND, **options}))
         return made[-1]
 
     yield make_one
@@ -56,16 +58,8 @@ def make():
 def runs(tmp_path):
     """What simulations write when they begin (their seeds) and when they end."""
     file = tmp_path / "runs"
-
-    class Runs:
-        argument = str(file)
-
-        @staticmethod
-        def words():
-            lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-            return [line.split()[1] for line in lines]
-
-    return Runs
+    file.touch()
+    return file
 
 
 def play(env, seed, steps=None):
@@ -92,28 +86,24 @@ def test_an_episode(make):
     assert [state[1:4] for state in rest] == [(0.5, False, False), (1.0, False, False), (1.5, False, True)]
     with pytest.raises(gymnasium.error.ResetNeeded, match=r"call reset\(\) first"):
         env.step(ONE)
-
-
-def test_a_game_that_is_over_is_terminated(make):
-    *_, last = play(make(arguments={"deed": "game_over", "at": 2}), 1)
-    assert (last[0][0], *last[1:4], last[4]["step"]) == (2, 1.0, True, False, 2)
-
-
-def test_what_is_not_running_or_closed(make):
-    env = make().unwrapped
-    with pytest.raises(gymnasium.error.ResetNeeded, match=r"call reset\(\) first"):
-        env.step(ONE)
     env.close()
     env.close()
     with pytest.raises(gymnasium.error.ClosedEnvironmentError):
-        env.reset()
+        env.unwrapped.reset()
 
 
-@pytest.mark.parametrize(("deed", "told"), [("text_info", "[not an object]"), ("deep_info", "[" * 100_000)])
-def test_an_info_that_is_not_an_object_is_a_text(make, deed, told):
+@pytest.mark.parametrize(
+    ("deed", "terminated", "info"),
+    [
+        ("game_over", True, {}),
+        ("text_info", False, {"info": "[not an object]"}),
+        ("deep_info", False, {"info": "[" * 100_000}),
+    ],
+)
+def test_ends_and_infos(make, deed, terminated, info):
     env = make(arguments={"deed": deed, "at": 1})
     env.reset(seed=3)
-    assert env.step(ONE)[-1] == {"seed": 3, "info": told}
+    assert env.step(ONE)[2:] == (terminated, False, {"seed": 3, **info})
 
 
 def test_an_action_of_another_form_is_refused_and_the_episode_goes_on(make):
@@ -134,34 +124,24 @@ def test_the_checker_has_no_complaint(make):
 # ---- seeds and arguments ------------------------------------------------------------------------------
 
 
-def test_without_a_seed_each_run_has_its_own_drawn_from_the_last_one(make, runs):
-    drawn = []
-    for _ in range(2):
-        env = make(arguments={"runs_file": runs.argument})
-        env.reset(seed=5)
-        drawn.append([env.reset()[1]["seed"] for _ in range(3)])
-    assert drawn[0] == drawn[1]
-    assert len({5, *drawn[0]}) == 4
-    began = [int(word) for word in runs.words() if word != "ended"]
-    assert began[1:5] == [5, *drawn[0]]
-
-
 def test_the_simulation_that_told_the_spaces_is_the_first_run_unless_a_seed_is_given(make, runs):
-    env = make(arguments={"runs_file": runs.argument})
-    [seed] = runs.words()
-    assert env.reset()[1]["seed"] == int(seed)
-    assert runs.words() == [seed]
+    env = make(arguments={"runs_file": str(runs)})
+    seed = runs.read_text()
+    assert f"{env.reset()[1]['seed']}\n" == seed == runs.read_text()
     env.reset(seed=8)
-    assert runs.words() == [seed, "ended", "8"]
+    drawn = [env.reset()[1]["seed"] for _ in range(2)]
+    assert runs.read_text() == f"{seed}ended\n8\nended\n{drawn[0]}\nended\n{drawn[1]}\n"
+    env.reset(seed=8)
+    assert [env.reset()[1]["seed"] for _ in range(2)] == drawn
+    assert len({8, *drawn}) == 3
 
 
 def test_a_reset_may_change_arguments(make):
     env = make(arguments={"--steps": 2, "word": "first"})
     assert env.reset(seed=1)[1]["word"] == "first"
     assert env.reset(seed=1, options={"arguments": {"word": "second"}})[1]["word"] == "second"
-    assert env.reset(options={"arguments": {"word": "third"}})[1]["word"] == "third"
     assert len(play(env, 1)) == 3
-    assert env.reset()[1]["word"] == "third"
+    assert env.reset()[1]["word"] == "second"
     with pytest.raises(bbrgym.ConfigError, match=r"^reset options: \['argments'\], allowed is arguments$"):
         env.reset(options={"argments": {}})
 
@@ -188,28 +168,21 @@ def test_an_observation_outside_its_space_is_a_warning_or_an_error_if_strict(mak
 
 
 def test_a_simulation_is_told_to_stop_and_may_end_in_its_own_way(make, runs):
-    env = make(arguments={"steps": 5, "runs_file": runs.argument}, **SPACES)
+    env = make(arguments={"steps": 5, "runs_file": str(runs)}, **SPACES)
     assert guardians() == []  # with both spaces given, nothing runs before the first reset
     play(env, 1, steps=3)  # in the middle
     play(env, 2)  # to its end
     env.reset(seed=3)  # at its beginning
     env.close()
-    assert runs.words() == ["1", "ended", "2", "ended", "3", "ended"]
+    assert runs.read_text() == "1\nended\n2\nended\n3\nended\n"
 
 
 def test_one_that_does_not_stop_is_killed(make, runs):
-    env = make(arguments={"deed": "stubborn", "runs_file": runs.argument}, grace_s=0.2, **SPACES)
+    env = make(arguments={"deed": "stubborn", "runs_file": str(runs), "steps": 1}, grace_s=0.2, **SPACES)
     for seed in (1, 2):
-        env.reset(seed=seed)
+        assert play(env, seed)[-1][3]  # its end is not waited for in the last step
     env.close()
-    assert guardians() == []
-    assert runs.words() == ["1", "2"]
-
-
-def test_a_lively_end_is_not_waited_for_in_the_last_step(make):
-    env = make(arguments={"deed": "stubborn", "steps": 1}, grace_s=600.0, **SPACES)
-    assert play(env, 1)[-1][3]  # though this one takes 600 s to end after it
-    env.unwrapped._session.abandon()
+    assert runs.read_text() == "1\n2\n"
 
 
 # ---- what goes wrong ----------------------------------------------------------------------------------
@@ -243,30 +216,27 @@ def test_a_misdeed_is_an_error_and_a_reset_goes_on(make, deed):
     assert env.step(ONE)[0].tolist() == [1, 2, 1]
 
 
-def test_one_that_is_over_at_once_is_an_error(make):
-    with pytest.raises(ProtocolError, match=r"^the simulation was over before its first step$"):
-        make(arguments={"steps": 0}, **SPACES).reset(seed=1)
-
-
 @pytest.mark.parametrize(
-    ("command", "kind", "text"),
+    ("options", "kind", "text"),
     [
         (
-            [sys.executable, ACTOR, "--deed=early"],
+            {"command": [*COMMAND, "--deed=early"]},
             PeerGone,
-            "the simulation ended where its SimInitMsg was due: it exited with code 2; it last wrote:\nno such.*",
+            "the simulation ended where its SimInitMsg was due: it exited with code 1; it last wrote:\nno such.*",
         ),
         (
-            ["sh", "-c", "echo hello; sleep 600"],
+            {"command": ["sh", "-c", "echo hello; sleep 600"], "timeout_s": 4.0},
             ProtocolTimeout,
             "no SimInitMsg from the simulation within 4 s; it last wrote:\nhello",
         ),
+        ({"command": [*COMMAND, "--steps=0"]}, ProtocolError, "the simulation was over before its first step"),
+        ({"command": [*COMMAND, "--deed=wrong_space"]}, ProtocolError, "observation: has 3 numbers, expected 2"),
     ],
 )
-def test_one_that_does_not_speak_leaves_nothing(command, kind, text):
+def test_one_that_does_not_begin_leaves_nothing(options, kind, text):
     with nothing_left():
         with pytest.raises(kind, match=f"^{text}$"):
-            gymnasium.make("bbrgym/Ns3Gym-v0", command=command, timeout_s=60.0 if kind is PeerGone else 4.0)
+            gymnasium.make("bbrgym/Ns3Gym-v0", **options).reset(seed=1)
         gc.collect()
     assert guardians() == []
 
@@ -275,24 +245,8 @@ def test_one_whose_spaces_change_or_are_not_what_it_sends(make):
     env = make().unwrapped
     with pytest.raises(ProtocolError, match=r"^the simulation's observation_space is Box.*\(2,\).*, expected.*\(3,\)"):
         env.reset(seed=3, options={"arguments": {"deed": "wrong_space"}})
-    env.reset(seed=4, options={"arguments": {"deed": "fine"}})
-    with pytest.raises(ProtocolError, match=r"^observation: has 3 numbers, expected 2"):
-        make(arguments={"deed": "wrong_space"}).reset(seed=3)
     env = make(arguments={"deed": "wrong_space"}, observation_space=OBSERVED)
     assert env.reset(seed=3)[0].tolist() == [0, 3, 0]
-
-
-@pytest.mark.parametrize("has_begun", [True, False])
-def test_one_that_is_killed_while_the_agent_thinks(make, has_begun):
-    env = make()
-    if has_begun:
-        env.reset(seed=1)
-    [guardian] = guardians()
-    guardian.children()[0].kill()
-    psutil.wait_procs([guardian], timeout=120)
-    with pytest.raises(PeerGone, match=f"^{LEFT}.*: it was killed by SIGKILL$"):
-        env.step(ONE) if has_begun else env.reset()
-    assert env.reset(seed=2)[0].tolist() == [0, 2, 0]
 
 
 def test_ctrl_c_ends_the_wait_and_the_simulation(make, tmp_path):
@@ -319,6 +273,8 @@ def test_ctrl_c_ends_the_wait_and_the_simulation(make, tmp_path):
         ({"cwd": "/no/folder"}, r"cwd: '/no/folder' is not a folder"),
         ({"log": "/no/folder/log"}, r"log: '/no/folder/log' cannot be written: No such file or directory"),
         ({"grace_s": -1.0}, r"grace_s: -1\.0, allowed is a number of seconds from 0 to 1e6"),
+        ({"timeout_s": 0.0}, r"timeout_s: 0\.0, allowed is a number of seconds above 0"),
+        ({"port": 65536}, r"port: 65536, allowed are whole numbers from 0 to 65535"),
         ({"comand": []}, r"Ns3GymEnv.__init__\(\) got an unexpected keyword argument 'comand'; did you mean command\?"),
     ],
 )
@@ -327,33 +283,25 @@ def test_arguments_that_cannot_be(make, options, text):
         make(**options)
 
 
-# ---- ports --------------------------------------------------------------------------------------------
+# ---- ports and simulations that others start -------------------------------------------------------------
 
 
-def test_a_given_port_is_used_for_every_run_and_given_back(make):
+def test_a_port_is_given_back_and_one_that_is_taken_is_named(make):
     port = free_port()
     env = make(port=port)
     for seed in (1, 2):
         env.reset(seed=seed)
         assert env.unwrapped.port == port
+    with pytest.raises(bbrgym.ConfigError, match=f"^port: cannot listen on 127.0.0.1:{port}: Address already in use"):
+        make(port=port, **SPACES)
     env.close()
     assert make(port=port).reset(seed=3)[0].tolist() == [0, 3, 0]
-
-
-def test_a_port_that_is_taken(make):
-    with socket.create_server(("127.0.0.1", 0)) as owner:
-        text = f"^port: cannot listen on 127.0.0.1:{owner.getsockname()[1]}: Address already in use"
-        with pytest.raises(bbrgym.ConfigError, match=text):
-            make(port=owner.getsockname()[1], **SPACES)
-
-
-# ---- simulations that others start ----------------------------------------------------------------------
 
 
 @contextlib.contextmanager
 def started_elsewhere(port, **arguments):
     words = [f"--{name}={value}" for name, value in {"openGymPort": port, **arguments}.items()]
-    with subprocess.Popen([sys.executable, ACTOR, *words]) as simulation:
+    with subprocess.Popen([*COMMAND, *words]) as simulation:
         try:
             yield simulation
         finally:
@@ -381,8 +329,9 @@ def test_one_that_is_waited_for(make):
 def test_one_that_goes_does_not_disturb_the_next(make):
     env = make(command=None, **SPACES)
     port = env.unwrapped.port
-    with started_elsewhere(port, die_at=1, die_after_s=0.1) as simulation:
-        assert simulation.wait(120.0) == -signal.SIGKILL  # it has introduced itself, and did not wait
+    with started_elsewhere(port) as simulation:
+        wait_until(lambda: env.unwrapped._session.agent._socket.poll(0))
+        simulation.kill()  # it has introduced itself, and does not wait
     with started_elsewhere(port, simSeed=9) as simulation:
         assert env.reset()[0].tolist() == [0, 9, 0]
         simulation.kill()
@@ -392,11 +341,64 @@ def test_one_that_goes_does_not_disturb_the_next(make):
         env.reset()
 
 
+# ---- whatever comes -------------------------------------------------------------------------------------
+
+SHOWN = spaces.Dict({"rates": spaces.Box(0, 1, (3,), np.float32), "phase": spaces.Discrete(4)}, sort_keys=False)
+DONE = spaces.Tuple([spaces.Box(-1, 1, (2,), np.float64), spaces.Discrete(2)])
+INIT = pb.SimInitMsg(obsSpace=describe(SHOWN), actSpace=describe(DONE)).SerializeToString()
+STATE = pb.EnvStateMsg(
+    obsData=pack(SHOWN, {"rates": np.float32([0.0, 0.5, 1.0]), "phase": 3}), reward=0.5, info='{"now_s": 1.0}'
+).SerializeToString()
+MESSAGES = st.one_of(
+    *(st.just(good) | mutations(good) for good in (INIT, STATE)), any_bytes(pb.SimInitMsg), any_bytes(pb.EnvStateMsg)
+)
+PARTS = st.one_of(
+    *[MESSAGES.map(lambda message: [b"", message])] * 8, st.lists(st.binary(max_size=5), min_size=1, max_size=4)
+)
+
+
+@pytest.fixture(scope="module")
+def waiting():
+    env = gymnasium.make("bbrgym/Ns3Gym-v0", timeout_s=0.1, observation_space=SHOWN, action_space=DONE).unwrapped
+    yield env
+    env.close()
+
+
+@settings(max_examples=80)
+@given(script=st.lists(PARTS, min_size=1, max_size=4))
+def test_whatever_comes_is_an_episode_or_an_error_and_the_next_one_is_driven(waiting, script):
+    """From a simulation that says all that it has to say without listening."""
+
+    def drive(script):
+        with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
+            dealer.set(zmq.LINGER, 0)
+            dealer.connect(f"tcp://127.0.0.1:{waiting.port}")
+            for parts in ([b"", INIT], *script):
+                dealer.send_multipart(parts)
+            observation, info = waiting.reset()
+            is_over = False
+            for _ in script[1:]:
+                assert (observation["rates"].shape, observation["rates"].dtype) == ((3,), np.float32)
+                if not is_over:
+                    observation, _, terminated, truncated, _ = waiting.step(waiting.action_space.sample())
+                    is_over = terminated or truncated
+        return observation["phase"], info
+
+    with contextlib.suppress(ProtocolError):
+        drive(script)
+
+    def is_driven():  # after what is left of the script
+        with contextlib.suppress(ProtocolError):
+            return drive([[b"", STATE]]) == (3, {"seed": None, "now_s": 1.0})
+
+    wait_until(is_driven)
+
+
 # ---- what is left -------------------------------------------------------------------------------------
 
 
-def test_nothing_is_left_of_a_forgotten_one(make):
-    env = gymnasium.make("bbrgym/Ns3Gym-v0", command=[sys.executable, ACTOR], arguments={"deed": "stubborn"})
+def test_nothing_is_left_of_a_forgotten_one():
+    env = gymnasium.make("bbrgym/Ns3Gym-v0", command=COMMAND, arguments={"deed": "stubborn"})
     env.reset()
     del env
     gc.collect()

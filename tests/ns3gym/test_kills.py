@@ -1,102 +1,119 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One of two who speak ns3-gym's protocol is killed at a random message; the other ends with an error, nothing is left.
+"""One of two who speak ns3-gym's protocol is killed at any message; the other ends with an error, nothing is left."""
 
-The agent is bbrgym/Ns3Gym-v0 in a process of its own. The simulation is a child of it (actor.py), or a twin's world
-that is served from a third process.
-"""
-
-import gc
-import multiprocessing
-import signal
-import socket
+import contextlib
+import json
+import re
+import subprocess
 import sys
 import uuid
-from multiprocessing import forkserver, resource_tracker
-from multiprocessing.connection import wait
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
-from mortals import TIMEOUT_S, drive, report, serve_twin
-from owners import free_port, open_files
+from owners import another_owner, free_port, nothing_left, tell
 from trees import guardians, marked
 from waiting import wait_until
 
-ACTOR = str(Path(__file__).with_name("support") / "actor.py")
-PATIENCE_S = 30.0  # beyond the timeout, for a busy machine
-MESSAGES = 40  # the last after which one is killed; an episode has about 10
-ACTOR_MESSAGES = 17  # that it sends or takes before its last state, after which nobody misses it
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(
-    ["bbrgym.envs.tune_env", "bbrgym.envs.ns3gym_env", "bbrgym.ns3gym.serving", "bbrgym._twin"]
-)
+import bbrgym.envs  # noqa: F401 - registers the environments
+from bbrgym.ns3gym.errors import PeerGone, ProtocolTimeout
+
+pytestmark = pytest.mark.usefixtures("own_children")
+COMMAND = [sys.executable, str(Path(__file__).with_name("support") / "actor.py"), "--steps=8"]
+MESSAGES = 17  # that the actor sends or takes before its last state, after which nobody misses it
+SERVE = ("world=twin", "variant=bbq", "scenario=steady", "scenario.duration_s=2", "env.control_interval_s=0.25")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _nothing_left():
-    forkserver.ensure_running()  # these two stay
-    resource_tracker.ensure_running()
-    gc.collect()
-    files, earlier = open_files(), guardians()
-    yield
-    gc.collect()
-    wait_until(lambda: open_files() <= files)  # what earlier tests left may be closed meanwhile
-    assert set(guardians()) <= set(earlier)
+SPACES = {
+    "observation_space": gymnasium.spaces.Box(-1e9, 1e9, (3,), np.float32),
+    "action_space": gymnasium.spaces.Box(-1, 1, (1,), np.float32),
+}
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 10))])
-def test_the_other_ends_with_a_clear_error(seed):
-    rng = np.random.default_rng(seed)
-    pairs = [Pair(victim, is_child, rng) for victim in ("agent", "simulation") for is_child in (True, False)]
-    for pair in pairs:
-        pair.check()
+def make(**options):
+    return contextlib.closing(gymnasium.make("bbrgym/Ns3Gym-v0", **options).unwrapped)
 
 
-class Pair:
-    """An agent and its simulation; one of them will be killed after a message of its own, or a moment later."""
-
-    def __init__(self, victim, is_child, rng):
-        dies = int(rng.integers(MESSAGES)), float(rng.choice([0.0, rng.uniform(0.0, 0.003)]))
-        self.what = f"the {victim} ({is_child = }) is killed {dies[1]} s after its message {dies[0]}"
-        self.mark, self.port, self.victim = f"kill-{uuid.uuid4()}", free_port(), victim
-        command = [sys.executable, ACTOR, f"--word={self.mark}", "--steps=8"] if is_child else None
-        if is_child and victim == "simulation":
-            command += [f"--die_at={dies[0] % ACTOR_MESSAGES}", f"--die_after_s={dies[1]}"]
-        self.roles = {"agent": Role(drive, self.port, dies if victim == "agent" else None, command)}
-        if not is_child:
-            self.roles["simulation"] = Role(serve_twin, self.port, dies if victim == "simulation" else None)
-
-    def check(self):
-        ends = {name: role.end() for name, role in self.roles.items()}
-        wait_until(lambda: not marked(self.mark), PATIENCE_S)
-        assert ends.pop(self.victim, (-signal.SIGKILL, None)) == (-signal.SIGKILL, None), self.what
-        for code, error in ends.values():  # there is none where the agent's guardian ended the simulation
-            assert code == 0, self.what
-            assert error[0] in ("PeerGone", "ProtocolTimeout"), f"{self.what}: {error}"
-        with socket.socket() as probe:  # nobody listens any more
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(("127.0.0.1", self.port))
+def play(env, before_step=lambda step: None):
+    """Episodes without an end."""
+    step, is_over = 0, True
+    while True:
+        if is_over:
+            env.reset()
+        before_step(step)
+        _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        step, is_over = step + 1, terminated or truncated
 
 
-class Role:
-    """A process, and the error that it ends with."""
+def test_a_killed_simulation_is_an_error_and_a_reset_goes_on():
+    with nothing_left(), make(command=COMMAND, **SPACES) as env:
+        for message in range(MESSAGES):
+            env._arguments = {"die_at": message}
+            with pytest.raises(PeerGone, match=r"it was killed by SIGKILL$"):
+                play(env)
+            assert guardians() == []
+        env._arguments = {}
+        assert env.reset(seed=2)[0].tolist() == [0, 2, 0]
 
-    def __init__(self, play, *arguments):
-        self._receiver, sender = PROCESSES.Pipe(duplex=False)
-        self._process = PROCESSES.Process(target=report, args=(sender, play, *arguments))
-        self._process.start()
-        sender.close()
 
-    def end(self):
-        """Exit code, and kind and text of the error if it told one."""
-        wait([self._process.sentinel], TIMEOUT_S + PATIENCE_S)
-        code = self._process.exitcode
-        self._process.kill()
-        self._process.join()
-        self._process.close()
+AGENT = """
+import json, sys, gymnasium, bbrgym.envs
+options = json.loads(sys.stdin.readline())
+print("ready", flush=True)
+env = gymnasium.make("bbrgym/Ns3Gym-v0", **options)
+while True:
+    env.reset()
+    is_over = False
+    while not is_over:
+        print("step", flush=True)
+        sys.stdin.readline()
+        _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        is_over = terminated or truncated
+"""
+
+
+@contextlib.contextmanager
+def agent(steps, **options):
+    """Another process that drives so many steps, and is killed in the next one."""
+    with another_owner(AGENT, json.dumps({"timeout_s": 60.0, **options})) as process:
+        for _ in range(steps):
+            assert process.stdout.readline() == b"step\n"
+            tell(process)
+        process.kill()
+        yield
+
+
+@pytest.mark.parametrize("steps", [1, 4, 8])
+def test_a_killed_agent_ends_its_simulation(steps):
+    mark = f"kill-{uuid.uuid4()}"
+    with agent(steps, command=[*COMMAND, f"--word={mark}"]):
+        wait_until(lambda: not marked(mark))
+
+
+@contextlib.contextmanager
+def served(port):
+    words = [sys.executable, "-m", "bbrgym", "serve", *SERVE, f"port={port}", "episodes=100"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
         try:
-            return code, self._receiver.recv() if code is not None else None
-        except EOFError:
-            return code, None
+            yield process
         finally:
-            self._receiver.close()
+            process.kill()
+
+
+@pytest.mark.parametrize("steps", [1, 9])  # in the first episode, of 8 steps, and in the second
+def test_of_a_served_world_either_may_be_killed(steps):
+    port = free_port()
+    with served(port) as process:
+        with agent(steps, port=port):
+            _, said = process.communicate(timeout=120)
+        assert process.returncode == 1
+        assert re.search(r"bbrgym: the agent at .* closed the connection where its EnvActMsg was due", said)
+    with (
+        served(port) as process,
+        make(port=port) as env,
+        pytest.raises((PeerGone, ProtocolTimeout), match=r"^the simulation closed the connection"),
+    ):
+        play(env, lambda step: step == steps and process.kill())
+    with make(port=port, **SPACES):  # nobody listens any more
+        pass

@@ -43,38 +43,31 @@ def look(process, before=None):
     return held, process.memory_full_info().uss / 2**20
 
 
-def reset(env, count):
-    for _ in range(count):
-        env.reset()
-        for _ in range(STEPS):
-            env.step(env.action_space.sample())
-
-
-def check(env, processes, resets, growth_mib):
+@pytest.mark.parametrize(
+    ("is_served", "warm_up", "resets", "growth_mib"),
+    [(True, 100, 300, 0.5), (False, 5, 21, 0.35)],  # 5 KiB a reset, 50 KiB a process
+    ids=["of a served world", "that start a simulation"],
+)
+def test_resets_leak_nothing(is_served, warm_up, resets, growth_mib):
     """Memory must not grow by that in every round: a leak grows in all, a cache or a heap in the odd one."""
-    looks = {process: [look(process)] for process in processes}
-    for _ in range(ROUNDS):
-        reset(env, resets // ROUNDS)
-        for process, taken in looks.items():
-            taken.append(look(process, taken[0][0]))
+    with contextlib.ExitStack() as stack:
+        processes, options = [psutil.Process()], {"command": [sys.executable, ACTOR]}
+        if is_served:
+            options = {"port": free_port()}
+            ends = [f"port={options['port']}", f"episodes={resets + warm_up + 1}"]
+            words = [sys.executable, "-m", "bbrgym", "serve", *SERVE, *ends]
+            served = stack.enter_context(subprocess.Popen(words, stderr=subprocess.DEVNULL))
+            stack.callback(served.kill)
+            processes.append(psutil.Process(served.pid))
+        env = stack.enter_context(contextlib.closing(gymnasium.make("bbrgym/Ns3Gym-v0", **options)))
+        looks = {process: [] for process in processes}
+        for count in [warm_up, *[resets // ROUNDS] * ROUNDS]:  # allocators and caches fill first
+            for _ in range(count):
+                env.reset()
+                for _ in range(STEPS):
+                    env.step(env.action_space.sample())
+            for process, taken in looks.items():
+                taken.append(look(process, taken[0][0] if taken else None))
     for taken in looks.values():
         assert all(map(int.__le__, taken[-1][0], taken[0][0])), taken
         assert min(later - earlier for (_, earlier), (_, later) in pairwise(taken)) < growth_mib, taken
-
-
-def test_resets_of_a_served_world_leak_nothing():
-    warm_up, resets, port = 100, 300, free_port()  # allocators and caches fill
-    words = [sys.executable, "-m", "bbrgym", "serve", *SERVE, f"port={port}", f"episodes={resets + warm_up + 1}"]
-    with subprocess.Popen(words, stderr=subprocess.DEVNULL) as served:
-        try:
-            with contextlib.closing(gymnasium.make("bbrgym/Ns3Gym-v0", port=port)) as env:
-                reset(env, warm_up)
-                check(env, [psutil.Process(), psutil.Process(served.pid)], resets, 0.5)  # of 100 resets: 5 KiB each
-        finally:
-            served.kill()
-
-
-def test_resets_that_start_the_simulation_leak_nothing():
-    with contextlib.closing(gymnasium.make("bbrgym/Ns3Gym-v0", command=[sys.executable, ACTOR])) as env:
-        reset(env, 5)
-        check(env, [psutil.Process()], 21, 0.35)  # of 7 resets: 50 KiB each

@@ -1,26 +1,32 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A served environment is the environment, and whatever the agent says, the service ends in words."""
+"""A served environment is the environment, to an agent as ns3-gym's own, and the service ends in words."""
 
 import json
 import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 
 import gymnasium
 import numpy as np
+import plain_envs
 import pytest
 import zmq
-from driving import in_process, in_turn, over_the_protocol
+from client import Client, in_process, packed
 from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import SPACES, any_messages, mutations
+from samples import SPACES, any_bytes, mutations
 
-import bbrgym.envs  # noqa: F401 - registers the environments
+import bbrgym
+from bbrgym.cli.main import main
 from bbrgym.errors import ConfigError
 from bbrgym.ns3gym import messages as pb
-from bbrgym.ns3gym.channel import MAX_MESSAGE_BYTES, AgentSocket
+from bbrgym.ns3gym.channel import MAX_MESSAGE_BYTES
 from bbrgym.ns3gym.errors import ProtocolError, ProtocolTimeout
 from bbrgym.ns3gym.serving import as_json, serve
 from bbrgym.ns3gym.spaces import pack
@@ -61,46 +67,36 @@ def elsewhere() -> Iterator[ThreadPoolExecutor]:
         yield threads
 
 
-# ---- the same environment -------------------------------------------------------------------------------------------
-
-
 @settings(max_examples=60)
 @given(space=SPACES, seed=st.integers(0, 2**31), terminates=st.booleans())
 def test_any_environment_is_served(
-    space: spaces.Space, seed: int, terminates: bool, agent: AgentSocket, elsewhere: ThreadPoolExecutor
+    space: spaces.Space, seed: int, terminates: bool, client: Client, elsewhere: ThreadPoolExecutor
 ) -> None:
     served, env = (Samples(space, terminates=terminates) for _ in range(2))
     space.seed(seed)
     actions = [space.sample() for _ in range(3)]
-    service = elsewhere.submit(serve, served, agent.port, seed=seed)
-    seen = over_the_protocol(agent, in_turn([pack(space, action) for action in actions]))
+    service = elsewhere.submit(serve, served, client.port, seed=seed)
+    seen = client.episode([pack(space, action) for action in actions])
     service.result(120.0)
-    there = in_process(env, in_turn(actions), seed)
-    assert [state.plain() for state in seen] == [state.plain() for state in there]
+    assert [state.plain() for state in seen] == [state.plain() for state in in_process(env, actions, seed)]
     assert seen[-1].ending == ("terminated" if terminates else "truncated")
     assert all(space.contains(action) for action in served.done)
 
 
-def test_an_agent_may_stop_at_any_time(agent: AgentSocket, elsewhere: ThreadPoolExecutor) -> None:
+def test_an_agent_may_stop_at_any_time(client: Client, elsewhere: ThreadPoolExecutor) -> None:
     """Only a process that ends with its simulation is named: ns3-gym's agent kills those that are named to it."""
-    env, episodes = Samples(steps=4), []
-    service = elsewhere.submit(serve, env, agent.port, episodes=6, seed=1, on_episode=episodes.append)
+    env, episodes, still = Samples(steps=4), [], [packed(np.zeros(2))]
+    service = elsewhere.submit(serve, env, client.port, episodes=6, seed=1, on_episode=episodes.append)
     for stop_after in (0, 2, 4, None):
-        over_the_protocol(agent, in_turn([np.zeros(2)], stop_after))
-    init = agent.await_simulation()
+        client.episode(still, stop_after)
+    init = client.introduced(stop=True)  # as it introduces itself: that ends the service
     assert (init.simProcessId, init.wafShellProcessId) == (0, 0)
-    agent.stop()  # as it introduces itself: that ends the service
     service.result(120.0)
-    assert [(one.number, one.steps, one.ending) for one in episodes] == [
-        (1, 0, "stopped"),
-        (2, 2, "stopped"),
-        (3, 4, "truncated"),
-        (4, 4, "truncated"),
-    ]
+    endings = [(1, 0, "stopped"), (2, 2, "stopped"), (3, 4, "truncated"), (4, 4, "truncated")]
+    assert [(one.number, one.steps, one.ending) for one in episodes] == endings
     assert env.seeds == [1, None, None, None, None]
-    service = elsewhere.submit(serve, env, agent.port)
-    assert agent.await_simulation().simProcessId == os.getpid()
-    agent.stop()
+    service = elsewhere.submit(serve, env, client.port)
+    assert client.introduced(stop=True).simProcessId == os.getpid()
     service.result(120.0)
 
 
@@ -122,9 +118,6 @@ def test_the_info_is_json() -> None:
     }
 
 
-# ---- what cannot be -------------------------------------------------------------------------------------------------
-
-
 def test_an_environment_that_cannot_be_carried_is_refused_before_it_begins() -> None:
     env = Samples()
     env.observation_space = spaces.Text(3)
@@ -134,13 +127,6 @@ def test_an_environment_that_cannot_be_carried_is_refused_before_it_begins() -> 
         with pytest.raises(ConfigError, match=r"episodes: .* allowed are whole numbers from 1"):
             serve(Samples(), 5555, episodes=episodes)  # type: ignore[arg-type]
     assert env.seeds == []
-
-
-def test_without_an_agent_it_ends() -> None:
-    with AgentSocket() as agent:
-        port = agent.port
-    with pytest.raises(ProtocolTimeout, match=rf"no SimInitAck from the agent at 127.0.0.1:{port} within 0.1 s"):
-        serve(Samples(), port, timeout_s=0.1)
 
 
 # ---- an agent that says anything ------------------------------------------------------------------------------------
@@ -162,7 +148,7 @@ def listener() -> Iterator[zmq.Socket[bytes]]:
 
 
 def served_to(socket, elsewhere: ThreadPoolExecutor, answers: list[bytes]) -> tuple[Samples, Future]:
-    """Serves an environment to one who gives these answers, whatever was asked, and then says stop."""
+    """Serve an environment to one who gives these answers, whatever was asked, and then says stop."""
     env = Samples()
     port = int(socket.last_endpoint.decode().rstrip("\0").rpartition(":")[2])
     service = elsewhere.submit(serve, env, port, timeout_s=120.0)
@@ -181,13 +167,7 @@ def served_to(socket, elsewhere: ThreadPoolExecutor, answers: list[bytes]) -> tu
 def test_whatever_the_agent_says_the_service_ends_in_words(
     data: st.DataObject, listener: zmq.Socket[bytes], elsewhere: ThreadPoolExecutor
 ) -> None:
-    said = (
-        st.sampled_from([ACK, ACTION, STOP, b""])
-        | st.binary(max_size=60)
-        | mutations(ACK)
-        | mutations(ACTION)
-        | any_messages(pb.EnvActMsg).map(lambda message: message.SerializeToString())
-    )
+    said = st.sampled_from([ACK, ACTION, STOP]) | mutations(ACK) | mutations(ACTION) | any_bytes(pb.EnvActMsg)
     begins = data.draw(st.booleans())
     env, service = served_to(listener, elsewhere, [ACK, ACTION] * begins + data.draw(st.lists(said, max_size=4)))
     error = service.exception(120.0)
@@ -214,3 +194,100 @@ def test_a_wrong_answer_ends_the_service(
     with pytest.raises(ProtocolError, match=message):
         service.result(120.0)
     assert env.done == []
+
+
+# ---- the command ----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def served(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    words = [sys.executable, "-m", "bbrgym", "serve", "scenario=steady", "scenario.duration_s=3", *arguments]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_ns3_gym_s_own_agent_drives_what_training_sees(client: Client) -> None:
+    words = ["variant=bbr-acd", "action=relative", "env.frame_stack=2", "reward=goodput", "episodes=2", "timeout_s=30"]
+    arguments = {
+        "world": "twin",
+        "scenario": {**bbrgym.load_scenario("steady").model_dump(exclude_none=True), "duration_s": 3.0},
+        "variant": "bbr-acd",
+        "action_kind": "relative",
+        "reward": "goodput",
+        "control_interval_s": 0.5,
+        "frame_stack": 2,
+        "view": "pooled",
+        "reward_horizon_s": 5.0,
+    }
+    with plain_envs.make("bbrgym/Tune-v1", **arguments) as env:
+        env.action_space.seed(1)
+        actions = [env.action_space.sample() for _ in range(6)]
+        # As ns3-gym starts its simulations.
+        with served(*words, f"--openGymPort={client.port}", "--simSeed=7", "--env.critic=false") as process:
+            seen = [client.episode([packed(action) for action in actions]) for _ in range(2)]
+            _, said = process.communicate(timeout=120)
+        there = [in_process(env, actions, seed) for seed in (7, None)]
+    assert [[state.plain() for state in one] for one in seen] == [[state.plain() for state in one] for one in there]
+    assert process.returncode == 0, said
+    assert said.splitlines() == [
+        f"steady on twin, bbr-acd: connecting to the agent at 127.0.0.1:{client.port}",
+        *(
+            f"episode {k} of 2: seed {one[0].info['seed']}, 6 steps, "
+            f"total reward {sum(state.reward for state in one):.3f}, truncated"
+            for k, one in enumerate(seen, 1)
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "last"),
+    [
+        (lambda _, process: process.send_signal(signal.SIGTERM), 130, "bbrgym: interrupted"),
+        (
+            lambda client, _: client.close(),
+            1,
+            "bbrgym: the agent at 127.0.0.1:{} closed the connection where its EnvAc",
+        ),
+    ],
+    ids=["it is told to end", "its agent goes"],
+)
+def test_it_ends_with_one_line(end, code: int, last: str, client: Client) -> None:
+    with served("world=ns3", f"port={client.port}") as process:
+        client.introduced()
+        client.state()
+        end(client, process)
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == code
+    assert said.splitlines()[-1].startswith(last.format(client.port))
+
+
+def test_without_an_agent_it_ends() -> None:
+    with pytest.raises(ProtocolTimeout, match=r"no SimInitAck from the agent at 127.0.0.1:1 within 0.1 s"):
+        serve(Samples(), 1, timeout_s=0.1)
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("port=0", "port: is 0, expected a number >= 1"),
+        ("--openGymPort=70000", "port: is 70000, expected a number <= 65535"),
+        ("episodes=0", "episodes: is 0, expected a number >= 1"),
+        ("hots=localhost", "hots: is not an option; did you mean host?"),
+        ("env.frame_stakc=3", "env.frame_stakc: is not an argument of the environments; did you mean frame_stack?"),
+        ("env=multi", "env: is 'multi', expected tune: the protocol has one agent"),
+        ("--help-me", "'--help-me' is not an override"),
+    ],
+)
+def test_what_cannot_be_is_one_line_and_exit_code_2(argument: str, message: str, capsys: pytest.CaptureFixture) -> None:
+    assert main(["serve", argument]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"bbrgym: {message}"), said
+
+
+def test_other_commands_know_no_such_arguments(capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["list", "--openGymPort=5555"])
+    assert "unrecognized arguments: --openGymPort=5555" in capsys.readouterr().err

@@ -3,9 +3,9 @@
 
     Simulation (connects)                  Agent (binds)
         introduce(SimInitMsg)      ->          await_simulation() -> SimInitMsg
-                                   <-          acknowledge()
+                                   <-          reply(SimInitAck)
         exchange(EnvStateMsg)      ->          receive_state() -> EnvStateMsg
-           -> EnvActMsg            <-          send_action(EnvActMsg), or stop()
+           -> EnvActMsg            <-          reply(EnvActMsg), or stop()
 
 A waiting end checks every few milliseconds whether its peer is still connected, whether the timeout has passed, and
 what its caller's `watch` returns, e.g. about a child process.
@@ -18,8 +18,7 @@ stop and does not disturb the current episode.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Self, TypeAlias
 
 from bbrgym.errors import ConfigError, MissingExtraError
@@ -57,10 +56,14 @@ class _Channel:
     Args:
         kind: type of the ZeroMQ socket.
         peer: name of the peer in errors.
+        port: port of the agent.
         timeout_s: longest wait for a message, in seconds.
     """
 
-    def __init__(self, kind: int, peer: str, timeout_s: float) -> None:
+    def __init__(self, kind: int, peer: str, port: Any, timeout_s: float) -> None:
+        least = 0 if kind == zmq.ROUTER else 1
+        if not isinstance(port, int) or isinstance(port, bool) or not least <= port <= 65535:  # ZeroMQ takes others
+            raise ConfigError(f"port: {port!r}, allowed are whole numbers from {least} to 65535")
         if not 0.0 < timeout_s <= 1e6:  # nor NaN
             raise ConfigError(f"timeout_s: {timeout_s}, allowed is a number of seconds above 0, at most 1e6")
         self._kind, self._peer, self._timeout_s = kind, peer, timeout_s
@@ -77,14 +80,6 @@ class _Channel:
         self._socket.set(zmq.LINGER, _LINGER_MS if self._kind == zmq.ROUTER else 0)
         self._socket.set(zmq.RECONNECT_IVL, _RECONNECT_MS)
         self._monitor = self._socket.get_monitor_socket(_COMES | zmq.EVENT_DISCONNECTED)
-
-    @contextmanager
-    def _closing_on_error(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except zmq.ZMQError as error:
-            self.close()
-            raise ConfigError(f"{what}: {error}") from error
 
     def close(self) -> None:
         """Close the connection; a pending answer is still sent."""
@@ -103,9 +98,8 @@ class _Channel:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _deadline_s(self, timeout_s: float | None = None) -> float:
-        self._wait_s = self._timeout_s if timeout_s is None else timeout_s
-        return time.monotonic() + self._wait_s
+    def _deadline_s(self) -> float:
+        return time.monotonic() + self._timeout_s
 
     def _receive(self, what: str, problem: Watch, deadline_s: float) -> list[bytes]:
         """Return the parts of the next message.
@@ -127,7 +121,7 @@ class _Channel:
                 error = self._late(what)
 
     def _late(self, what: str) -> ProtocolTimeout:
-        return ProtocolTimeout(f"no {what} from {self._peer} within {self._wait_s:g} s")
+        return ProtocolTimeout(f"no {what} from {self._peer} within {self._timeout_s:g} s")
 
     def _count_connections(self) -> None:
         """Update the connections from the monitor's events."""
@@ -159,18 +153,20 @@ class AgentSocket(_Channel):
     """
 
     def __init__(self, port: int = 0, *, host: str = "127.0.0.1", timeout_s: float = 60.0) -> None:
-        address = f"tcp://{host}:{_checked(port) or '*'}"
-        super().__init__(zmq.ROUTER, "the simulation", timeout_s)
+        super().__init__(zmq.ROUTER, "the simulation", port, timeout_s)
         self._simulation: bytes | None = None
         self._is_asked = False  # whether the simulation waits for an answer
         self._left: set[bytes] = set()  # simulations that were left while they were busy
         self._socket.set(zmq.ROUTER_MANDATORY, 1)  # an error if the recipient has gone
-        with self._closing_on_error(f"port: cannot listen on {host}:{port}"):
-            self._socket.bind(address)
+        try:
+            self._socket.bind(f"tcp://{host}:{port or '*'}")
+        except zmq.ZMQError as error:
+            self.close()
+            raise ConfigError(f"port: cannot listen on {host}:{port}: {error}") from error
         #: Port on which it listens.
         self.port = int(self._socket.get_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
 
-    def await_simulation(self, watch: Watch | None = None) -> Message:
+    def await_simulation(self, watch: Watch = lambda: None) -> Message:
         """Return the SimInitMsg of the next simulation; the current one is told to stop.
 
         Raises:
@@ -180,22 +176,10 @@ class AgentSocket(_Channel):
         """
         self.stop()
         self._count_connections()  # at least once a simulation: ZeroMQ keeps only so many events
-        return self._next(pb.SimInitMsg, watch or (lambda: None), self._deadline_s())
+        return self._next(pb.SimInitMsg, watch)
 
-    def acknowledge(self) -> None:
-        """Let the simulation begin.
-
-        Raises:
-            PeerGone: the simulation has closed the connection.
-        """
-        self._reply(pb.SimInitAck(done=True))
-
-    def receive_state(self, watch: Watch | None = None, timeout_s: float | None = None) -> Message:
+    def receive_state(self, watch: Watch = lambda: None) -> Message:
         """Return the simulation's next EnvStateMsg.
-
-        Args:
-            watch: called while it waits.
-            timeout_s: longest wait, in seconds. Default: the socket's.
 
         Raises:
             PeerGone: the simulation has closed the connection.
@@ -203,15 +187,20 @@ class AgentSocket(_Channel):
         """
         if self._simulation is None or self._is_asked:
             raise ProtocolError("no simulation has yet to send its state: it is over, or waits for an answer")
+        return self._next(pb.EnvStateMsg, lambda: watch() or (None if self._connections else self._gone("EnvStateMsg")))
 
-        def problem() -> Exception | None:
-            return (watch and watch()) or (None if self._connections else self._gone("EnvStateMsg"))
+    def reply(self, answer: Message) -> None:
+        """Answer an introduction with a SimInitAck, or a state with an EnvActMsg.
 
-        return self._next(pb.EnvStateMsg, problem, self._deadline_s(timeout_s))
-
-    def send_action(self, action: Message) -> None:
-        """Answer a state with an action's DataContainer."""
-        self._reply(pb.EnvActMsg(actData=action))
+        Raises:
+            PeerGone: the simulation has closed the connection.
+        """
+        if self._simulation is None or not self._is_asked:
+            raise ProtocolError("no simulation waits for an answer")
+        self._is_asked = False
+        if not self._answer(self._simulation, answer.SerializeToString()):
+            self._simulation = None
+            raise PeerGone(f"{self._peer} closed the connection before it was answered")
 
     def stop(self) -> None:
         """Tell the simulation to stop: at once if it waits for an answer, else when it asks next."""
@@ -228,34 +217,24 @@ class AgentSocket(_Channel):
             self.stop()
         super().close()
 
-    def _next(self, kind: Any, problem: Watch, deadline_s: float) -> Message:
+    def _next(self, kind: Any, problem: Watch) -> Message:
         """Return the next message of the simulation, or of a new one if there is none; others are told to stop."""
+        name, deadline_s = kind.DESCRIPTOR.name, self._deadline_s()
         while True:
-            parts = self._receive(kind.DESCRIPTOR.name, problem, deadline_s)
+            parts = self._receive(name, problem, deadline_s)
             if len(parts) == 3 and not parts[1]:  # the form of a REQ socket's message; no other can be answered
                 speaker = parts[0]
                 if speaker not in self._left and self._simulation in (None, speaker):
                     self._simulation, self._is_asked = speaker, True
-                    return self._parsed(kind, parts[2])
+                    try:
+                        return pb.parse(kind, parts[2], f"from {self._peer}")
+                    except ProtocolError:
+                        self.stop()
+                        raise
                 self._left.discard(speaker)
                 self._answer(speaker, _STOP)
             if time.monotonic() >= deadline_s:  # however many others speak
-                raise self._late(kind.DESCRIPTOR.name)
-
-    def _parsed(self, kind: Any, data: bytes) -> Message:
-        try:
-            return pb.parse(kind, data, "from the simulation")
-        except ProtocolError:
-            self.stop()
-            raise
-
-    def _reply(self, message: Message) -> None:
-        if self._simulation is None or not self._is_asked:
-            raise ProtocolError("no simulation waits for an answer")
-        if not self._answer(self._simulation, message.SerializeToString()):
-            self._simulation, self._is_asked = None, False
-            raise PeerGone(f"{self._peer} closed the connection before it was answered")
-        self._is_asked = False
+                raise self._late(name)
 
     def _answer(self, speaker: bytes, data: bytes) -> bool:
         """Answer a speaker; return False if it has disconnected."""
@@ -278,10 +257,13 @@ class SimulationSocket(_Channel):
     """
 
     def __init__(self, port: int = 5555, *, host: str = "127.0.0.1", timeout_s: float = 60.0) -> None:
-        self._address = f"tcp://{host}:{_checked(port, least=1)}"
-        super().__init__(zmq.REQ, f"the agent at {host}:{port}", timeout_s)
-        with self._closing_on_error(f"host: cannot reach {host!r}, port {port}"):
+        super().__init__(zmq.REQ, f"the agent at {host}:{port}", port, timeout_s)
+        self._address = f"tcp://{host}:{port}"
+        try:
             self._socket.connect(self._address)
+        except zmq.ZMQError as error:
+            self.close()
+            raise ConfigError(f"host: cannot reach {host!r}, port {port}: {error}") from error
 
     def introduce(self, init: Message) -> Message:
         """Send the SimInitMsg as soon as an agent listens, and return its SimInitAck.
@@ -318,9 +300,3 @@ class SimulationSocket(_Channel):
         if len(parts) != 1:
             raise ProtocolError(f"from {self._peer}: {len(parts)} parts, expected one {name}")
         return pb.parse(kind, parts[0], f"from {self._peer}")
-
-
-def _checked(port: Any, least: int = 0) -> int:
-    if isinstance(port, int) and not isinstance(port, bool) and least <= port <= 65535:  # ZeroMQ takes other ones too
-        return port
-    raise ConfigError(f"port: {port!r}, allowed are whole numbers from {least} to 65535")

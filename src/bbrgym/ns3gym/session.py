@@ -2,8 +2,7 @@
 """Consecutive simulations of an agent, each started by a command or waited for.
 
     introduce(seed, arguments) -> SimInitMsg  ends the last simulation, starts the next
-        begin()                               lets it begin
-        play() -> EnvStateMsg                 its first state
+        begin() -> EnvStateMsg                lets it begin, to its first state
         play(action) -> EnvStateMsg           again and again
     stop()                                    in the middle, or after the last state
 
@@ -19,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bbrgym.errors import ConfigError
+from bbrgym.ns3gym import messages as pb
 from bbrgym.ns3gym.channel import AgentSocket, Watch
 from bbrgym.ns3gym.child import Child
 from bbrgym.ns3gym.command import Value, fill, split_command
@@ -37,46 +36,27 @@ class Session:
         command: as of `split_command`; None waits for simulations that others start.
         cwd: directory in which the command runs. Default: the current one.
         log: file to which the command's output is appended. Default: none.
-        port: on which the agent listens; 0 selects a free one.
-        host: address on which it listens.
-        timeout_s: longest wait for a simulation, and then for each of its messages, in seconds.
         grace_s: longest time that a simulation may take to end, once told to stop, before it is killed, in seconds.
+        address: of the `AgentSocket`.
 
     Raises:
-        ConfigError: an option is wrong, or needs a command and there is none, or the port is not available.
+        ConfigError: an option is wrong, or the port is not available.
     """
 
     def __init__(
         self,
         command: str | Sequence[str] | None,
-        *,
         cwd: str | Path | None,
         log: str | Path | None,
-        port: int,
-        host: str,
-        timeout_s: float,
         grace_s: float,
+        **address: Any,
     ) -> None:
         self._cwd, self._log = (None if path is None else Path(path) for path in (cwd, log))
-        self._command = None if command is None else split_command(command, self._cwd)
-        self.check_command_for(cwd=cwd, log=log)
-        self._port, self._host, self._timeout_s, self._grace_s = port, host, timeout_s, grace_s
+        self._words = None if command is None else split_command(command, self._cwd)
+        self._grace_s = grace_s
         self._owner_pid = os.getpid()
         self._child: Child | None = None
-        self._agent = self._listen()
-        self._has_listened_to_one = False
-        self._is_interrupted = False
-
-    def check_command_for(self, **options: Any) -> None:
-        """Raise ConfigError for an option that is set and needs a command, where there is none."""
-        for name, value in options.items():
-            if value and self._command is None:
-                raise ConfigError(f"{name}: {value!r} is for a command, and there is none")
-
-    @property
-    def port(self) -> int:
-        """Port on which it listens; with `port` 0 another one for each simulation that it starts."""
-        return self._agent.port
+        self.agent = AgentSocket(**address)
 
     def introduce(self, seed: int, arguments: Mapping[str, Value]) -> Message:
         """Start a simulation, or wait for one, and return its SimInitMsg.
@@ -86,14 +66,10 @@ class Session:
             arguments: likewise.
         """
         self.stop()
-        if self._command is not None:
-            if self._has_listened_to_one:
-                self._agent.close()  # drops unread messages of earlier simulations
-                self._agent = self._listen()
-            self._has_listened_to_one = True
-            self._child = Child(fill(self._command, self.port, seed, arguments), self._cwd, self._log)
+        if self._words is not None:
+            self._child = Child(fill(self._words, self.agent.port, seed, arguments), self._cwd, self._log)
         with self.ending_on_error():
-            return self._agent.await_simulation(self._watch("SimInitMsg"))
+            return self.agent.await_simulation(self._watch("SimInitMsg"))
 
     def begin(self) -> Message | None:
         """Let the simulation begin and return its first EnvStateMsg; None if one that was waited for has gone.
@@ -103,33 +79,22 @@ class Session:
         """
         with self.ending_on_error():
             try:
-                self._agent.acknowledge()
-                return self._agent.receive_state(self._watch("EnvStateMsg"))
+                return self._state_after(pb.SimInitAck(done=True))
             except PeerGone:
-                if self._command is not None or self._is_interrupted:
+                if self._words is not None:
                     raise
                 return None
 
-    def play(self, action: Message, timeout_s: float | None = None) -> Message:
-        """Send an action and return the next EnvStateMsg.
-
-        Args:
-            action: DataContainer.
-            timeout_s: longest wait for the state, in seconds. Default: the session's.
-        """
+    def play(self, action: Message) -> Message:
+        """Send an action's DataContainer and return the next EnvStateMsg."""
         with self.ending_on_error():
-            self._agent.send_action(action)
-            return self._agent.receive_state(self._watch("EnvStateMsg"), timeout_s)
+            return self._state_after(pb.EnvActMsg(actData=action))
 
-    def dismiss(self) -> None:
-        """Tell the simulation to stop, without waiting for its end."""
-        self._agent.stop()
-
-    def stop(self) -> None:
-        """Tell the simulation to stop, and kill it if it does not."""
-        self._agent.stop()
+    def stop(self, grace_s: float | None = None) -> None:
+        """Tell the simulation to stop, and kill it if it does not within so many seconds. Default: the session's."""
+        self.agent.stop()
         if self._child is not None:
-            self._child.end(self._grace_s)
+            self._child.end(self._grace_s if grace_s is None else grace_s)
             self._child = None
 
     @contextmanager
@@ -141,42 +106,31 @@ class Session:
             child, self._child = self._child, None
             # A simulation that has not ended yet ends because it is told to: that is not part of the error.
             status = child and child.wait(_LAST_GASP_S if isinstance(error, PeerGone) else 0.0)
-            self._agent.stop()
+            self.agent.stop()
             if child is None:
                 raise
             said = output_tail(child.end().output) if status is None else f": it {status}"
             raise type(error)(f"{error}{said}") from error
         except BaseException:  # the simulation's state is unknown
-            self._agent.stop()
-            if self._child is not None:
-                self._child.end()
+            self.stop(0.0)
             raise
 
-    def interrupt(self) -> None:
-        """End a wait in another thread, which raises PeerGone; to be followed by `close`."""
-        self._is_interrupted = True
-
-    def close(self) -> None:
-        """Stop the simulation and close the socket."""
+    def close(self, grace_s: float | None = None) -> None:
+        """Stop the simulation as `stop` does, and close the socket."""
         if os.getpid() == self._owner_pid:  # a fork must not end its parent's simulation
-            self.stop()
-            self._agent.close()
+            self.stop(grace_s)
+            self.agent.close()
 
-    def abandon(self) -> None:
-        """Close without waiting for the simulation's end."""
-        self._grace_s = 0.0
-        self.close()
-
-    def _listen(self) -> AgentSocket:
-        return AgentSocket(self._port, host=self._host, timeout_s=self._timeout_s)
+    def _state_after(self, answer: Message) -> Message:
+        self.agent.reply(answer)
+        return self.agent.receive_state(self._watch("EnvStateMsg"))
 
     def _watch(self, what: str) -> Watch:
-        """Return a watch for `interrupt` and for the end of the simulation's command."""
+        """Return a watch for the end of the simulation's command."""
+        child = self._child
 
         def problem() -> Exception | None:
-            if self._is_interrupted:
-                return PeerGone(f"closed where the simulation's {what} was due")
-            if self._child is None or self._child.wait(0.0) is None:
+            if child is None or child.wait(0.0) is None:
                 return None
             return PeerGone(f"the simulation ended where its {what} was due")
 

@@ -13,21 +13,14 @@ import json
 import os
 import signal
 import sys
-import threading
 import time
 from pathlib import Path
 
 import zmq
 
-
-def _messages():
-    """The messages alone: to load all of bbrgym for each of many simulations would take most of a test's time."""
-    for name in ("bbrgym", "bbrgym.ns3gym"):
-        sys.modules[name] = importlib.util.module_from_spec(importlib.util.find_spec(name))
-    return importlib.import_module("bbrgym.ns3gym.messages")
-
-
-pb = _messages() if __name__ == "__main__" else None
+for _name in ("bbrgym", "bbrgym.ns3gym"):  # the messages alone: to load all of bbrgym would take most of a test's time
+    sys.modules[_name] = importlib.util.module_from_spec(importlib.util.find_spec(_name))
+pb = importlib.import_module("bbrgym.ns3gym.messages")
 
 
 def space(numbers, low=-1e9, high=1e9):
@@ -37,138 +30,99 @@ def space(numbers, low=-1e9, high=1e9):
     return description
 
 
-def container(numbers):
+def container(*numbers):
     """Of float32 numbers, without a shape as some of ns3-gym's are."""
     holder = pb.DataContainer(type=pb.SpaceType.Box)
     holder.data.Pack(pb.BoxDataContainer(dtype=pb.Dtype.FLOAT, floatData=numbers))
     return holder
 
 
-class Stopped(Exception):
-    """The agent has had enough."""
+def over(reason):
+    return lambda state: pb.EnvStateMsg(obsData=state.obsData, reward=1.0, isGameOver=True, reason=reason, info="{}")
+
+
+def end(said, act):
+    def do(_):
+        print(said, file=sys.stderr, flush=True)
+        act()
+
+    return do
+
+
+#: What is sent in place of a state.
+DEEDS = {
+    "far": lambda state: pb.EnvStateMsg(obsData=container(2e9, 0.0, 0.0), info=state.info),
+    "game_over": over(1),
+    "no_reason": over(7),
+    "garbage": lambda _: b"\xff\xfe garbage \x00",
+    "oversized": lambda _: bytes(17 * 2**20),
+    "empty": lambda _: pb.EnvStateMsg(),
+    "text_info": lambda state: pb.EnvStateMsg(obsData=state.obsData, info="[not an object]"),
+    "deep_info": lambda state: pb.EnvStateMsg(obsData=state.obsData, info="[" * 100_000),
+    "silent": end("the simulation has lost its way", lambda: time.sleep(600)),
+    "die": end("assert failed: cwnd > 0", lambda: os.kill(os.getpid(), signal.SIGABRT)),
+    "leave": end("no more of this", lambda: sys.exit(3)),
+}
 
 
 class Actor:
     def __init__(self, options):
-        self.options = options
+        self.options, self.events = options, 0
         self.socket = zmq.Context.instance().socket(zmq.REQ)
         self.socket.set(zmq.LINGER, 0)
-        self.socket.connect(f"tcp://localhost:{options.port}")
-        self.total = 0.0
-        self.events = 0
-        self.end = None
+        self.socket.connect(f"tcp://localhost:{options.openGymPort}")
 
     def run(self):
-        self.ask(self.introduction(), pb.SimInitAck)
-        for step in range(self.options.steps + 1):
-            state = self.state(step)
-            if step == self.options.steps and self.end is not None:
-                self.end.join()  # the end that is coming comes before the conversation's own
-            if step == self.options.at:
-                state = DEEDS[self.options.deed](self, state) or state
+        """Return once the agent stops it or all steps are done."""
+        options, total = self.options, 0.0
+        observed = space(2 if options.deed == "wrong_space" else 3)
+        ids = {"simProcessId": os.getpid(), "wafShellProcessId": os.getppid()}
+        answer = self.ask(pb.SimInitMsg(obsSpace=observed, actSpace=space(1, -1, 1), **ids), pb.SimInitAck)
+        for step in range(options.steps + 1):
+            if answer.stopSimReq:
+                return
+            info = json.dumps({"step": step, "word": options.word})
+            state = pb.EnvStateMsg(
+                obsData=container(step, options.simSeed % 1000, total),
+                reward=step / 2,
+                info=info,
+                isGameOver=step == options.steps,
+            )
+            if step == options.at and options.deed in DEEDS:
+                state = DEEDS[options.deed](state)
+            answer = self.ask(state, pb.EnvActMsg)
             action = pb.BoxDataContainer()
-            self.ask(state, pb.EnvActMsg).actData.data.Unpack(action)
-            self.total += sum(action.floatData)
-
-    def pass_by(self):
-        """The end is before or after a message, or a moment later."""
-        if self.events == self.options.die_at:
-            self.end = threading.Timer(self.options.die_after_s, os.kill, (os.getpid(), signal.SIGKILL))
-            self.end.start()
-        self.events += 1
-
-    def introduction(self):
-        return pb.SimInitMsg(
-            simProcessId=os.getpid(),
-            wafShellProcessId=os.getppid(),
-            obsSpace=space(2 if self.options.deed == "wrong_space" else 3),
-            actSpace=space(1, -1, 1),
-        )
-
-    def state(self, step):
-        return pb.EnvStateMsg(
-            obsData=container([step, self.options.seed % 1000, self.total]),
-            reward=step / 2,
-            info=json.dumps({"step": step, "word": self.options.word}),
-            isGameOver=step == self.options.steps,
-        )
+            answer.actData.data.Unpack(action)
+            total += sum(action.floatData)
 
     def ask(self, question, kind):
         self.pass_by()
         self.socket.send(question if isinstance(question, bytes) else question.SerializeToString())
         self.pass_by()
-        answer = kind.FromString(self.socket.recv())
-        if answer.stopSimReq:
-            raise Stopped
-        return answer
+        return kind.FromString(self.socket.recv())
 
-
-# ---- deeds: change a state, or return what is sent instead of it ------------------------------------------
-
-
-def far(actor, state):
-    state.obsData.CopyFrom(container([2e9, 0.0, 0.0]))
-
-
-def game_over(actor, state, reason=1):
-    state.isGameOver, state.reason = True, reason
-
-
-def silent(actor, state):
-    print("the simulation has lost its way", flush=True)
-    time.sleep(600)
-
-
-def die(actor, state):
-    print("assert failed: cwnd > 0", file=sys.stderr, flush=True)
-    os.kill(os.getpid(), signal.SIGABRT)
-
-
-def leave(actor, state):
-    print("no more of this", flush=True)
-    raise SystemExit(3)
-
-
-def fine(actor, state):
-    pass
-
-
-DEEDS = {deed.__name__: deed for deed in (far, game_over, silent, die, leave)} | {
-    "no_reason": lambda actor, state: game_over(actor, state, 7),
-    "garbage": lambda actor, state: b"\xff\xfe garbage \x00",
-    "oversized": lambda actor, state: bytes(17 * 2**20),
-    "empty": lambda actor, state: pb.EnvStateMsg(),
-    "text_info": lambda actor, state: setattr(state, "info", "[not an object]"),
-    "deep_info": lambda actor, state: setattr(state, "info", "[" * 100_000),
-    **dict.fromkeys(("fine", "wrong_space", "early", "stubborn"), fine),
-}
+    def pass_by(self):
+        if self.events == self.options.die_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.events += 1
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--openGymPort", dest="port", type=int, default=5555)
-    parser.add_argument("--simSeed", dest="seed", type=int, default=0)
-    parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--deed", choices=sorted(DEEDS), default="fine")
-    parser.add_argument("--at", type=int, default=-1)
-    parser.add_argument("--die_at", type=int, default=-1)
-    parser.add_argument("--die_after_s", type=float, default=0.0)
-    parser.add_argument("--word", default="")
-    parser.add_argument("--runs_file", type=Path, default=os.devnull)
+    for name, default in {"openGymPort": 5555, "simSeed": 0, "steps": 10, "at": -1, "die_at": -1}.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    for name, default in {"deed": "fine", "word": "", "runs_file": os.devnull}.items():
+        parser.add_argument(f"--{name}", default=default)
     options = parser.parse_args()
-    with options.runs_file.open("a", encoding="utf-8", buffering=1) as runs:
-        runs.write(f"{os.getpid()} {options.seed}\n")
+    with Path(options.runs_file).open("a", encoding="utf-8", buffering=1) as runs:
+        runs.write(f"{options.simSeed}\n")
         if options.deed == "early":
-            print("no such scenario", file=sys.stderr)
-            return 2
-        try:
-            Actor(options).run()
-        except Stopped:
-            if options.deed == "stubborn":
-                time.sleep(600)
-        runs.write(f"{os.getpid()} ended\n")
-    return 0
+            sys.exit("no such scenario")
+        Actor(options).run()
+        if options.deed == "stubborn":
+            time.sleep(600)
+        runs.write("ended\n")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
