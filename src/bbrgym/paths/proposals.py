@@ -271,7 +271,8 @@ def _median(rates: NDArray[np.float64]) -> FittedValue:
 
 
 def _correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    return float(np.corrcoef(first, second)[0, 1])
+    with np.errstate(invalid="ignore", divide="ignore"):  # of values that differ by rounding alone
+        return float(np.corrcoef(first, second)[0, 1])
 
 
 def _spread(rates: NDArray[np.float64]) -> float:
