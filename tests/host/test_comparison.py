@@ -70,7 +70,8 @@ def test_bbq_against_bbr_on_unequal_rtts_shows_less_goodput_and_delay(of_bbr: pl
 
 def rows_of(values: dict[tuple[int, str], list[float]], **others: Any) -> pl.DataFrame:
     """Return rows of connections whose RTTs are given by peer and arm."""
-    row = dict.fromkeys(SCHEMA, 1) | {"control": "x", "is_whole": True, "acked_bytes": 10**6, **others}
+    row = dict.fromkeys(SCHEMA, 1) | {"control": "x", "control_at_end": "x", "kept_control": True, "is_whole": True}
+    row |= {"acked_bytes": 10**6, **others}
     rows = [
         {**row, "peer": f"10.0.{peer}.0/24", "arm": arm, "rtt_mean_ms": rtt}
         for (peer, arm), rtts in values.items()
@@ -162,6 +163,25 @@ def test_a_control_that_was_unloaded_ends_it(tmp_path: Path) -> None:
         ComparisonFolder(tmp_path)._refuse_unloaded(request, {"refused": 1})
 
 
+def test_what_had_another_control_or_few_bytes_is_counted_and_not_compared(tmp_path: Path) -> None:
+    folder, rtts = ComparisonFolder(tmp_path), {(peer, arm): [10.0] for peer in range(12) for arm in "AB"}
+    folder.begin(ComparisonRequest(a="reno", b="gym_bbq"))
+    request = folder.begin(ComparisonRequest(a="reno", b="gym_bbq", least_bytes=5))
+    parts = RowParts(tmp_path / "connections", SCHEMA)
+    parts.add(rows_of(rtts).to_dicts())
+    parts.add(rows_of({(0, "A"): [99.0] * 3}, kept_control=False, control_at_end="bbr").to_dicts())
+    parts.add(rows_of({(0, "B"): [99.0] * 2}, acked_bytes=4).to_dicts())
+    parts.flush()
+    time = {"given": [16, 15], "ended": [16, 15], "rows": [16, 15], "refused": 0, "lost": 0}  # its last part was killed
+    folder.write_json("counts.json", {"times": [time]})
+    assert folder.counts() == [{**time, "ended": [15, 14], "rows": [15, 14]}]
+    write_comparison_report(folder, request, "bbrgym kernel compare reno gym_bbq")
+    said = " ".join((tmp_path / "summary.txt").read_text().split())
+    assert "A reno 16 15 15 15 3 12 1 B gym_bbq 15 14 14 14 0 12 1" in said
+    assert "3 had another control than they were given (at their end bbr 3)" in said
+    assert "24 connections of 12 peers" in (tmp_path / "report.html").read_text()
+
+
 @pytest.mark.parametrize("peers", [0, 12])
 def test_a_report_has_tables_and_a_page(peers: int, tmp_path: Path) -> None:
     request = ComparisonRequest(a="reno", b="gym_bbq", ports=(80,))
@@ -183,6 +203,7 @@ def test_a_report_has_tables_and_a_page(peers: int, tmp_path: Path) -> None:
         ("ports=80,x", "ports[1]: is 'x', expected a whole number"),
         ("ports=80,70000", "ports[1]: is 70000, expected a number <= 65535"),
         ("port=80", "port: is not a field; "),
+        ("least_bytes=-1", "least_bytes: is '-1', expected a whole number"),
     ],
 )
 def test_a_wrong_option_is_told(option: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,12 +224,17 @@ def test_live_connections_are_compared_and_an_interrupted_comparison_resumes(tmp
     for one in (first, killed, last):
         assert set(one["given"]) == {"reno", NAME}
         assert one["after"] not in one["given"], "what drew is still attached"
-    assert first["refusal"].startswith("bbrgym: another comparison is at ")
+    for refusal in first["refusals"]:
+        assert refusal.startswith("bbrgym: another comparison is at ")
+    assert first["unload"] == f"{NAME} is given to connections by bbrgym kernel compare: end the comparison first"
     for one in (first, last):
         assert "B minus A" in one["said"]
     rows = ComparisonFolder(run_dir).connections()
     for name in ("reno", NAME):
         own = rows.filter(pl.col("control") == name)
+        changed = own.filter(pl.col("peer") == "127.0.7.0/24")
+        assert set(changed.select("control_at_end", "kept_control").rows()) == {("cubic", False)}
+        assert set(own.join(changed, on="connection", how="anti")["control_at_end"]) == {name}
         assert len(own) == (first["given"] + last["given"]).count(name)  # the killed one's were not on the disk yet
     assert rows["peer"].n_unique() == 12
     assert rows["is_whole"].all()

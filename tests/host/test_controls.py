@@ -12,11 +12,12 @@ import pytest
 from kernel_scripts import NAME, needs_bpf_fs, of_script
 from kernel_world import needs_bpf
 from machine_needs import needs
+from special_files import put_special_file
 from tiny import run
 
 from bbrgym.agents.shipped import SHIPPED, shipped_setting
 from bbrgym.errors import ConfigError
-from bbrgym.host import controls, pins
+from bbrgym.host import controls, pins, system
 from bbrgym.host.floor import Floor
 from bbrgym.tunables import VARIANTS
 
@@ -84,6 +85,32 @@ def test_unloading_puts_the_default_back(result: Any) -> None:
 
 @needs_bpf
 @needs_bpf_fs
+def test_what_hands_a_control_out_after_it_was_unloaded_is_told() -> None:
+    result = of_script("kernel_left.py")
+    assert result["told"] == [
+        f"new sockets in {result['place'][0]} have {result['other']} again",
+        f"new sockets in the network namespace of this process have reno: {NAME}x, the one before, is gone",
+    ]
+    places = f"listens at {result['address']} in the network namespace of this process, the default in the network"
+    assert result["unload"].startswith(f"{NAME}: its program is no longer registered, but in use: ")
+    assert places in result["unload"]
+    assert result["again"].startswith(f"{NAME}: an earlier program of this name is no longer registered, ")
+    assert (result["moved"], result["left"]) == (1, {})
+
+
+def test_what_is_no_network_namespace_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in ("fifo", "zero", "folder"):
+        put_special_file(kind, tmp_path / kind)
+    (tmp_path / "file").touch()
+    (tmp_path / "other").symlink_to("/proc/self/ns/uts")
+    monkeypatch.setattr(system, "_NAMED", tmp_path)
+    names = [name for name, _ in system.network_namespaces()]
+    assert names[0] == "the network namespace of this process"
+    assert not any(name.endswith(one.name) for name in names for one in tmp_path.iterdir())
+
+
+@needs_bpf
+@needs_bpf_fs
 def test_what_another_build_loaded_is_not_touched(result: Any) -> None:
     refusal, is_there = result["foreign"]
     assert refusal.startswith(f"{NAME} was loaded by another build of the package")
@@ -111,7 +138,13 @@ def test_a_policy_s_flow_below_the_floor_has_its_preset(tmp_path: Path) -> None:
     folder = run(tmp_path / "run", env={"name": "multi"}, total_steps=32)
     result = of_script("kernel_policy.py", str(folder))
     preset = dict(VARIANTS["bbq"].preset)
-    for floor, policy in (("none", "acts"), ("goodput", "fell back: goodput"), ("rtt", "fell back: RTT")):
+    assert result["pause"] == ["acts"]
+    for floor, policy in (
+        ("short", "acts"),
+        ("none", "acts"),
+        ("goodput", "fell back: goodput"),
+        ("rtt", "fell back: RTT"),
+    ):
         assert len(result[floor]) == 3
         for flow in result[floor]:
             assert flow["policy"] == policy

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from bbrgym.errors import ConfigError
 from bbrgym.host import parts
+from bbrgym.host.errors import HostError
 from bbrgym.host.flow_log import SCHEMA, FlowLog
 from bbrgym.paths.detect import read_log
 from bbrgym.tunables import VARIANTS
@@ -50,6 +52,7 @@ def test_a_log_of_many_parts_is_one_file_and_a_path_s(tmp_path: Path, monkeypatc
     path = tmp_path / "flows.parquet"
     killed = FlowLog(path)
     killed.add(looks(0, 3))
+    killed._folder.close()  # as the system does
     log = FlowLog(path)
     for second in range(3, 9):
         log.add(looks(second, 1))
@@ -64,6 +67,32 @@ def test_a_log_of_many_parts_is_one_file_and_a_path_s(tmp_path: Path, monkeypatc
     assert (first.cc, first.peer, second.peer) == ("gym_bbq", "[2001:db8::1]", "[2001:db8::2]")
     assert (first.delivered_bytes, first.mss_bytes, first.skipped) == (8_000_000, 1448, 0)
     assert first.table()[1, 2:].tolist() == [0.05, 0.04, 2, 1, 10]
+
+
+def test_a_log_takes_no_folder_of_the_user_s_and_has_one_writer(tmp_path: Path) -> None:
+    (tmp_path / "flows.parquet.parts").mkdir()
+    log = FlowLog(tmp_path / "flows.parquet")
+    log.add(looks(0, 1))
+    with pytest.raises(ConfigError, match=r"--log: .* is in use by bbrgym kernel watch, process "):
+        FlowLog(tmp_path / "flows.parquet")
+    log.close()
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["flows.parquet", "flows.parquet.parts"]
+
+
+def test_a_log_that_finds_no_room_says_where_its_parts_are(tmp_path: Path) -> None:
+    log, before = FlowLog(tmp_path / "flows.parquet"), resource.getrlimit(resource.RLIMIT_FSIZE)
+    log.add(looks(0, 1))
+    log._parts.flush()
+    log.add(looks(1, 2))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(HostError, match=r"cannot be written, .* what is in .*bbrgym-watch: .*File too large"):
+            log.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    FlowLog(tmp_path / "flows.parquet").close()
+    assert len(pl.read_parquet(tmp_path / "flows.parquet")) == 2
+    assert [one.name for one in tmp_path.iterdir()] == ["flows.parquet"]
 
 
 def test_a_log_without_a_row_is_none(tmp_path: Path) -> None:

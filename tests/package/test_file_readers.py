@@ -65,7 +65,8 @@ BY_ITSELF = {
     "cli.listing": {"_choices (resources.files('bbrgym') / 'conf' / group / f'{name}.yaml').read_text"},
     "papers.catalogue": {"notes_of path.read_text"},
     "host.system": {"available_controls (_IPV4 / 'tcp_available_congestion_control').read_text"}
-    | {"default_control (_IPV4 / 'tcp_congestion_control').read_text"},
+    | {"default_control (_IPV4 / 'tcp_congestion_control').read_text", "network_namespaces os.open"}
+    | {"within.enter Path(namespace).open", "within.enter ctypes.CDLL"},
     "agents.deploy.bpf_object": {"bpf_object target.read_bytes"},
     "agents.shipped.__init__": {"shipped_setting (folder / 'about.json').read_text"},
     "evaluate.bench.tasks": {"load_benchmark yaml.safe_load", "load_benchmark _FILE.read_text"},
@@ -78,9 +79,8 @@ BY_ITSELF = {
     | {"_has_capability Path('/proc/self/status').read_text", "cgroup_root _MOUNTS.read_text"},
     "loggers.wandb": {"has_login netrc.netrc", "_run_id folder.read_text"},
     # Files of this process's own, of the BPF and the cgroup file system, and a function of this name.
-    "host.flow_log": {"FlowLog.close pl.scan_parquet"},
-    "host.comparison": {"_attached os.open"},
-    "host.pins": {"alone os.open"},
+    "host.flow_log": {"FlowLog.close pl.scan_parquet", "FlowLog.__init__ self._folder.open"},
+    "host.pins": {"open_folder os.open"},
     "cli.kernel": {"_load load"},
     # Texts and files in memory, what `opened` has opened, methods of RunFolder, shared memory.
     "evaluate.evaluation": {"config_of yaml.safe_load"},

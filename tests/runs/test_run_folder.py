@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import special_files
 
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.errors import ConfigError
@@ -36,6 +37,19 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None
         write_atomically(path, fail)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("kind", special_files.KINDS)
+def test_what_is_not_a_regular_file_is_not_replaced_by_one(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    special_files.put_special_file(kind, path)
+    before = path.lstat()
+    with pytest.raises(ConfigError, match=r"out' is a (symbolic link|FIFO|folder), expected a regular file or a new"):
+        write_text(path, "text")
+    with pytest.raises(ConfigError, match="'/dev/null' is a device or a socket"):
+        write_text(Path("/dev/null"), "text")
+    assert path.lstat() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["out"]
 
 
 def test_a_file_is_on_the_disk_before_it_has_its_name_and_the_name_thereafter(

@@ -127,9 +127,9 @@ def _compare(options: argparse.Namespace) -> None:
     if "share" in values:
         values.update(_numbers({"share": values["share"]}))
     if "ports" in values:
-        values["ports"] = [_whole(one) for one in values["ports"].split(",")]
-    if "least_bytes" in values:
-        values["least_bytes"] = _whole(values["least_bytes"])
+        values["ports"] = [int(one) if one.isdecimal() else one for one in values["ports"].split(",")]
+    if values.get("least_bytes", "").isdecimal():
+        values["least_bytes"] = int(values["least_bytes"])
     request = validated(ComparisonRequest, {"a": options.a, "b": options.b, **values})
     folder = ComparisonFolder(path or new_run_dir("compare"))
     with folder.opened(resume=resume):
@@ -157,10 +157,6 @@ def _assignment(text: str) -> tuple[str, str]:
     if not equals or not name:
         raise ConfigError(f"{text!r}: expected NAME=VALUE")
     return name, value
-
-
-def _whole(text: str) -> int | str:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else text
 
 
 def _numbers(values: dict[str, str]) -> dict[str, float]:

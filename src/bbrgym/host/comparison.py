@@ -35,7 +35,7 @@ from bbrgym.host.connections import address_of
 from bbrgym.host.controls import kernel_errors
 from bbrgym.host.errors import HostError
 from bbrgym.host.parts import RowParts
-from bbrgym.host.pins import in_use, open_folder, require_root
+from bbrgym.host.pins import alone, loaded_names, lock_control, open_folder
 from bbrgym.host.system import available_controls
 from bbrgym.runs.run_folder import RunFolder
 from bbrgym.schema import Float, List, Model, Whole
@@ -125,11 +125,11 @@ class ComparisonFolder(RunFolder):
     def counts(self) -> list[dict[str, Any]]:
         """Return the counts of each time that the command ran: what `_bpf.Comparison` counts, ended ones, and rows."""
         times: list[dict[str, Any]] = self.read_json(_COUNTS).get("times", [])
-        rows = self.connections()["arm"] if times else ()
+        arms = self.connections()["arm"]
         for arm, name in enumerate(ARMS if times else ()):  # a kill may have come between the counts and their rows
-            missing = sum(one["rows"][arm] for one in times) - sum(row == name for row in rows)
-            for count in ("ended", "rows"):
-                times[-1][count][arm] -= missing
+            missing = sum(one["rows"][arm] for one in times) - int((arms == name).sum())
+            times[-1]["ended"][arm] -= missing
+            times[-1]["rows"][arm] -= missing
         return times
 
     def gather(self, request: ComparisonRequest, duration_s: float = float("inf")) -> None:
@@ -188,9 +188,11 @@ def _none() -> pl.DataFrame:
 @contextmanager
 def _attached(request: ComparisonRequest) -> Iterator[Any]:
     """Yield what is attached to the cgroup for a block, in which nothing else compares there, above it or below it."""
-    require_root()
-    with in_use((request.a, request.b)), ExitStack() as stack:
+    with ExitStack() as stack:
         for name in (request.a, request.b):
+            if name in loaded_names():
+                with alone():
+                    stack.callback(os.close, lock_control(name, fcntl.LOCK_SH))
             if name not in available_controls():
                 raise ConfigError(f"{name} is not loaded; {nearest(name, available_controls())}")
         cgroups = _cgroups(request.cgroup)

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,14 +21,14 @@ from bbrgym.agents.shipped import SHIPPED, shipped_setting
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.host.errors import HostError
 from bbrgym.host.floor import NAMES, Floor, split
-from bbrgym.host.pins import alone, check_not_in_use, folder_of, loaded_names, pinned_whole, remove
+from bbrgym.host.pins import alone, folder_of, loaded_names, lock_control, pinned_whole, remove
 from bbrgym.host.system import (
-    NetworkNamespace,
     available_controls,
     default_control,
     listening,
     network_namespaces,
     set_default_control,
+    within,
 )
 from bbrgym.tunables import BASES, TUNABLES, VARIANTS, Variant
 from bbrgym.version import __version__
@@ -77,12 +78,8 @@ class LoadedControl:
 
     def connections(self) -> list[dict[str, Any]]:
         """Return a row for each connection that uses it, in all network namespaces; none once it is unloaded."""
-        try:
-            rows = _bpf.flow_rows(str(folder_of(self.name) / "flows"))
-        except _bpf.CongestionControlError:
-            if not folder_of(self.name).exists():
-                return []
-            raise
+        is_there = folder_of(self.name).exists()
+        rows = _bpf.flow_rows(str(folder_of(self.name) / "flows")) if is_there else ()
         return [row for row in rows if row["control"] == self.name]
 
 
@@ -209,26 +206,17 @@ def unload(name: str, *, is_forced: bool = False, tell: Callable[[str], object] 
         if name not in loaded_names() and (left := unregistered().get(name)):
             raise HostError(left)
         control = find(name)
-        check_not_in_use(name)
-        users = sum(len(_moved(name, "", namespace)) for namespace in network_namespaces())
+        os.close(lock_control(name, fcntl.LOCK_EX))
+        users = sum(len(_moved(name, "", file)) for _, file in network_namespaces())
         users = max(users, len(control.connections()))
         if users and not is_forced:
             raise HostError(f"{name} is used by {users} sockets: close them, or move them to the default with --force")
         _restore_defaults(control, tell)
         moved = _move_all(control) if users else 0
         remove(folder_of(name))
-        _wait_until_gone(name)
-        if left := _left_after(name):
+        if left := _wait_until_gone(name):
             tell(left)
     return moved
-
-
-def _left_after(name: str) -> str | None:
-    """Return the sentence on what is left of a control once the kernel has had time to forget it."""
-    deadline = time.monotonic() + _PATIENCE_S
-    while (left := unregistered().get(name)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return left
 
 
 def unregistered() -> dict[str, str]:
@@ -240,10 +228,9 @@ def unregistered() -> dict[str, str]:
 
 def _unregistered(name: str) -> str:
     places = []
-    for one in network_namespaces():
-        where = f"in the network namespace {one.name}"
-        places += [f"a socket that listens at {at} {where}" for at in one.within(lambda: listening(name))]
-        places += [f"the default {where}"] if one.within(default_control) == name else []
+    for place, file in network_namespaces():
+        places += [f"a socket that listens at {at} in {place}" for at in within(file, lambda: listening(name))]
+        places += [f"the default in {place}"] if within(file, default_control) == name else []
     what = "an earlier program of this name" if name in available_controls() else "its program"
     given = f", and new ones get it from {', '.join(places)}" if places else ""
     return f"{name}: {what} is no longer registered, but in use: sockets keep it until they close{given}"
@@ -306,9 +293,9 @@ def _loaded(name: str) -> LoadedControl:
         return LoadedControl(name, "unknown")
 
 
-def _moved(name: str, to: str, namespace: NetworkNamespace) -> bytes:
+def _moved(name: str, to: str, namespace: str) -> bytes:
     """Move the sockets of a network namespace; a byte for each that the name has, 1 if it was moved."""
-    return _bpf.move_sockets(str(folder_of(name)), name, to, namespace.file)
+    return _bpf.move_sockets(str(folder_of(name)), name, to, namespace)
 
 
 def _move_all(control: LoadedControl) -> int:
@@ -319,7 +306,7 @@ def _move_all(control: LoadedControl) -> int:
     """
     deadline, moved = time.monotonic() + _PATIENCE_S, 0
     while True:
-        moved += sum(sum(_moved(control.name, default_control(), one)) for one in network_namespaces())
+        moved += sum(sum(_moved(control.name, default_control(), file)) for _, file in network_namespaces())
         left = len(control.connections())
         if not left:
             return moved
@@ -332,21 +319,12 @@ def _restore_defaults(control: LoadedControl, tell: Callable[[str], object]) -> 
     for other in loaded():
         if other.is_ours and other.default_before == control.name:
             write_about(replace(other, default_before=control.default_before))
-    for namespace in network_namespaces():
-        if namespace.within(default_control) == control.name:
-            others = [one for one in (control.default_before, *_ALWAYS_THERE) if one != control.name]
-            now = namespace.within(partial(_set_first_default, others))
+    others = [one for one in (control.default_before, *_ALWAYS_THERE) if one != control.name]
+    for place, file in network_namespaces():
+        if within(file, default_control) == control.name:
+            now = within(file, lambda: set_default_control(*others))
             how = " again" if now == control.default_before else f": {control.default_before}, the one before, is gone"
-            tell(f"new sockets in the network namespace {namespace.name} have {now}{how}")
-
-
-def _set_first_default(names: Sequence[str]) -> str:
-    """Make the first of some controls that this network namespace may have the default, and return its name."""
-    for name in names:
-        with suppress(FileNotFoundError, PermissionError):
-            set_default_control(name)
-            return name
-    raise HostError(f"the kernel takes none of {', '.join(names)} as the default of new sockets")
+            tell(f"new sockets in {place} have {now}{how}")
 
 
 def _about(control: LoadedControl) -> bytes:
@@ -356,12 +334,16 @@ def _about(control: LoadedControl) -> bytes:
     return about.ljust(_ABOUT_BYTES, b"\0")
 
 
-def _wait_until_gone(name: str) -> None:
+def _wait_until_gone(name: str) -> str | None:
+    """Return the sentence of `unregistered` on a control that the kernel has had time to forget, if there is one."""
     deadline = time.monotonic() + _PATIENCE_S
-    while name in available_controls():
+    while (is_there := name in available_controls()) or unregistered().get(name):
         if time.monotonic() > deadline:
-            raise HostError(f"{name}: the kernel still has it {_PATIENCE_S:g} s after its pins were removed")
+            if is_there:
+                raise HostError(f"{name}: the kernel still has it {_PATIENCE_S:g} s after its pins were removed")
+            return unregistered().get(name)
         time.sleep(0.01)
+    return None
 
 
 @contextmanager

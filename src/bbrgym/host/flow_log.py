@@ -11,7 +11,7 @@ import glob
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import polars as pl
 
@@ -50,8 +50,7 @@ SCHEMA = pl.Schema(_KNOWN | dict.fromkeys(sorted(_TUNABLES), pl.Float64))
 class _PartsFolder(RunFolder):
     """The folder of a log's parts, which one process writes at a time."""
 
-    command: ClassVar[str] = "kernel watch"
-    option: ClassVar[str] = "--log"
+    command, option = "kernel watch", "--log"
 
 
 class FlowLog:
@@ -62,7 +61,6 @@ class FlowLog:
 
     Raises:
         ConfigError: something other than a file stands there, or another process writes the log.
-        OSError: it cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -96,10 +94,8 @@ class FlowLog:
             for one in (*files, self._folder.path / LOCK):
                 one.unlink()
         except (OSError, pl.exceptions.PolarsError) as error:  # such as of a full disk
-            raise HostError(
-                f"{str(self._path)!r} cannot be written, and the next --log of this name takes what is in "
-                f"{self._folder.path}: {one_line(error)}"
-            ) from error
+            where = f"{self._path} cannot be written, the next --log of this name takes what is in {self._folder.path}"
+            raise HostError(f"{where}: {one_line(error)}") from error
         finally:
             self._folder.close()
         with suppress(OSError):  # something else is in it, or another process writes the log by now

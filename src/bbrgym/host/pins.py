@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-import time
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bbrgym.host.errors import HostError
@@ -20,7 +19,6 @@ _BPF_FS = Path("/sys/fs/bpf")
 FOLDER = _BPF_FS / "bbrgym"
 
 _UNFINISHED = "unfinished_"  # begins the names of folders that are being filled or emptied
-_PATIENCE_S = 60.0  # until another command has changed what is loaded
 
 
 def folder_of(name: str) -> Path:
@@ -51,37 +49,22 @@ def alone() -> Iterator[None]:
     """Let no other command change what is loaded during a block; remove what killed commands left.
 
     Raises:
-        HostError: this is not root, there is no BPF file system, or another command takes too long.
+        HostError: this is not root, or there is no BPF file system.
     """
     require_root()
     if not os.path.ismount(_BPF_FS):
         raise HostError(f"no BPF file system at {_BPF_FS}: mount -t bpf bpf {_BPF_FS}")
-    lock = _locked_folder()
+    lock = open_folder(_BPF_FS)
+    fcntl.flock(lock, fcntl.LOCK_EX)
     try:
+        FOLDER.mkdir(mode=0o700, exist_ok=True)
         for one in FOLDER.glob(f"{_UNFINISHED}*"):
             remove(one)
         yield
     finally:
-        os.close(lock)
         if FOLDER.is_dir() and not any(FOLDER.iterdir()):
             FOLDER.rmdir()
-
-
-def _locked_folder() -> int:
-    """Return a descriptor of the folder with its lock; whoever had the lock may have removed the folder."""
-    until_s = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < until_s:
-        with suppress(FileNotFoundError):
-            FOLDER.mkdir(mode=0o700, exist_ok=True)
-            lock = open_folder(FOLDER)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.path.samestat(os.fstat(lock), FOLDER.stat()):
-                    return lock
-            except BlockingIOError:
-                time.sleep(_PATIENCE_S / 1000)
-            os.close(lock)
-    raise HostError(f"another command has been changing what is loaded for {_PATIENCE_S:g} s: end it, and try again")
+        os.close(lock)
 
 
 def open_folder(path: Path) -> int:
@@ -89,31 +72,19 @@ def open_folder(path: Path) -> int:
     return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
-@contextmanager
-def in_use(names: Iterable[str]) -> Iterator[None]:
-    """Let no command unload those of some controls that are loaded during a block."""
-    with ExitStack() as stack:
-        for name in set(names) & set(loaded_names()):
-            with alone(), suppress(FileNotFoundError):
-                folder = open_folder(folder_of(name))
-                stack.callback(os.close, folder)
-                fcntl.flock(folder, fcntl.LOCK_SH)
-        yield
-
-
-def check_not_in_use(name: str) -> None:
-    """Check that no process is in a block of `in_use` of a control; within `alone`.
+def lock_control(name: str, how: int) -> int:
+    """Return a descriptor that locks a control, within `alone`: shared to give it to sockets, exclusive to unload it.
 
     Raises:
-        HostError: one is.
+        HostError: a process has the other one.
     """
     folder = open_folder(folder_of(name))
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(folder, how | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise HostError(f"{name} is given to connections by bbrgym kernel compare: end the comparison first") from None
-    finally:
         os.close(folder)
+        raise HostError(f"{name} is given to connections by bbrgym kernel compare: end the comparison first") from None
+    return folder
 
 
 @contextmanager

@@ -11,12 +11,12 @@ import stat
 import struct
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 _IPV4 = Path("/proc/sys/net/ipv4")
-_OWN_NAMESPACE = Path("/proc/self/ns/net")
+_OWN_NAMESPACE, _NAMED = Path("/proc/self/ns/net"), Path("/run/netns")
 _NS_GET_NSTYPE, _CLONE_NEWNET = 0xB703, 0x40000000
 _SOCK_DIAG, _BY_FAMILY, _REQUEST_DUMP, _DONE_OR_ERROR = 4, 20, 0x301, (2, 3)  # netlink's numbers in Linux's ABI
 _INET_DIAG_CONG, _TCP_LISTEN = 4, 10
@@ -35,42 +35,34 @@ def default_control() -> str:
     return (_IPV4 / "tcp_congestion_control").read_text().strip()
 
 
-def set_default_control(name: str) -> None:
-    """Change what new sockets take."""
-    (_IPV4 / "tcp_congestion_control").write_text(name)
+def set_default_control(*names: str) -> str:
+    """Let new sockets take the first of some controls that this network namespace may have, and return its name."""
+    for name in names[:-1]:
+        with suppress(FileNotFoundError, PermissionError):
+            return set_default_control(name)
+    (_IPV4 / "tcp_congestion_control").write_text(names[-1])
+    return names[-1]
 
 
-@dataclass(frozen=True)
-class NetworkNamespace:
-    """A network namespace, held open.
+def within(namespace: str, act: Callable[[], Result]) -> Result:
+    """Return what a function returns in a network namespace, given by a file: in a thread that ends there."""
 
-    Attributes:
-        name: for people, after "network namespace".
-        file: by which this process enters it.
-    """
+    def enter() -> Result:
+        with Path(namespace).open() as place:
+            if ctypes.CDLL(None, use_errno=True).setns(place.fileno(), _CLONE_NEWNET):
+                raise OSError(ctypes.get_errno(), "cannot enter the network namespace", namespace)
+        return act()
 
-    name: str
-    file: str
-
-    def within(self, act: Callable[[], Result]) -> Result:
-        """Return what a function returns in this namespace: in a thread that enters it and ends there."""
-
-        def enter() -> Result:
-            with Path(self.file).open() as place:
-                if ctypes.CDLL(None, use_errno=True).setns(place.fileno(), _CLONE_NEWNET):
-                    raise OSError(ctypes.get_errno(), "cannot enter the network namespace", self.name)
-            return act()
-
-        with ThreadPoolExecutor(1) as thread:
-            return thread.submit(enter).result()
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(enter).result()
 
 
-def network_namespaces() -> Iterator[NetworkNamespace]:
-    """Yield each network namespace that has a name or a process, once each, this one first."""
-    own, seen, folder = _OWN_NAMESPACE.stat(), set(), Path("/run/netns")
+def network_namespaces() -> Iterator[tuple[str, str]]:
+    """Yield a name and an open file of each network namespace that has a name or a process, this one first."""
+    own, seen = _OWN_NAMESPACE.stat(), set()
     files = [
         ("of this process", _OWN_NAMESPACE),
-        *((one.name, one) for one in (folder.iterdir() if folder.is_dir() else ())),
+        *((one.name, one) for one in (_NAMED.iterdir() if _NAMED.is_dir() else ())),
         *((f"of process {one.parts[2]}", one) for one in Path("/proc").glob("[0-9]*/task/[0-9]*/ns/net")),
     ]
     for name, file in files:
@@ -84,7 +76,7 @@ def network_namespaces() -> Iterator[NetworkNamespace]:
         seen.add(at.st_ino)
         try:
             if fcntl.ioctl(place, _NS_GET_NSTYPE) == _CLONE_NEWNET:
-                yield NetworkNamespace(name, f"/proc/self/fd/{place}")
+                yield f"the network namespace {name}", f"/proc/self/fd/{place}"
         finally:
             os.close(place)
 

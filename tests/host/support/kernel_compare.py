@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from kernel_control import used_by
+from kernel_control import refusal, used_by
 
 from bbrgym.host import controls
 from bbrgym.worlds.linux_machine import cgroup_root
@@ -28,6 +28,7 @@ from bbrgym.worlds.linux_machine import cgroup_root
 PEERS = 12
 BYTES = 50_000
 PATIENCE_S = 60.0
+OWN_MIND = "127.0.7.1"  # the peer for whose connections the server sets a control of its own
 ENDED = ("06", "0A")  # TIME_WAIT, of which the kernel has told the program at the cgroup, and LISTEN
 
 used: list[str] = []
@@ -40,6 +41,8 @@ def serve(listener: socket.socket) -> None:
             connection, _ = listener.accept()
             with connection:
                 used.append(used_by(connection))
+                if connection.getpeername()[0] == OWN_MIND:
+                    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
                 connection.sendall(bytes(BYTES))
                 connection.shutdown(socket.SHUT_WR)
                 connection.recv(1)
@@ -66,12 +69,13 @@ def own_cgroup() -> Iterator[str]:
     root = cgroup_root()
     assert root is not None
     name = f"bbrgym-test-{os.getpid()}"
-    (root / name).mkdir()
+    (root / name / "below").mkdir(parents=True)
     (root / name / "cgroup.procs").write_text(str(os.getpid()))
     try:
         yield name
     finally:
         (root / "cgroup.procs").write_text(str(os.getpid()))
+        (root / name / "below").rmdir()
         (root / name).rmdir()
 
 
@@ -104,9 +108,9 @@ class Comparison:
         """Fetch as each peer; return the controls that they were given."""
         return [fetch(self._port, peer) for _ in range(rounds) for peer in range(PEERS)]
 
-    def refusal(self, run_dir: str) -> str:
-        """Return why there is no other comparison now."""
-        command = [*self._command, f"output_dir={run_dir}"]
+    def refusal(self, run_dir: str, cgroup: str) -> str:
+        """Return why there is no other comparison in a cgroup now."""
+        command = [*self._command[:-1], f"cgroup={cgroup}", f"output_dir={run_dir}"]
         return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60, check=False).stderr
 
 
@@ -123,7 +127,9 @@ def main() -> None:
             with comparison.running(run_dir, end, result):
                 result["given"] += comparison.fetch(4)
                 if result is times[0]:
-                    result["refusal"] = comparison.refusal(f"{run_dir}-2")
+                    places = (cgroup, f"{cgroup}/below", "")
+                    result["refusals"] = [comparison.refusal(f"{run_dir}-2", place) for place in places]
+                    result["unload"] = refusal(lambda: controls.unload(name, is_forced=True))
     controls.unload(name, is_forced=True)
     print(json.dumps(times))
 

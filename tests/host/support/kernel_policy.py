@@ -7,12 +7,14 @@ Run as root, as ``unshare --net python kernel_policy.py NAME RUN_DIR``; NAME is 
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
+import threading
 import time
 from typing import Any
 
-from kernel_control import CONNECTIONS, refusal, traffic
+from kernel_control import CONNECTIONS, refusal, send, traffic
 
 from bbrgym.host import controls
 
@@ -20,9 +22,9 @@ NONE = {"floor_goodput_s": 0.0, "floor_rtt_s": 0.0}
 PATIENCE_S = 30.0
 
 
-def make_path() -> None:
-    """Make a path of 20 Mbit/s of the loopback device."""
-    for command in ("link set lo mtu 1500 up", "qdisc add dev lo root tbf rate 20mbit burst 3000 limit 45000"):
+def make_path(rate: str = "20mbit") -> None:
+    """Make a path of the loopback device with a queue of 45 kB."""
+    for command in ("link set lo mtu 1500 up", f"qdisc replace dev lo root tbf rate {rate} burst 3000 limit 45000"):
         tool = "ip" if command.startswith("link") else "tc"
         subprocess.run([tool, *command.split()], check=True, timeout=60)
 
@@ -37,10 +39,37 @@ def flows(control: controls.LoadedControl, policy: str) -> list[dict[str, Any]]:
         time.sleep(0.2)
 
 
+def after_pauses(name: str) -> list[str]:
+    """Return what the policies of a flow do whose receiver reads, pauses for 7 s and reads again."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as sender:
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+        sender.connect(listener.getsockname())
+        threading.Thread(target=send, args=(sender,), daemon=True).start()
+        receiver, _ = listener.accept()
+        with receiver:
+            for pause_s in (0, 7):
+                time.sleep(pause_s)  # what is tested: the floor counts seconds
+                until_s = time.monotonic() + 2
+                while time.monotonic() < until_s:
+                    receiver.recv(1 << 18)
+            found = [row["policy"] for row in controls.find(name).connections() if row["acks"] > 0]
+            sender.shutdown(socket.SHUT_RDWR)
+    return found
+
+
 def main() -> None:
     name, run_dir = sys.argv[1:]
-    make_path()
     result: dict[str, Any] = {}
+    make_path("100mbit")
+    control = controls.load(run_dir, {**NONE, "floor_rtt": 1.0, "floor_rtt_s": 1.0}, name=name)
+    with traffic(name):
+        time.sleep(3)  # the RTT is some ms, 20 times the minimum
+        result["short"] = flows(control, "acts")
+        controls.unload(name, is_forced=True)
+    make_path()
+    controls.load(run_dir, {}, name=name)
+    result["pause"] = after_pauses(name)
+    controls.unload(name, is_forced=True)
     control = controls.load(run_dir, NONE, name=name)
     with traffic(name):
         time.sleep(2.5)  # two seconds below any floor
