@@ -19,6 +19,7 @@ HEADS = ("rate", "buffer", "buffer_low", "loss", "loss_high", "shared", "steps",
 upper one of the loss too; another sender shares the link; its rate changes; its delay changes."""
 
 _MOST_DEVIATIONS = 6.0
+_LONGER = 0.1  # from which probability of a delay that changes on, which looks like a queue, no buffer is seen
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,10 @@ def trusted(features: NDArray[np.float64]) -> dict[str, bool]:
         features: of `bbrgym.paths.features.path_features`.
     """
     networks = _networks()
-    is_above = networks.probabilities(features) >= networks.thresholds
-    return dict(zip(HEADS, is_above.tolist(), strict=True))
+    probabilities = networks.probabilities(features)
+    is_trusted = dict(zip(HEADS, (probabilities >= networks.thresholds).tolist(), strict=True))
+    is_trusted["buffer"] &= bool(probabilities[HEADS.index("longer")] < _LONGER)
+    return is_trusted
 
 
 @cache

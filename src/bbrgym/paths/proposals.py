@@ -106,6 +106,7 @@ class Proposal:
         base_rtt_s: round trip without a queue.
         buffer_bytes: size of the queue; without a value a lower bound.
         random_loss: probability of each packet's loss but for a full queue; without a value an upper bound.
+        loss_bursts: variance by mean of the losses in a window: 1 if they are independent.
     """
 
     windows: Windows
@@ -117,6 +118,7 @@ class Proposal:
     base_rtt_s: FittedValue
     buffer_bytes: FittedValue
     random_loss: FittedValue
+    loss_bursts: float
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,7 @@ def propose(series: PathSeries) -> Proposal:
     packet_s = series.packet_bytes / reference_Bps
     base_rtt_s = _base_rtt(series, packet_s)
     delay_s = np.nan_to_num(losses.longest_rtt_s - base_rtt_s.value - packet_s)
+    random_loss, loss_bursts = _random_loss(losses, delay_s)
     return Proposal(
         windows=windows,
         losses=losses,
@@ -179,7 +182,8 @@ def propose(series: PathSeries) -> Proposal:
         competitor=competitor,
         base_rtt_s=base_rtt_s,
         buffer_bytes=_buffer(losses, delay_s, reference_Bps, series.packet_bytes).widened(*_BUFFER_ERRORS),
-        random_loss=_random_loss(losses, delay_s).widened(*_LOSS_ERRORS),
+        random_loss=random_loss.widened(*_LOSS_ERRORS),
+        loss_bursts=loss_bursts,
     )
 
 
@@ -308,7 +312,7 @@ def _buffer(windows: Windows, delay_s: NDArray[np.float64], rate_Bps: float, pac
     return FittedValue(longest_s * rate_Bps, min(shortest_s, longest_s) * rate_Bps, longest_s * rate_Bps + packet_bytes)
 
 
-def _random_loss(windows: Windows, delay_s: NDArray[np.float64]) -> FittedValue:
+def _random_loss(windows: Windows, delay_s: NDArray[np.float64]) -> tuple[FittedValue, float]:
     longest_s = _longest(delay_s)
     is_clear = np.ones(len(windows), np.bool_)
     if longest_s > 0:
@@ -319,13 +323,14 @@ def _random_loss(windows: Windows, delay_s: NDArray[np.float64]) -> FittedValue:
     sent, lost = windows.sent_pkts[is_clear], windows.lost_pkts[is_clear]
     packets, losses = float(sent.sum()), float(lost.sum())
     if packets < max(_WINDOW_PKTS, _LEAST_CLEAR * windows.sent_pkts.sum()) or math.isnan(losses):
-        return FittedValue()
+        return FittedValue(), NAN
     middle, half = losses + _Z95**2 / 2, _Z95 * math.sqrt(losses + _Z95**2 / 4)
     low, high = max(middle - half, 0.0) / packets, min((middle + half) / packets, 1.0)
     share = losses / packets
     if high > _NO_LOSS and losses < _LEAST_LOSSES:
-        return FittedValue(high=high)
-    return FittedValue(share, low, high)
+        return FittedValue(high=high), NAN
+    bursts = float(((lost - share * sent) ** 2).sum() / losses) if losses > 0 else 1.0
+    return FittedValue(share, low, high), bursts
 
 
 def _longest(delay_s: NDArray[np.float64]) -> float:
