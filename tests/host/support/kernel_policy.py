@@ -7,14 +7,12 @@ Run as root, as ``unshare --net python kernel_policy.py NAME RUN_DIR``; NAME is 
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
-import threading
 import time
 from typing import Any
 
-from kernel_control import CONNECTIONS, refusal, send, traffic
+from kernel_control import CONNECTIONS, refusal, traffic
 
 from bbrgym.host import controls
 
@@ -39,37 +37,10 @@ def flows(control: controls.LoadedControl, policy: str) -> list[dict[str, Any]]:
         time.sleep(0.2)
 
 
-def after_pauses(name: str) -> list[str]:
-    """Return what the policies of a flow do whose receiver reads, pauses for 7 s and reads again."""
-    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as sender:
-        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
-        sender.connect(listener.getsockname())
-        threading.Thread(target=send, args=(sender,), daemon=True).start()
-        receiver, _ = listener.accept()
-        with receiver:
-            for pause_s in (0, 7):
-                time.sleep(pause_s)  # what is tested: the floor counts seconds
-                until_s = time.monotonic() + 2
-                while time.monotonic() < until_s:
-                    receiver.recv(1 << 18)
-            found = [row["policy"] for row in controls.find(name).connections() if row["acks"] > 0]
-            sender.shutdown(socket.SHUT_RDWR)
-    return found
-
-
 def main() -> None:
     name, run_dir = sys.argv[1:]
-    result: dict[str, Any] = {}
-    make_path("100mbit")
-    control = controls.load(run_dir, {**NONE, "floor_rtt": 1.0, "floor_rtt_s": 1.0}, name=name)
-    with traffic(name):
-        time.sleep(3)  # the RTT is some ms, 20 times the minimum
-        result["short"] = flows(control, "acts")
-        controls.unload(name, is_forced=True)
     make_path()
-    controls.load(run_dir, {}, name=name)
-    result["pause"] = after_pauses(name)
-    controls.unload(name, is_forced=True)
+    result: dict[str, Any] = {}
     control = controls.load(run_dir, NONE, name=name)
     with traffic(name):
         time.sleep(2.5)  # two seconds below any floor
