@@ -16,8 +16,9 @@ from pydantic_core import from_json
 from bbrgym.envs.options import FromArguments, arguments_of, take_plain_types
 from bbrgym.envs.seeding import draw_seed
 from bbrgym.errors import ConfigError
+from bbrgym.ns3gym import messages as pb
 from bbrgym.ns3gym.command import Value, checked
-from bbrgym.ns3gym.errors import ProtocolError
+from bbrgym.ns3gym.errors import PeerGone, ProtocolError
 from bbrgym.ns3gym.messages import Message, Reason
 from bbrgym.ns3gym.session import Session
 from bbrgym.ns3gym.spaces import Space, pack, space_of, unpack
@@ -175,10 +176,7 @@ class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
         is_as_asked = not self._has_command or (seed is None and not has_new_arguments)
         if self._state is not _State.INTRODUCED or not is_as_asked:
             self._introduce(seed)
-        self._state = _State.OVER  # unless all goes well
-        while (message := self._session.begin()) is None:  # it did not wait for this reset; another one may
-            self._introduce(seed)
-        observation, _, terminated, truncated, info = self._shown(message)
+        observation, _, terminated, truncated, info = self._shown(self._begin())
         if terminated or truncated:
             raise ProtocolError("the simulation was over before its first step")
         return observation, info
@@ -189,7 +187,7 @@ class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
             raise gymnasium.error.ResetNeeded("no episode is running: call reset() first")
         message = pack(self.action_space, action, "action")
         self._state = _State.OVER  # unless all goes well
-        return self._shown(self._session.play(message))
+        return self._shown(self._session.answer(pb.EnvActMsg(actData=message)))
 
     def close(self) -> None:
         """End the simulation and all processes that it has started."""
@@ -232,6 +230,17 @@ class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
                 if space != known:
                     raise ProtocolError(f"the simulation's {name} is {space}, expected {known} as at first")
         self._state = _State.INTRODUCED
+
+    def _begin(self) -> Message:
+        """Let the simulation begin, or the next one if one that was waited for has gone; return its first state."""
+        self._state = _State.OVER  # unless all goes well
+        try:
+            return self._session.answer(pb.SimInitAck(done=True))
+        except PeerGone:
+            if self._has_command:
+                raise
+        self._introduce(None)
+        return self._begin()
 
     def _shown(self, message: Message) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Return what a state says: observation, reward, terminated, truncated and info."""

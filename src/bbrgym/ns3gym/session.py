@@ -2,12 +2,12 @@
 """Consecutive simulations of an agent, each started by a command or waited for.
 
     introduce(seed, arguments) -> SimInitMsg  ends the last simulation, starts the next
-        begin() -> EnvStateMsg                lets it begin, to its first state
-        play(action) -> EnvStateMsg           again and again
+        answer(SimInitAck) -> EnvStateMsg     lets it begin, to its first state
+        answer(EnvActMsg) -> EnvStateMsg      again and again
     stop()                                    in the middle, or after the last state
 
-A wrong option is a ConfigError; a simulation that introduces itself or answers too late, ends, or sends another message
-is a ProtocolError. On any error the simulation is ended; the error tells how it ended and shows its last output.
+A simulation that introduces itself or answers too late, ends, or sends another message is a ProtocolError. On any error
+the simulation is ended; the error tells how it ended and shows its last output.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bbrgym.ns3gym import messages as pb
 from bbrgym.ns3gym.channel import AgentSocket, Watch
 from bbrgym.ns3gym.child import Child
 from bbrgym.ns3gym.command import Value, fill, split_command
@@ -33,10 +32,7 @@ class Session:
     """The agent's socket, and the process of the simulation if it was started here.
 
     Args:
-        command: as of `split_command`; None waits for simulations that others start.
-        cwd: directory in which the command runs. Default: the current one.
-        log: file to which the command's output is appended. Default: none.
-        grace_s: longest time that a simulation may take to end, once told to stop, before it is killed, in seconds.
+        command, cwd, log, grace_s: as of `bbrgym.envs.ns3gym_env.Ns3GymOptions`.
         address: of the `AgentSocket`.
 
     Raises:
@@ -59,36 +55,18 @@ class Session:
         self.agent = AgentSocket(**address)
 
     def introduce(self, seed: int, arguments: Mapping[str, Value]) -> Message:
-        """Start a simulation, or wait for one, and return its SimInitMsg.
-
-        Args:
-            seed: of the run; unknown to a simulation that is waited for.
-            arguments: likewise.
-        """
+        """Start a simulation with a seed and arguments, or wait for one without, and return its SimInitMsg."""
         self.stop()
         if self._words is not None:
             self._child = Child(fill(self._words, self.agent.port, seed, arguments), self._cwd, self._log)
         with self.ending_on_error():
             return self.agent.await_simulation(self._watch("SimInitMsg"))
 
-    def begin(self) -> Message | None:
-        """Let the simulation begin and return its first EnvStateMsg; None if one that was waited for has gone.
-
-        Raises:
-            PeerGone: the simulation that was started here has gone.
-        """
+    def answer(self, message: Message) -> Message:
+        """Send an answer and return the next EnvStateMsg."""
         with self.ending_on_error():
-            try:
-                return self._state_after(pb.SimInitAck(done=True))
-            except PeerGone:
-                if self._words is not None:
-                    raise
-                return None
-
-    def play(self, action: Message) -> Message:
-        """Send an action's DataContainer and return the next EnvStateMsg."""
-        with self.ending_on_error():
-            return self._state_after(pb.EnvActMsg(actData=action))
+            self.agent.reply(message)
+            return self.agent.receive_state(self._watch("EnvStateMsg"))
 
     def stop(self, grace_s: float | None = None) -> None:
         """Tell the simulation to stop, and kill it if it does not within so many seconds. Default: the session's."""
@@ -96,6 +74,12 @@ class Session:
         if self._child is not None:
             self._child.end(self._grace_s if grace_s is None else grace_s)
             self._child = None
+
+    def close(self, grace_s: float | None = None) -> None:
+        """Stop the simulation as `stop` does, and close the socket."""
+        if os.getpid() == self._owner_pid:  # a fork must not end its parent's simulation
+            self.stop(grace_s)
+            self.agent.close()
 
     @contextmanager
     def ending_on_error(self) -> Iterator[None]:
@@ -114,16 +98,6 @@ class Session:
         except BaseException:  # the simulation's state is unknown
             self.stop(0.0)
             raise
-
-    def close(self, grace_s: float | None = None) -> None:
-        """Stop the simulation as `stop` does, and close the socket."""
-        if os.getpid() == self._owner_pid:  # a fork must not end its parent's simulation
-            self.stop(grace_s)
-            self.agent.close()
-
-    def _state_after(self, answer: Message) -> Message:
-        self.agent.reply(answer)
-        return self.agent.receive_state(self._watch("EnvStateMsg"))
 
     def _watch(self, what: str) -> Watch:
         """Return a watch for the end of the simulation's command."""
