@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The examples run from beginning to end, on few steps."""
 
+import os
 import re
 import subprocess
 import sys
@@ -17,6 +18,8 @@ EXAMPLES = ROOT / "examples"
 FEW_STEPS = {
     "ppo.py": (["torch"], "--total-steps 64 --num-envs 2 --num-steps 16 --minibatches 2 --test-episodes 2"),
     "rllib_ppo.py": (["ray", "lz4", "pyarrow", "tensorboardX", "tree"], "--iterations 1 --batch 16 --runners 0"),
+    "trackers.py mlflow": (["mlflow"], "--total-steps 1024 --scenario steady"),
+    "trackers.py trackio": (["trackio"], "--total-steps 1024 --scenario steady"),
     "torchrl_ppo.py": (["torchrl"], "--total-steps 32 --batch 16"),
 }
 
@@ -26,9 +29,16 @@ def test_an_example_runs(name: str, tmp_path: Path) -> None:
     packages, arguments = FEW_STEPS[name]
     lacking = [package for package in packages if find_spec(package) is None]
     if lacking:
-        pytest.skip(f"{name} needs {', '.join(lacking)}")
-    command = [sys.executable, str(EXAMPLES / name), *arguments.split()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False, cwd=tmp_path)
+        pytest.skip(f"NO {', '.join(lacking).upper()}: examples/{name} is not run here")
+    command = [sys.executable, *str(EXAMPLES / name).split(), *arguments.split()]
+    environment = {
+        **os.environ,
+        "MLFLOW_TRACKING_URI": f"sqlite:///{tmp_path}/m.db",
+        "TRACKIO_DIR": str(tmp_path / "t"),
+    }
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=500, check=False, cwd=tmp_path, env=environment
+    )
     assert done.returncode == 0, done.stderr
     assert re.search(r"(step|steps) +\d+ ", done.stdout)
 

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from tiny import SHORT, asked, curve, interrupt, run
 import bbrgym
 from bbrgym.agents.training.train_agent import resume_training
 from bbrgym.cli.main import main
-from bbrgym.errors import TrainingError
+from bbrgym.errors import ConfigError, TrainingError
 from bbrgym.loggers.logger import LoggedRun, Logger, SeveralLoggers, logged
 from bbrgym.loggers.tensorboard import TensorboardSettings
 from bbrgym.loggers.wandb import has_login
@@ -150,7 +151,8 @@ def test_the_environment_counts_unless_the_options_say_otherwise(
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_run_that_has_begun_is_logged_into_and_left_open(tmp_path: Path) -> None:
-    with wandb.init(project="theirs", mode="offline", dir=str(tmp_path), config={"mine": 1}) as begun:
+    own = {"mine": 1, "scenario": "steady", "seed": 77}
+    with wandb.init(project="theirs", mode="offline", dir=str(tmp_path), config=own) as begun:
         begun.log({"loss": 3.0})
         folder = run(tmp_path / "run", logger={"name": "wandb", "tags": ["one"]}, total_steps=32)
         assert wandb.run is begun
@@ -159,7 +161,9 @@ def test_a_run_that_has_begun_is_logged_into_and_left_open(tmp_path: Path) -> No
         assert wandb.run is begun
     (file,) = finished_runs(tmp_path)
     kept = everything(file)
-    assert (kept["config"]["mine"], kept["config"]["total_steps"]) == (1, 32)
+    ours = kept["config"].pop("bbrgym")
+    assert {name: value for name, value in kept["config"].items() if name != "_wandb"} == own
+    assert (ours["total_steps"], ours["scenario"]["name"], ours["seed"]) == (32, "tiny", 1)
     assert [row["loss"] for row in kept["history"] if "loss" in row] == [3.0, 2.0]
     rows = [(row["step"], row["validation/score"]) for row in kept["history"] if "validation/score" in row]
     assert rows == curve(folder).drop_nulls("validation/score").select("step", "validation/score").rows()
@@ -167,6 +171,14 @@ def test_a_run_that_has_begun_is_logged_into_and_left_open(tmp_path: Path) -> No
     assert not (folder / "wandb").exists()
     (file,) = finished_runs(apart)
     assert everything(file)["run"].project == "mine"
+
+
+def test_another_tracker_in_its_place_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = ModuleType("trackio")
+    other.run, other.Artifact = None, object  # it has much of what W&B has
+    monkeypatch.setitem(sys.modules, "wandb", other)
+    with pytest.raises(ConfigError, match=r"^logger: is wandb, whose place trackio has taken, .*examples/trackers.py"):
+        run(tmp_path / "run", logger="wandb", total_steps=32)
 
 
 @pytest.mark.usefixtures("undrawn")

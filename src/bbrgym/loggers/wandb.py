@@ -3,7 +3,7 @@
 
 It never prompts: without a login the run is kept offline, in the run folder, and `wandb sync
 RUN_DIR/wandb/offline-run-*` uploads it later. A run that the process has begun with `wandb.init()`, as functions of
-`wandb.agent` do, is logged into, and left open.
+`wandb.agent` do, is logged into, and left open; its configuration gets one key, `bbrgym`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import polars as pl
 
-from bbrgym.errors import MissingExtraError
+from bbrgym.errors import ConfigError, MissingExtraError
 from bbrgym.loggers.logger import LoggedRun, Logger, LoggerSettings
 from bbrgym.runs.run_folder import RunFolder
 from bbrgym.schema import List
@@ -30,6 +30,7 @@ _INIT_TIMEOUT_S = 30.0  # if the server has not answered by then, the run is kep
 _ID_FILE = "wandb-run-id"
 _MAX_ID_BYTES = 1024
 _PROJECT = "bbrgym"
+_OURS = "bbrgym"  # key of the settings in the configuration of a run that has begun
 _CODE = (".py", ".yaml", ".jinja", ".h")
 
 
@@ -59,6 +60,12 @@ class WandbSettings(LoggerSettings):
             import wandb
         except ModuleNotFoundError as error:
             raise MissingExtraError("logger=wandb", "wandb", error) from error
+        if wandb.__name__ != "wandb" or not hasattr(wandb, "errors"):
+            tracker = str(getattr(getattr(wandb, "init", None), "__module__", wandb.__name__)).partition(".")[0]
+            raise ConfigError(
+                f"logger: is wandb, whose place {tracker} has taken, expected W&B itself; examples/trackers.py logs to "
+                f"other trackers"
+            )
         return WandbLogger(wandb, self, run)
 
 
@@ -89,7 +96,7 @@ class WandbLogger(Logger):
     def _join(self, begun: Any, settings: WandbSettings, run: LoggedRun) -> None:
         """Log into a run that has begun."""
         self._run = begun
-        begun.config.update(run.about(), allow_val_change=True)
+        begun.config.update({_OURS: run.about()}, allow_val_change=True)
         if settings.run_name is not None:
             begun.name = settings.run_name
         if settings.notes is not None:
