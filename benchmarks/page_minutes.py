@@ -42,7 +42,7 @@ STEP = re.compile(
     rf"^```python\n(?P<python>.*?)^```|^(?: {{4}})?(?P<line>{SHOWN}[^\n]*)$|`(?!\w+ \w+`)(?P<code>{SHOWN}[^`\n]+)`",
     re.MULTILINE | re.DOTALL,
 )
-AGENT = "import gymnasium, bbrgym; gymnasium.make('bbrgym/Ns3Gym-v0', port=5555).reset()"  # of `bbrgym serve`
+AGENT = "import gymnasium, bbrgym; gymnasium.make('bbrgym/Ns3Gym-v0', {}).reset()"  # of `bbrgym serve`
 
 
 def steps_of(text: str) -> Iterator[tuple[str, str]]:
@@ -59,7 +59,8 @@ def script_of(kind: str, text: str) -> str:
     if kind == "python":
         return f"python -c {shlex.quote(text)}"
     if text.startswith("bbrgym serve"):
-        return f"{text} & python -c {shlex.quote(AGENT)} && wait $!"
+        port = next(word for word in text.split() if word.startswith("port="))
+        return f"{text} & python -c {shlex.quote(AGENT.format(port))} && wait $!"
     if text.startswith("sudo bbrgym kernel load"):
         name = text.partition(" name=")[2] or f"gym_{text.split()[4]}"
         return f"{text.removeprefix('sudo ')} && bbrgym kernel unload {name}"

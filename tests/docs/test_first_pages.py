@@ -15,6 +15,7 @@ import pytest
 import yaml
 from kernel_scripts import NAME, needs_bpf_fs
 from kernel_world import needs_bpf
+from owners import free_port
 from pages import PAGES
 from repository import ROOT
 
@@ -99,6 +100,7 @@ def test_a_step_runs(kind: str, text: str, folder: Path, monkeypatch: pytest.Mon
     if text.startswith("wandb sweep"):
         monkeypatch.setenv("WANDB_RUN_ID", "page")
         text = sweep_command(text.split()[-1])
+    text = text.replace("port=5555", f"port={free_port()}")
     for pattern, fewer in FEWER[kind].items():
         text = re.sub(pattern, fewer, text)
     run(kind, f"{text} {next((more for begin, more in MORE.items() if text.startswith(begin)), '')}", folder)
