@@ -220,7 +220,9 @@ def test_an_entrant_is_given_once(small: Benchmark) -> None:
 
 def test_the_shipped_agents_are_small_and_say_how_they_were_trained() -> None:
     files = [path for folder in SHIPPED.values() for path in folder.rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) < 2 * 2**20
+    assert sum(path.stat().st_size for path in files if path.suffix != ".o") < 1.5 * 2**20
+    # The build makes it: 760 kB by clang 14, 866 kB by the clang 22 of zig 0.17.
+    assert all(path.stat().st_size < 2**20 for path in files if path.suffix == ".o")
     for folder in SHIPPED.values():
         about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
         assert {"command", "commit", "data", "validation_score"} <= set(about)
