@@ -68,9 +68,15 @@ class Watch:
 
 
 def log_simulation(
-    scenario: Scenario, world: str, seed: int, folder: Path, watch: Watch, formats: Sequence[str] = FORMATS
+    scenario: Scenario,
+    world: str,
+    seed: int,
+    folder: Path,
+    watch: Watch | None = None,
+    formats: Sequence[str] = FORMATS,
 ) -> None:
-    """Log the first flows of a run."""
+    """Log the first flows of a run; by default one at the sender."""
+    watch = watch or Watch()
     run = TracedRun.of(scenario, world, seed)
     infos: list[list[dict[str, float]]] = [[] for _ in range(watch.flows)]
     kept: list[Any] = []

@@ -82,9 +82,9 @@ def test_without_a_world_all_are_checked_and_any_one_may_be() -> None:
     assert answers(done.stdout) == worlds | answers(alone.stdout)
     assert (done.returncode, done.stderr) == (alone.returncode, alone.stderr)
     assert answers(doctor(world="twin").stdout) == {"twin": "yes"}
-    without = "import sys; sys.modules['zmq'] = None; from bbrgym.cli.main import program; program()"
+    without = "import sys; sys.modules['psutil'] = None; from bbrgym.cli.main import program; program()"
     command = [sys.executable, "-c", without, "doctor", "ns3gym"]
     lacking = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (lacking.returncode, answers(lacking.stdout)) == (2, {"ns3gym": "NO"})
-    assert re.match("bbrgym: world ns3gym cannot run on this machine: .* needs pyzmq: pip install", lacking.stderr)
+    assert re.match("bbrgym: world ns3gym cannot run on this machine: .* needs psutil: pip install", lacking.stderr)
     assert "invalid choice: 'ns4'" in doctor(world="ns4").stderr

@@ -91,6 +91,8 @@ BY_ITSELF = {
     | {"RunFolder.read_csv pl.read_csv"},
     "sweeps.multirun": {"MultirunFolder.request self.read_text"},
     "paths.kernel_watch": {"_rows pl.scan_parquet"},
+    # Of the package itself.
+    "paths.gate": {"_networks files('bbrgym.paths').joinpath('gate.npz').open", "_networks np.load"},
     "loggers.csv_files": {"_read folder.read_csv"},
     "agents.model_files": {"OnnxModel.__init__ onnxruntime.InferenceSession", "Sb3Policy.__init__ load_from_zip_file"}
     | {"_about_in zipfile.ZipFile", "load_model zipfile.is_zipfile"},

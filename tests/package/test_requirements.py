@@ -53,7 +53,6 @@ def test_build_requirements_are_pinned_too() -> None:
 HYDRA = "hydra-core>=1.3,<1.4"
 #: Parts of Hydra 1.3 that are private, which another minor version may move or change.
 PRIVATE = {
-    "callbacks": {"Callbacks"},
     "config_loader_impl": {"ConfigLoaderImpl"},
     "config_repository": {"CachingConfigRepository", "ConfigRepository", "IConfigRepository"},
     "core_plugins.file_config_source": {"FileConfigSource"},
