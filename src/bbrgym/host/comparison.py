@@ -20,7 +20,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -34,7 +34,7 @@ from bbrgym.errors import ConfigError, nearest
 from bbrgym.host.connections import address_of
 from bbrgym.host.controls import kernel_errors
 from bbrgym.host.errors import HostError
-from bbrgym.host.parts import RowParts
+from bbrgym.host.parts import RowParts, interruptible_waits
 from bbrgym.host.pins import alone, loaded_names, lock_control, open_folder
 from bbrgym.host.system import available_controls
 from bbrgym.runs.run_folder import RunFolder
@@ -143,8 +143,8 @@ class ComparisonFolder(RunFolder):
             ConfigError: there is no such control or cgroup.
             HostError: the kernel refuses it, another comparison is there, or a control was unloaded meanwhile.
         """
-        before, ended, rows, changed = self.counts(), [0, 0], [0, 0], [0, 0]
-        with _attached(request) as attached:
+        before, ended, rows = self.counts(), [0, 0], [0, 0]
+        with _attached(request) as attached, interruptible_waits() as wait:
 
             def counts() -> dict[str, Any]:
                 return {**attached.counts(), "ended": ended, "rows": rows}
@@ -154,7 +154,6 @@ class ComparisonFolder(RunFolder):
                 for one in taken:
                     ended[one["arm"]] += 1
                     rows[one["arm"]] += one["sent_pkts"] > 0
-                    changed[one["arm"]] += one["is_changed"]
                 parts.add(_rows(request, (one for one in taken if one["sent_pkts"] > 0)))
 
             def write_counts() -> None:
@@ -163,12 +162,11 @@ class ComparisonFolder(RunFolder):
             parts = RowParts(self.path / _CONNECTIONS, SCHEMA, write_counts)
             until_s = time.monotonic() + duration_s
             try:
-                with suppress(KeyboardInterrupt), Live(refresh_per_second=4) as live:
-                    while time.monotonic() < until_s:
-                        time.sleep(_LOOK_S)
+                with Live(refresh_per_second=4) as live:
+                    while time.monotonic() < until_s and not wait(_LOOK_S):
                         take()
-                        live.update(_progress(request, {**counts(), "changed": changed}))
-                        self._refuse_unloaded(request, attached.counts())
+                        live.update(_progress(request, counts()))
+                        self._refuse_unloaded(request, counts())
             finally:
                 attached.detach()
                 take()
@@ -247,8 +245,7 @@ def _rows(request: ComparisonRequest, ended: Iterable[Mapping[str, Any]]) -> Ite
 
 
 def _progress(request: ComparisonRequest, counts: Mapping[str, Any]) -> Table:
-    headings = ("", "control", "connections", "ended", "had another control")
-    table = Table(*headings, title="Ctrl-C ends it", title_justify="left")
+    table = Table("", "control", "connections", "ended", title="Ctrl-C ends it", title_justify="left")
     for arm, name in enumerate((request.a, request.b)):
-        table.add_row(ARMS[arm], name, *(str(counts[one][arm]) for one in ("given", "ended", "changed")))
+        table.add_row(ARMS[arm], name, str(counts["given"][arm]), str(counts["ended"][arm]))
     return table

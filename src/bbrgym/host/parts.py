@@ -4,8 +4,13 @@
 from __future__ import annotations
 
 import io
+import os
+import select
+import signal
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +19,27 @@ import polars as pl
 from bbrgym.runs.atomic_files import make_folder, write_atomically
 
 PART_ROWS = 2**14
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _PART_S = 60.0  # most that a killed process loses
+
+
+@contextmanager
+def interruptible_waits() -> Iterator[Callable[[float], bool]]:
+    """Yield a function that waits some seconds, or until Ctrl-C or SIGTERM came, and returns whether one did.
+
+    They raise nothing in the block, so that no row is lost or doubled.
+    """
+    reader, writer = os.pipe()
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {one: signal.signal(one, lambda *_: os.write(writer, b"1")) for one in _SIGNALS}
+    try:
+        yield lambda timeout_s: bool(select.select([reader], [], [], timeout_s)[0])
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+        os.close(reader)
+        os.close(writer)
 
 
 class RowParts:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from rich.table import Table
 from bbrgym.host.connections import connection_rows
 from bbrgym.host.controls import find, loaded
 from bbrgym.host.flow_log import FlowLog
+from bbrgym.host.parts import interruptible_waits
 from bbrgym.tunables import VARIANTS
 
 _SHOWN = ("peer", "age_s", "phase", "bw_mbps", "min_rtt_ms", "srtt_ms", "cwnd_pkts", "in_flight_pkts")
@@ -29,20 +30,18 @@ def watch(name: str | None, *, interval_s: float, log: Path | None, duration_s: 
         log: Parquet file with a row per connection and look; it is whole at the end. Default: none.
         duration_s: longest time. Default: no limit.
     """
-    flow_log = None if log is None else FlowLog(log)
     began_s = time.monotonic()
-    try:
-        with suppress(KeyboardInterrupt), Live(refresh_per_second=4) as live:
-            while time.monotonic() - began_s < duration_s:
-                controls = [find(name)] if name is not None else [one for one in loaded() if one.is_ours]
-                seen = [row for one in controls for row in connection_rows(one)]
-                live.update(_table(seen, {one.name: one.variant for one in controls}))
-                if flow_log is not None:
-                    flow_log.add(seen)
-                time.sleep(interval_s)
-    finally:
-        if flow_log is not None:
-            flow_log.close()
+    with interruptible_waits() as wait, ExitStack() as stack:
+        flow_log = None if log is None else stack.enter_context(closing(FlowLog(log)))
+        live = stack.enter_context(Live(refresh_per_second=4))
+        while time.monotonic() - began_s < duration_s:
+            controls = [find(name)] if name is not None else [one for one in loaded() if one.is_ours]
+            seen = [row for one in controls for row in connection_rows(one)]
+            live.update(_table(seen, {one.name: one.variant for one in controls}))
+            if flow_log is not None:
+                flow_log.add(seen)
+            if wait(interval_s):
+                break
 
 
 def _table(rows: list[dict[str, Any]], variants: dict[str, str]) -> Table:

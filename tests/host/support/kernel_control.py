@@ -21,9 +21,9 @@ from typing import Any
 import polars as pl
 
 from bbrgym.errors import ConfigError
-from bbrgym.host import controls
+from bbrgym.host import controls, pins
 from bbrgym.host.errors import HostError
-from bbrgym.host.system import available_controls, default_control
+from bbrgym.host.system import available_controls, default_control, set_default_control, within
 from bbrgym.host.watch import watch
 
 CONNECTIONS = 3
@@ -77,6 +77,41 @@ def refusal(act: Callable[[], object]) -> str:
     return ""
 
 
+def drop(name: str) -> None:
+    """Let the kernel forget a control as one does without the package."""
+    with pins.alone():
+        pins.remove(pins.folder_of(name))
+    controls._wait_until_gone(name)
+
+
+def what_is_left(name: str) -> dict[str, Any]:
+    """Unload what a namespace's default or a listening socket still uses; return what is said of it."""
+    result: dict[str, Any] = {"told": []}
+    controls.load("bbq", {}, name=name)
+    with subprocess.Popen(["unshare", "--net", "sh", "-c", "echo && cat"], stdin=-1, stdout=-1, text=True) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        namespace = f"/proc/{other.pid}/ns/net"
+        within(namespace, lambda: set_default_control(name))
+        controls.unload(name, tell=result["told"].append)
+        result["other"] = [other.pid, within(namespace, default_control)]
+        other.communicate(timeout=60)
+    controls.load("bbr", {}, name=f"{name}x", is_default=True)
+    controls.load("bbq", {}, name=name, is_default=True)
+    drop(f"{name}x")
+    controls.unload(name, tell=result["told"].append)
+    controls.load("bbq", {}, name=name, is_default=True)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        result["address"] = "{}:{}".format(*listener.getsockname())
+        drop(name)
+        result["unload"] = refusal(lambda: controls.unload(name, is_forced=True))
+        controls.load("bbr", {}, name=name)
+        result["again"] = controls.unregistered()[name]
+        set_default_control("reno")
+        result["moved"] = controls.unload(name, is_forced=True, tell=result["told"].append)
+    return result
+
+
 def main() -> None:
     name = sys.argv[1]
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True, timeout=60)
@@ -102,7 +137,10 @@ def main() -> None:
         result["moved"] = controls.unload(name, is_forced=True)
         result["used"] = [used_by(sender) for sender in senders]
     result["default_after"] = default_control()
-    result["left"] = [one for one in [*available_controls(), *controls.loaded_names()] if one == name]
+    result["what_is_left"] = what_is_left(name)
+    result["left"] = [
+        one for one in [*available_controls(), *controls.loaded_names(), *controls.unregistered()] if one == name
+    ]
     print(f"\n{json.dumps(result)}")
 
 
