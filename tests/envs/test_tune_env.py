@@ -11,6 +11,7 @@ import gymnasium
 import numpy as np
 import plain_envs
 import pytest
+from exploring import explore
 from gymnasium.utils.env_checker import check_env
 from vectors import Crowds, crowd
 
@@ -205,15 +206,8 @@ def test_an_episode_is_explored_from_one_snapshot_by_several_processes(make):
     snapshot, actions = pickle.dumps(env.save()), [env.action_space.sample() for _ in range(4)]
     expected = [env.step(action)[0].tobytes() for action in actions]
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        found = [pool.submit(_explore, snapshot, actions) for _ in range(2)]
+        found = [pool.submit(explore, snapshot, actions) for _ in range(2)]
         assert [one.result(timeout=120) for one in found] == [expected] * 2
-
-
-def _explore(snapshot, actions):
-    env = plain_envs.make("bbrgym/Tune-v1", world="twin", scenario="wan_mix").unwrapped
-    env.reset()
-    env.restore(pickle.loads(snapshot))
-    return [env.step(action)[0].tobytes() for action in actions]
 
 
 @pytest.mark.parametrize("kind", [TuneEnv, TuneVectorEnv])

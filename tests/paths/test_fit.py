@@ -90,8 +90,7 @@ def test_a_buffer_that_was_not_filled_has_a_lower_bound_alone(tmp_path: Path) ->
 @pytest.mark.parametrize("rate", [0.002, 0.01])
 def test_random_loss_is_told_from_that_of_a_full_queue(rate: float, tmp_path: Path) -> None:
     deep = {"size_bytes": 10 * BUFFER_BYTES}
-    scenario = network("bbr", queue=deep, loss={"kind": "bernoulli", "rate": rate}) | {"duration_s": 30.0}
-    fit = captured(tmp_path, scenario)
+    fit = captured(tmp_path, network("bbr", queue=deep, loss={"kind": "bernoulli", "rate": rate}))
     assert rate / 2 < fit.random_loss.value < rate * 2
     assert fit.random_loss.low <= rate <= fit.random_loss.high
     assert not fit.buffer_bytes.is_seen
