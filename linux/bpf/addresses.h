@@ -6,6 +6,7 @@
 #include "kernel.h"
 
 #define AF_INET 2
+#define TCP_CLOSE 7
 #define SOL_TCP 6
 #define TCP_CONGESTION 13
 

@@ -34,7 +34,7 @@ _Static_assert(__builtin_offsetof(struct bpf_sock_ops, sk) == 184, "as in the ke
 
 enum { ACTIVE_ESTABLISHED = 4, PASSIVE_ESTABLISHED = 5, STATE = 10, RTT = 12 };
 enum { STATE_FLAG = 1 << 2, RTT_FLAG = 1 << 3 };
-enum { TCP_FIN_WAIT1 = 4, TCP_CLOSE = 7, TCP_CLOSE_WAIT = 8, TCP_LAST_ACK = 9 };
+enum { TCP_FIN_WAIT1 = 4, TCP_CLOSE_WAIT = 8, TCP_LAST_ACK = 9 };
 
 static long (*const bpf_sock_ops_cb_flags_set)(struct bpf_sock_ops *context, int flags) = (void *)59;
 

@@ -8,7 +8,7 @@
 
 #include "addresses.h"
 
-/* A row (bpf_flow_row) for each socket that ever had this congestion control, over flow_of. */
+/* A row (bpf_flow_row) for each connection that ever had this congestion control, over flow_of. */
 SEC("iter/bpf_sk_storage_map")
 int flows(struct bpf_iter__bpf_sk_storage_map *context)
 {
@@ -18,7 +18,7 @@ int flows(struct bpf_iter__bpf_sk_storage_map *context)
     void *state = context->value;
     struct tcp_sock *tp;
 
-    if (!sk || !state)
+    if (!sk || !state || sk->__sk_common.skc_state == TCP_CLOSE) /* it ended, and its program has not closed it */
         return 0;
     tp = bpf_skc_to_tcp_sock(sk);
     settings = bpf_sk_storage_get(&settings_of, sk, 0, 0);

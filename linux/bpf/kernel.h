@@ -23,6 +23,7 @@ struct sock_common {
     uint16_t skc_dport;
     uint16_t skc_num;
     uint16_t skc_family;
+    uint8_t skc_state;
     struct in6_addr skc_v6_daddr;
     struct in6_addr skc_v6_rcv_saddr;
 };

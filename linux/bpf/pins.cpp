@@ -131,7 +131,7 @@ HeldControls()
         std::string value(info.value_size, '\0');
         const bool is_there = Libbpf::Get().bpf_map_lookup_elem(map.Get(), &ONLY_KEY, value.data()) == 0;
         const std::size_t name = is_there ? value.find("gym_") : std::string::npos; // of a control's fields the only text
-        if (name != std::string::npos && value[name - 1] == '\0')
+        if (name != std::string::npos && name > 0 && value[name - 1] == '\0')
         {
             names.emplace_back(value.c_str() + name);
         }

@@ -44,10 +44,11 @@ def test_what_is_not_a_regular_file_is_not_replaced_by_one(kind: str, tmp_path: 
     path = tmp_path / "out"
     special_files.put_special_file(kind, path)
     before = path.lstat()
-    with pytest.raises(ConfigError, match=r"out' is a (symbolic link|FIFO|folder), expected a regular file or a new"):
-        write_text(path, "text")
-    with pytest.raises(ConfigError, match="'/dev/null' is a device or a socket"):
-        write_text(Path("/dev/null"), "text")
+    for output in (path, Path("/dev/null")):
+        with pytest.raises(
+            ConfigError, match=r"' is a (symbolic link|device or a FIFO|folder), expected a regular file"
+        ):
+            write_text(output, "text")
     assert path.lstat() == before
     assert [one.name for one in tmp_path.iterdir()] == ["out"]
 

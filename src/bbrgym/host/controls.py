@@ -21,7 +21,7 @@ from bbrgym.agents.shipped import SHIPPED, shipped_setting
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.host.errors import HostError
 from bbrgym.host.floor import NAMES, Floor, split
-from bbrgym.host.pins import alone, folder_of, loaded_names, lock_control, pinned_whole, remove
+from bbrgym.host.pins import alone, folder_of, loaded_names, lock_control, pinned_whole, remove, unregister
 from bbrgym.host.system import (
     available_controls,
     default_control,
@@ -78,9 +78,7 @@ class LoadedControl:
 
     def connections(self) -> list[dict[str, Any]]:
         """Return a row for each connection that uses it, in all network namespaces; none once it is unloaded."""
-        is_there = folder_of(self.name).exists()
-        rows = _bpf.flow_rows(str(folder_of(self.name) / "flows")) if is_there else ()
-        return [row for row in rows if row["control"] == self.name]
+        return _connections(folder_of(self.name), self.name) if folder_of(self.name).exists() else []
 
 
 def load(
@@ -200,20 +198,21 @@ def unload(name: str, *, is_forced: bool = False, tell: Callable[[str], object] 
 
     Raises:
         ConfigError: none has this name.
-        HostError: sockets use it, one cannot be moved, or a comparison gives it to connections.
+        HostError: sockets use it, or a comparison gives it to connections.
     """
     with alone(), kernel_errors():
         if name not in loaded_names() and (left := unregistered().get(name)):
             raise HostError(left)
         control = find(name)
         os.close(lock_control(name, fcntl.LOCK_EX))
-        users = sum(len(_moved(name, "", file)) for _, file in network_namespaces())
+        users = sum(len(_moved(folder_of(name), name, "", file)) for _, file in network_namespaces())
         users = max(users, len(control.connections()))
         if users and not is_forced:
             raise HostError(f"{name} is used by {users} sockets: close them, or move them to the default with --force")
         _restore_defaults(control, tell)
-        moved = _move_all(control) if users else 0
-        remove(folder_of(name))
+        folder = unregister(folder_of(name))
+        moved = _move_all(folder, name) if is_forced else 0
+        remove(folder)
         if left := _wait_until_gone(name):
             tell(left)
     return moved
@@ -293,25 +292,23 @@ def _loaded(name: str) -> LoadedControl:
         return LoadedControl(name, "unknown")
 
 
-def _moved(name: str, to: str, namespace: str) -> bytes:
+def _connections(folder: Path, name: str) -> list[dict[str, Any]]:
+    return [row for row in _bpf.flow_rows(str(folder / "flows")) if row["control"] == name]
+
+
+def _moved(folder: Path, name: str, to: str, namespace: str) -> bytes:
     """Move the sockets of a network namespace; a byte for each that the name has, 1 if it was moved."""
-    return _bpf.move_sockets(str(folder_of(name)), name, to, namespace)
+    return _bpf.move_sockets(str(folder), name, to, namespace)
 
 
-def _move_all(control: LoadedControl) -> int:
-    """Move all sockets of a control to the default; new ones may come meanwhile.
-
-    Raises:
-        HostError: some are left.
-    """
-    deadline, moved = time.monotonic() + _PATIENCE_S, 0
-    while True:
-        moved += sum(sum(_moved(control.name, default_control(), file)) for _, file in network_namespaces())
-        left = len(control.connections())
-        if not left:
-            return moved
-        if time.monotonic() > deadline:
-            raise HostError(f"{control.name}: {left} sockets that use it could not be moved, so it stays loaded")
+def _move_all(folder: Path, name: str) -> int:
+    """Move the sockets of a control that is being forgotten to the default: once more after the last new one."""
+    deadline, moved, is_over = time.monotonic() + _PATIENCE_S, 0, False
+    while not is_over:
+        is_over = name not in available_controls() or time.monotonic() > deadline
+        moved += sum(sum(_moved(folder, name, default_control(), file)) for _, file in network_namespaces())
+        is_over = is_over and (not _connections(folder, name) or time.monotonic() > deadline)
+    return moved
 
 
 def _restore_defaults(control: LoadedControl, tell: Callable[[str], object]) -> None:

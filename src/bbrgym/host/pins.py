@@ -100,10 +100,17 @@ def pinned_whole(name: str) -> Iterator[Path]:
         raise
 
 
+def unregister(folder: Path) -> Path:
+    """Let the kernel forget a control, of which its sockets remain; return where its folder is now, to be removed."""
+    folder = folder.rename(folder.with_name(f"{_UNFINISHED}{folder.name}"))
+    (folder / "link").unlink(missing_ok=True)
+    return folder
+
+
 def remove(folder: Path) -> None:
     """Remove the folder of a control: the kernel forgets it, and its sockets keep it until they close."""
     if not folder.name.startswith(_UNFINISHED):
-        folder = folder.rename(folder.with_name(f"{_UNFINISHED}{folder.name}"))
+        folder = unregister(folder)
     for pin in folder.iterdir():
         pin.unlink()
     folder.rmdir()

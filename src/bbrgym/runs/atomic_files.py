@@ -60,8 +60,7 @@ def check_output(path: Path) -> None:
     """
     mode = path.lstat().st_mode if os.path.lexists(path) else stat.S_IFREG
     if not stat.S_ISREG(mode):
-        kinds = {stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO"}
-        kind = kinds.get(stat.S_IFMT(mode), "a device or a socket")
+        kind = "a symbolic link" if stat.S_ISLNK(mode) else "a folder" if stat.S_ISDIR(mode) else "a device or a FIFO"
         raise ConfigError(f"{str(path)!r} is {kind}, expected a regular file or a new name")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -101,7 +102,9 @@ def what_is_left(name: str) -> dict[str, Any]:
     drop(f"{name}x")
     controls.unload(name, tell=result["told"].append)
     controls.load("bbq", {}, name=name, is_default=True)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as ended:
+        listener.accept()[0].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # and closed: RST
+        result["ended"] = [used_by(ended), len(controls.find(name).connections())]
         result["address"] = "{}:{}".format(*listener.getsockname())
         drop(name)
         result["unload"] = refusal(lambda: controls.unload(name, is_forced=True))
