@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 
 _ALIKE = 0.6  # likeness from which a name is suggested
-_PACKAGES = {"google": "protobuf", "zmq": "pyzmq"}  # of modules with another name
+_PACKAGES = {"PIL": "pillow", "google": "protobuf", "zmq": "pyzmq"}  # of modules with another name
 _MOST_NAMES = 12  # of which all are listed
 
 

@@ -2,6 +2,7 @@
 """A data set of episodes, loaded by Minari, of which a policy learns to act as its teacher."""
 
 import re
+import resource
 import subprocess
 import sys
 from dataclasses import replace
@@ -92,6 +93,15 @@ def test_a_policy_cloned_from_a_data_set_is_between_random_and_its_teacher(
     assert dataset.total_episodes == len(episodes) == EPISODES
     assert all(len(one.observations) == len(one.actions) + 1 for one in episodes)
     assert all(one.truncations[-1] and not one.terminations.any() for one in episodes)
+    for is_for_evaluation in (False, True):
+        env = dataset.recover_environment(eval_env=is_for_evaluation)
+        assert (env.observation_space, env.action_space) == (dataset.observation_space, dataset.action_space)
+        observation, _ = env.reset(seed=0)
+        assert any(np.array_equal(observation, one.observations[0]) for one in episodes[:3])  # flows of seed 0
+        ends = [env.step(env.action_space.sample())[3] for _ in range(len(episodes[0]))]
+        assert ends == [False] * (len(ends) - 1) + [True]
+        env.close()
+    assert main(command) == 2  # there is one
     teacher = trained(SHIPPED["shipped/flow"])
     agents = {"random": Random(), "cloned": Cloned(episodes), "teacher": teacher.controller}
     scores = Scores({name: scores_of(teacher, agent) for name, agent in agents.items()})
@@ -102,3 +112,21 @@ def test_a_policy_cloned_from_a_data_set_is_between_random_and_its_teacher(
     done = subprocess.run(example, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     assert re.findall(r"^([\w-]+): score", done.stdout, re.MULTILINE) == ["random", "cloned", "portfolio-multi"]
+
+
+def test_a_wrong_name_is_one_sentence_before_anything_runs_and_a_full_disk_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    for name in ("mine", "../mine-v0", "a//b-v0/", ""):
+        assert main(["bench", "dataset", "no/agent", "--output", name]) == 2
+        assert capsys.readouterr().err == f"bbrgym: --output: is {name!r}, expected a name such as bbrgym/mine-v0\n"
+    (tmp_path / ".999999999.partial" / "data").mkdir(parents=True)  # of a process that was killed
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+    try:
+        assert main(["bench", "dataset", "shipped/wan", "--episodes", "1", "--output", "mine/a-v0"]) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not list(tmp_path.iterdir())

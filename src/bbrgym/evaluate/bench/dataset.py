@@ -3,30 +3,44 @@
 
 from __future__ import annotations
 
+import math
+import os
+import shutil
 import warnings
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 
 from bbrgym.agents.base import Agent
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.rollout import flow_seed
+from bbrgym.agents.training.folder import TrainingFolder
+from bbrgym.agents.training.settings import parse_training
+from bbrgym.envs.options import Options
 from bbrgym.envs.tune_env import TuneEnv
-from bbrgym.errors import MissingExtraError
+from bbrgym.errors import ConfigError, MissingExtraError
 from bbrgym.evaluate.bench.tasks import load_benchmark
 from bbrgym.runs.provenance import provenance
+from bbrgym.scenario.bounds import BOUNDS
+from bbrgym.schema import is_number, shown
 
 EXTRA = "offline"
+_FOLDER = "MINARI_DATASETS_PATH"  # environment variable: Minari's folder
+_ONE_FLOW = "bbrgym.envs.one_flow:OneFlowEnv"
 
 
 def write_dataset(run_dir: Path, name: str, episodes: int) -> None:
     """Write episodes of training draws, in which a trained agent acts, to Minari's folder of data sets.
 
-    An episode of an agent that acts for each flow by itself is that of one flow.
+    The data set gets its place when it is whole, with its environment. An episode of an agent that acts for each flow
+    by itself is that of one flow, in a `bbrgym.envs.one_flow.OneFlowEnv`.
 
     Args:
         run_dir: run folder of the agent.
@@ -34,46 +48,97 @@ def write_dataset(run_dir: Path, name: str, episodes: int) -> None:
         episodes: number of them.
 
     Raises:
-        ConfigError: the folder holds no agent.
-        MissingExtraError: Minari is not installed.
+        ConfigError: the folder holds no agent, or the name is none or taken.
+        MissingExtraError: Minari, or a package that it needs, is not installed.
         WorldError: a simulation failed.
+        OSError: Minari's folder cannot be written.
     """
     try:
+        import h5py  # noqa: F401 - Minari imports it and Pillow only when it writes
         import minari
+        import PIL  # noqa: F401
         from minari.data_collector import EpisodeBuffer
     except ModuleNotFoundError as error:
         raise MissingExtraError("bench dataset", EXTRA, error) from error
+    path = _free_place(name)
     agent, arguments = load_agent(run_dir)
     arguments = {**arguments, "world": load_benchmark().world}
     env: Any = _flows(arguments) if agent.is_per_flow else TuneEnv(**arguments)
     of_seed = _of_flows if agent.is_per_flow else _of_all
     drawn = (one for seed in count() for one in of_seed(env, agent, seed))
-    buffers = [EpisodeBuffer(id=number, **one) for number, one in enumerate(islice(drawn, episodes))]
-    spaces = _spaces(env)
-    env.close()
-    about = provenance()
-    with warnings.catch_warnings(action="ignore", category=UserWarning):  # of authors that are not named
+    with closing(env):
+        buffers = [EpisodeBuffer(id=number, **one) for number, one in enumerate(islice(drawn, episodes))]
+    spec, about = _spec_of(arguments, TrainingFolder(run_dir), is_one_flow=agent.is_per_flow), provenance()
+    with _apart(path, name), warnings.catch_warnings(action="ignore", category=UserWarning):  # of missing authors
         minari.create_dataset_from_buffers(
             name,
             buffers,
-            observation_space=spaces[0],
-            action_space=spaces[1],
+            env=spec,
+            eval_env=spec,
             algorithm_name=agent.name,
             description=f"bbrgym {about['version']}, commit {about['commit']}, training draws from number 0 on",
         )
+
+
+def _spec_of(arguments: dict[str, Any], folder: TrainingFolder, *, is_one_flow: bool) -> EnvSpec:
+    """Return the specification of the episodes' environment, as JSON can have it; d3rlpy asks for a most of steps."""
+    scenario = folder.read_request(parse_training).scenario
+    duration_s = scenario.get("duration_s")
+    step_s = arguments.get("control_interval_s", Options.control_interval_s)
+    step_s *= arguments.get("hold_intervals", Options.hold_intervals)
+    most = math.ceil((duration_s if is_number(duration_s) else BOUNDS["time_s"].high) / step_s)
+    spec = EnvSpec("bbrgym/OneFlow-v0", _ONE_FLOW) if is_one_flow else gymnasium.spec("bbrgym/Tune-v1")
+    return replace(spec, max_episode_steps=most, kwargs={**arguments, "scenario": scenario})
+
+
+def _free_place(name: str) -> Path:
+    """Return the folder of a data set that is to be made."""
+    from minari.dataset.minari_dataset import parse_dataset_id
+    from minari.storage import get_dataset_path
+
+    try:
+        parse_dataset_id(name)
+    except (ValueError, TypeError) as error:  # TypeError: it has no version
+        raise ConfigError(f"--output: is {shown(name)}, expected a name such as bbrgym/mine-v0") from error
+    path: Path = get_dataset_path(name)
+    if os.path.lexists(path):
+        raise ConfigError(f"--output: is {shown(name)}, which is there already in {str(path)!r}; expected a new name")
+    return path
+
+
+@contextmanager
+def _apart(path: Path, name: str) -> Iterator[None]:
+    """Let Minari write a data set into a hidden folder of its own, out of which it gets its place if all went well.
+
+    What killed processes left is removed.
+    """
+    from minari.dataset.minari_dataset import parse_dataset_id
+    from minari.namespace import create_namespace, list_local_namespaces
+    from minari.storage import get_dataset_path
+
+    root, namespace, before = get_dataset_path(), parse_dataset_id(name)[0], os.environ.get(_FOLDER)
+    for left in root.glob(".*.partial"):
+        if not Path("/proc", left.stem[1:]).exists():
+            shutil.rmtree(left)
+    apart = root / f".{os.getpid()}.partial"
+    try:
+        os.environ[_FOLDER] = str(apart)
+        try:
+            yield
+        finally:
+            os.environ.pop(_FOLDER) if before is None else os.environ.update({_FOLDER: before})
+        if namespace is not None and namespace not in list_local_namespaces():
+            create_namespace(namespace)
+        (apart / path.relative_to(root)).rename(path)
+    finally:
+        if apart.exists():
+            shutil.rmtree(apart)
 
 
 def _flows(arguments: dict[str, Any]) -> Any:
     from bbrgym.envs.multi import parallel_env  # with PettingZoo
 
     return parallel_env(**arguments)
-
-
-def _spaces(env: Any) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
-    """Return the spaces of observations and actions, of each flow if flows act by themselves."""
-    if hasattr(env, "possible_agents"):
-        return env.observation_space(env.possible_agents[0]), env.action_space(env.possible_agents[0])
-    return env.observation_space, env.action_space
 
 
 def _of_all(env: Any, agent: Agent, seed: int) -> Iterator[dict[str, Any]]:
