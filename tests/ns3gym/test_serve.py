@@ -99,21 +99,10 @@ def test_an_agent_may_stop_at_any_time(client: Client, elsewhere: ThreadPoolExec
 
 
 def test_the_info_is_json() -> None:
-    info = {
-        "seed": np.int64(3),
-        "now_s": np.float64(0.1),
-        "left": np.float32("nan"),
-        "most": float("inf"),
-        "name": "ä\n",
-        "terms": {"delay": np.float32(0.5), "shape": np.arange(3)},
-        "object": threading.Lock(),
-        "stats": np.zeros((2, 2)),
-    }
-    assert json.loads(as_json(info)) == {
-        **dict.fromkeys(("left", "most", "object")),
-        **{key: info[key] for key in ("seed", "now_s", "name")},
-        "terms": {"delay": 0.5, "shape": [0, 1, 2]},
-    }
+    info = {"seed": np.int64(3), "left": np.float32("nan"), "most": float("inf"), "name": "ä\n", "stats": np.zeros(2)}
+    info |= {"terms": {"delay": np.float32(0.5), "shape": np.arange(3)}, "object": threading.Lock()}
+    plain = {"seed": 3, "left": None, "most": None, "name": "ä\n", "object": None}
+    assert json.loads(as_json(info)) == {**plain, "terms": {"delay": 0.5, "shape": [0, 1, 2]}}
 
 
 def test_an_environment_that_cannot_be_carried_is_refused_before_it_begins() -> None:

@@ -72,6 +72,7 @@ class _Channel:
 
     def _open(self) -> None:
         self._connections: set[int] = set()  # their file descriptors
+        self._of_peer: set[int] = set()  # those that were open as the peer introduced itself: it may reconnect
         self._losses = 0
         self._socket = self._context.socket(self._kind)
         self._socket.set(zmq.MAXMSGSIZE, MAX_MESSAGE_BYTES)
@@ -131,6 +132,7 @@ class _Channel:
                 self._connections.add(event["value"])
             else:
                 self._connections.discard(event["value"])
+                self._of_peer.discard(event["value"])
                 self._losses += 1
 
     def _gone(self, what: str) -> PeerGone:
@@ -175,7 +177,6 @@ class AgentSocket(_Channel):
             Exception: returned by `watch`.
         """
         self.stop()
-        self._count_connections()  # at least once a simulation: ZeroMQ keeps only so many events
         return self._next(pb.SimInitMsg, watch)
 
     def receive_state(self, watch: Watch = lambda: None) -> Message:
@@ -187,7 +188,7 @@ class AgentSocket(_Channel):
         """
         if self._simulation is None or self._is_asked:
             raise ProtocolError("no simulation has yet to send its state: it is over, or waits for an answer")
-        return self._next(pb.EnvStateMsg, lambda: watch() or (None if self._connections else self._gone("EnvStateMsg")))
+        return self._next(pb.EnvStateMsg, lambda: watch() or (None if self._of_peer else self._gone("EnvStateMsg")))
 
     def reply(self, answer: Message) -> None:
         """Answer an introduction with a SimInitAck, or a state with an EnvActMsg.
@@ -225,6 +226,9 @@ class AgentSocket(_Channel):
             if len(parts) == 3 and not parts[1]:  # the form of a REQ socket's message; no other can be answered
                 speaker = parts[0]
                 if speaker not in self._left and self._simulation in (None, speaker):
+                    if self._simulation is None:
+                        self._count_connections()  # at least once a simulation: ZeroMQ keeps only so many events
+                        self._of_peer = self._connections.copy()
                     self._simulation, self._is_asked = speaker, True
                     try:
                         return pb.parse(kind, parts[2], f"from {self._peer}")
