@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Hydra's launchers for Ray and joblib cannot be installed together with the newest joblib.
+#
+# Seen with hydra-ray-launcher 1.2.2, hydra-joblib-launcher 1.2.0 and joblib 1.6.0 on PyPI, 2026-11-28:
+#   hydra-ray-launcher wants cloudpickle<3, joblib 1.6 wants cloudpickle>=3.0
+# pip says so if joblib is pinned; if not, it installs an older joblib and says nothing.
+
+set -euo pipefail
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+python3 -m venv venv
+if venv/bin/pip install --dry-run -q hydra-ray-launcher==1.2.2 hydra-joblib-launcher==1.2.0 joblib==1.6.0 >pip.txt 2>&1; then
+    echo "they can be installed together"
+    exit 1
+fi
+grep -E "cloudpickle|Conflict" pip.txt
+grep -q "cloudpickle<3" pip.txt && grep -q "cloudpickle>=3" pip.txt
+echo ok
