@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.stats import bootstrap, t, trim_mean
+from scipy.stats import binom, norm, sem, t, trim_mean
 
 from bbrgym.evaluate.statistics import (
     MIN_DRAWS,
@@ -39,16 +39,50 @@ def test_values_are_rliable_s_and_scipy_s():
     assert scores.improvement("b", "a").value == pytest.approx(1.0 - scores.improvement("a", "b").value)
 
 
-@pytest.mark.parametrize("statistic", ["mean", "difference"])
-def test_intervals_are_scipy_s(statistic):
-    a, b = drawn(1, 60), drawn(1, 60, seed=1)
-    scores = Scores({"a": a, "b": b})
-    mine = scores.mean("a") if statistic == "mean" else scores.difference("a", "b")
-    sample = a[0] if statistic == "mean" else (a - b)[0]
-    theirs = bootstrap((sample,), np.mean, method="percentile", n_resamples=20_000, rng=np.random.default_rng(2))
-    assert mine.value == pytest.approx(sample.mean())
-    assert mine.low == pytest.approx(theirs.confidence_interval.low, abs=0.015)
-    assert mine.high == pytest.approx(theirs.confidence_interval.high, abs=0.015)
+@pytest.mark.parametrize(
+    ("method", "names"), [("mean", ["a"]), ("difference", ["a", "low"]), ("gap_closed", ["a", "low", "high"])]
+)
+def test_intervals_are_those_of_a_studentised_bootstrap(method, names):
+    of = {"low": drawn(1, 60, seed=1), "a": np.exp(drawn(1, 60)), "high": drawn(1, 60, seed=2, shift=3.0)}
+    top = (of["a"] - (of["low"] if len(names) > 1 else 0.0))[0]
+    bottom = (of["high"] - of["low"])[0] if len(names) > 2 else np.ones(60)
+
+    def values_and_errors(draws):
+        values = top[draws].mean(1) / bottom[draws].mean(1)
+        return values, sem(top[draws] - values[:, None] * bottom[draws], axis=1) / bottom[draws].mean(1)
+
+    (value,), (error,) = values_and_errors(np.arange(60)[None])
+    values, errors = values_and_errors(np.random.default_rng(2).integers(60, size=(20_000, 60)))
+    beyond = norm.sf(t.ppf(0.975, 59) * math.sqrt(60 / 59))
+    low, high = np.quantile((values - value) / errors, (beyond, 1 - beyond))
+    mine = getattr(Scores(of), method)(*names)
+    assert mine.value == pytest.approx(value)
+    assert mine.low == pytest.approx(value - error * max(high, t.ppf(0.975, 59)), abs=0.1 * error)
+    assert mine.high == pytest.approx(value + error * max(-low, t.ppf(0.975, 59)), abs=0.1 * error)
+
+
+@pytest.mark.parametrize("size", [12, 20])
+@pytest.mark.parametrize("sigma", [0.0, 1.0])  # of log-normal values; 0: normal values
+def test_intervals_hold_the_truth_in_93_of_100_cases_or_more(sigma, size):
+    noise = drawn(250, size)
+    values = np.exp(sigma * noise) - math.exp(sigma**2 / 2) if sigma else noise
+    of_middle = math.exp(0.5) * (norm.cdf(1.6745) - norm.cdf(0.3255)) / 0.5 - math.exp(0.5) if sigma else 0.0
+    trained = values[:, None, :] + np.random.default_rng(1).normal(0.0, 1.0, (250, 3, 1))
+    names = [str(at) for at in range(250)]
+    one, three = Scores(dict(zip(names, values, strict=True))), Scores(dict(zip(names, trained, strict=True)))
+    rival = Scores({"rival": np.full(size, norm.ppf(0.1))} | dict(zip(names, noise, strict=True)))
+    intervals = {
+        "mean": (0.0, map(one.mean, names)),
+        "trainings": (0.0, map(three.mean, names)),
+        "interquartile mean": (of_middle, map(one.iqm, names)),
+        "improvement": (0.9, (rival.improvement(name, "rival") for name in names)),
+        "peers": (0.0, (cluster_mean(row, 1.0 + np.arange(size) % 3 / 4) for row in values)),
+    }
+    for what, (truth, found) in intervals.items():
+        held = sum(interval.low <= truth <= interval.high for interval in found)
+        assert held >= binom.ppf(0.001, 250, 0.93), what
+    widths = [(one.mean(name).high - one.mean(name).low) / (2 * sem(one[name][0])) for name in names]
+    assert np.median(widths) < {0.0: 1.5, 1.0: 2.0}[sigma] * t.ppf(0.975, size - 1)
 
 
 def test_training_runs_that_differ_widen_the_interval():
@@ -137,20 +171,26 @@ def test_a_mean_over_draws_is_the_ranking_s():
     assert math.isnan(bootstrap_mean([]).value)
 
 
-def test_few_clusters_hold_the_mean_in_95_of_100_cases():
-    weights = 1.0 + np.arange(15) % 3  # which Kish counts as 12.9
-    intervals = [cluster_mean(values, weights) for values in drawn(1000, 15)]
-    held = np.mean([one.low <= 0 <= one.high for one in intervals])
-    assert held == pytest.approx(0.95, abs=2 * math.sqrt(0.95 * 0.05 / 1000))
+@pytest.mark.parametrize("size", [1, 2, MIN_DRAWS, 400])
+def test_equal_weights_have_the_interval_of_draws(size):
+    (sample,) = drawn(1, size)
+    mine, theirs = cluster_mean(sample, np.full(size, 7.0)), bootstrap_mean(sample)
+    assert (mine.value, mine.low, mine.high) == pytest.approx((theirs.value, theirs.low, theirs.high), nan_ok=True)
+    assert math.isfinite(mine.low) == (size >= MIN_DRAWS)
 
 
-def test_many_equal_clusters_have_scipy_s_interval():
-    (sample,) = drawn(1, 400)
-    mine = cluster_mean(sample, np.full(400, 7.0))
-    theirs = bootstrap((sample,), np.mean, method="percentile", n_resamples=20_000, rng=np.random.default_rng(2))
-    assert mine.value == pytest.approx(sample.mean())
-    ends = (theirs.confidence_interval.low, theirs.confidence_interval.high)
-    assert (mine.low, mine.high) == pytest.approx(ends, abs=0.01)
+@pytest.mark.parametrize("runs", [1, 3])
+def test_equal_values_have_no_width_and_a_nan_makes_the_estimate_nan(runs):
+    equal = np.full((runs, MIN_DRAWS), 0.1)
+    few, unknown = equal.copy(), equal.copy()
+    few[:, 0], unknown[:, 0] = 1.1, math.nan
+    scores = Scores({"equal": equal, "few": few, "unknown": unknown})
+    for estimate in (scores.mean("equal"), scores.iqm("equal"), cluster_mean(equal[0], np.ones(MIN_DRAWS))):
+        assert (estimate.low, estimate.high) == pytest.approx((0.1, 0.1), abs=1e-12)
+    one_apart = scores.difference("few", "equal")  # whose resamples are equal in 35 of 100 cases
+    assert -0.5 < one_apart.low < one_apart.value < one_apart.high < 1.0
+    for estimate in (scores.mean("unknown"), scores.iqm("unknown"), scores.difference("unknown", "equal")):
+        assert np.isnan([estimate.value, estimate.low, estimate.high]).all()
 
 
 def test_clusters_count_by_their_weight():
