@@ -186,6 +186,7 @@ def _studentised(values: Array, variances: Array, freedom: int, of_runs: Sequenc
         freedom: their degrees of freedom.
         of_runs: variances of the value by training runs, with their degrees of freedom.
     """
+    variances = np.maximum(variances, 0.0)  # of equal values, rounding may leave less
     value, own_error = float(values[0]), math.sqrt(variances[0])
     error, whole_freedom = _error([(float(variances[0]), freedom), *of_runs])
     if not error > 0:
