@@ -6,7 +6,7 @@
 #   make quick   the same for the tests of scenarios, worlds, environments and evaluations, in some five minutes; with
 #                PYTHON=python3.13 VENV=build/venv-3.13 on another Python, beside .venv/
 #   make check   style, types
-#   make docs    regenerates the generated parts of docs/, and names the figures whose inputs changed
+#   make docs    regenerates the generated parts of docs/, and names the figures whose behaviour changed
 #   make site    makes the documentation a site, build/site/index.html
 #   make wheels  builds the sdist and, for each Python of PYTHONS, a manylinux wheel from it: build/wheelhouse/
 #   make clean   removes what the above made

@@ -65,7 +65,7 @@ def main() -> None:
             for check in checks
         ]
     table = markdown_table(["library", "version", "what ran", "result"], rows)
-    publish(options.write, "guests", f"`{command()}`, {measured_on()}:\n\n{table}", "envs src/bbrgym/worlds")
+    publish(options.write, "guests", f"`{command()}`, {measured_on()}:\n\n{table}", "steady / bbq random")
 
 
 def install(venv: Path, wheel: str) -> str:

@@ -17,7 +17,7 @@ the first start, within the longest RTT.
 3. Two flows of each variant, by score, in both worlds.
 
 With --learned, which names a run folder of `bbrgym train experiment=wan_flow_portfolio`, it compares the order of
-variants, a fixed setting and this tuner in each flow's data path on draws of wan_mix instead.
+variants, a fixed setting and this policy in each flow's data path on draws of wan_mix instead.
 """
 
 from __future__ import annotations
@@ -50,6 +50,15 @@ ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "runs" / "kernel"
 RUNS_BY = ("cc", "linux", "src/bbrgym/scenario", "src/bbrgym/worlds", "src/native", "tcp", "twin", "world")
 """Folders of the code that a run depends on."""
+
+LIKE = "steady lossy rtt_fairness congested"
+BEHAVIOUR = {
+    "kernel-cells": f"{LIKE} / bbr cubic reno",
+    "kernel-bbr3": f"{LIKE} / bbr2 bbr3 cubic",
+    "kernel-order": "rtt_fairness / bbq bbr-acd bbr-plus bbr-pg bbr cubic",
+    "kernel-learned": "wan_mix / bbq bbr-acd bbr-plus bbr-pg bbr cubic shipped/fixed shipped/flow",
+}
+"""What each section measures, for `make docs`."""
 
 KERNEL = "kernel-"
 TOLERANCE = 0.05
@@ -376,7 +385,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=float("inf"), help="no run of the kernel begins later")
     known = [setup.name for setup in (*setups(), *bbr3_setups(), *entrants())]
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=known, default=known, help="scenarios to run")
-    parser.add_argument("--learned", type=Path, metavar="RUN", help="a trained tuner, to compare on draws")
+    parser.add_argument("--learned", type=Path, metavar="RUN", help="a trained policy, to compare on draws")
     parser.add_argument("--draws", type=int, default=16, help="for --learned")
     parser.add_argument("--first-draw", type=int, default=0, help="for --learned")
     parser.add_argument("--kept", type=Path, default=KEPT, help=f"folder of the runs; default: {KEPT}")
@@ -389,7 +398,7 @@ def main() -> None:
         plan = kernel_learned.Plan(arguments.learned, kept, arguments.draws, arguments.first_draw, arguments.seeds)
         kernel_learned.run(plan, until_s)
         section = f"{machine()}; {arguments.seeds} seeds of the twin. {kernel_learned.section(plan)}"
-        publish(arguments.write, "kernel-learned", section, " ".join(RUNS_BY))
+        publish(arguments.write, "kernel-learned", section, BEHAVIOUR["kernel-learned"])
         return
     runs = Runs(arguments.kept / f"{commit}-{arguments.seconds:g}s", commit, arguments.seconds)
     parts = [
@@ -403,7 +412,7 @@ def main() -> None:
     names, sections = ("kernel-cells", "kernel-bbr3", "kernel-order"), (cells_section, cells_section, order_section)
     for name, part, section in zip(names, parts, sections, strict=True):
         if part:
-            publish(arguments.write, name, section(runs, part, arguments), " ".join(RUNS_BY))
+            publish(arguments.write, name, section(runs, part, arguments), BEHAVIOUR[name])
 
 
 if __name__ == "__main__":

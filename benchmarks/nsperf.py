@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     for name in options.suites:
         section = "\n".join([f"`{command()}`, {measured_on()}", *table(name, options)])
-        publish(options.write, f"nsperf {name}", section, "cc tcp twin world conf/scenario")
+        publish(options.write, f"nsperf {name}", section, f"nsperf_{name} / {' '.join(VARIANTS)}")
     return 0
 
 

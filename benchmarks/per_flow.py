@@ -58,7 +58,7 @@ def main() -> None:
         write_figures(asked.write.parent / "figures", [picture(of_networks)])
         shown = f"![Gains by kind of network](figures/{PICTURE}.png)"
         section = "\n\n".join([about, shown, *others]) + "\n"
-        replace_section(asked.write, "per-flow", section, "cc tcp twin world envs agents conf/scenario")
+        replace_section(asked.write, "per-flow", section, "wan_mix with_cubic / bbr shipped/fixed shipped/flow")
 
 
 # ---- tables ------------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def picture(of_networks: Mapping[str, Scores]) -> FigureSpec:
     nothing = Line([0.0, 0.0], [-0.5, len(names) - 0.5], None, NEUTRAL)
     return FigureSpec(
         name=PICTURE,
-        title="Gains of the tuner by kind of network",
+        title="Gains of the policy by kind of network",
         panels=[Panel(Axis("gain in score"), Axis(names=names, is_reversed=True), [nothing, *points])],
         width_in=7.5,
         height_in=1.4 + 0.3 * len(names),

@@ -14,8 +14,9 @@ import time
 from pathlib import Path
 
 import bbrgym
+from bbrgym.evaluate.behaviour import behaviour_mark
 from bbrgym.runs.atomic_files import write_text
-from bbrgym.runs.provenance import commit_of, provenance
+from bbrgym.runs.provenance import provenance
 from bbrgym.worlds import registered_worlds
 from bbrgym.worlds.engine import engine_class
 
@@ -77,21 +78,21 @@ def _own_s() -> float:
     return taken.user + taken.system + taken.children_user + taken.children_system
 
 
-def publish(page: Path | None, name: str, section: str, inputs: str) -> None:
+def publish(page: Path | None, name: str, section: str, behaviour: str) -> None:
     """Print a section and, given a page, write it there; see `replace_section`."""
     print(section, flush=True)
     if page is not None:
-        replace_section(page, name, f"{section.rstrip()}\n", inputs)
+        replace_section(page, name, f"{section.rstrip()}\n", behaviour)
 
 
-def replace_section(path: Path, name: str, section: str, inputs: str) -> None:
+def replace_section(path: Path, name: str, section: str, behaviour: str) -> None:
     """Write ``section`` between the marks of ``name``, or at the end of a page without them.
 
-    `make docs` tells when the files and folders in ``inputs``, separated by spaces, changed.
+    `make docs` names it when ``behaviour``, scenarios and entrants as in `bbrgym.evaluate.behaviour`, has changed.
     """
     begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->\n"
     text = path.read_text(encoding="utf-8") if path.exists() else ""
-    block = f"{begin}<!-- figures of {inputs} at {commit_of(inputs)} -->\n\n{section}{end}"
+    block = f"{begin}{behaviour_mark(behaviour)}\n\n{section}{end}"
     if begin in text and end in text:
         before, rest = text.split(begin, 1)
         text = before + block + rest.split(end, 1)[1]

@@ -62,7 +62,7 @@ def main() -> None:
         f"`{command()}` on `{asked.scenario}` with `{asked.variant}`, {measured_on()}, torch {torch.__version__}, "
         f"Stable-Baselines3 {sb3_version}; {bystanders.phrase()}. Medians of {asked.rounds} rounds:\n\n"
     ) + markdown_table(["agent", "steps/s"], rows)
-    publish(asked.write, "training-steps", section, "cc tcp twin world envs agents conf/agent")
+    publish(asked.write, "training-steps", section, "wan_mix / bbr-mix random")
 
 
 def train(name: str, asked: argparse.Namespace) -> float:

@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         bystanders = Bystanders()
         body = measure(options.runs)
         section = f"### {title}\n\n`{command}`, {measured_on()}; {bystanders.phrase()}.\n\n{body}"
-        publish(options.write, f"twin-speed {name}", section, "cc tcp twin world")
+        publish(options.write, f"twin-speed {name}", section, "steady rtt_fairness / bbr")
     return 0
 
 

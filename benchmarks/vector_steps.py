@@ -62,7 +62,7 @@ def main() -> None:
         f"{measured_on()}; {bystanders.phrase()}. Medians of {asked.rounds} rounds:"
     )
     section = section_of(about, asked.envs, rounds)
-    publish(asked.write, "vector-steps", section, "cc tcp twin world src/native src/bbrgym/worlds envs")
+    publish(asked.write, "vector-steps", section, "steady / bbq random")
 
 
 def make(asked: argparse.Namespace, threads: int) -> gymnasium.vector.VectorEnv[Any, Any, Any]:

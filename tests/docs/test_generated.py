@@ -15,6 +15,7 @@ from repository import ROOT
 from bbrgym.envs.observation import FEATURES, SOURCES
 from bbrgym.envs.options import Options
 from bbrgym.envs.terms import TERMS
+from bbrgym.evaluate.behaviour import behaviour_digest, behaviour_mark
 from bbrgym.targets import shipped_names
 from bbrgym.tunables import TUNABLES, VARIANTS
 
@@ -72,29 +73,25 @@ def test_the_pages_are_few_and_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
 
 
-def test_figures_whose_inputs_changed_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figures_whose_behaviour_changed_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "docs")
     stale = importlib.import_module("stale")
-
-    def git(*words: str) -> str:
-        own = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c", *words]
-        return subprocess.run(own, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
-
-    git("init", "--quiet")
-    for name in ("kept", "changed"):
-        (tmp_path / name).write_text("1", encoding="utf-8")
-    git("add", ".")
-    git("commit", "--quiet", "-m", "first")
-    commit = git("rev-parse", "--short=10", "HEAD")
-    (tmp_path / "changed").write_text("2", encoding="utf-8")
+    of = "steady wan_mix / bbr shipped/fixed"
     page = tmp_path / "page.md"
-    marks = [("kept", commit), ("kept changed", commit), ("kept", f"{commit}+"), ("kept", "0123456789")]
-    page.write_text(
-        "\n".join(f"<!-- figures of {inputs} at {at} -->\n`python {i}.py`" for i, (inputs, at) in enumerate(marks)),
-        encoding="utf-8",
-    )
-    assert list(stale.stale_figures(page, tmp_path)) == [
-        f"page.md: python 1.py: 1 of its input files changed since {commit}",
-        f"page.md: python 2.py: measured with changes beside {commit}",
-        "page.md: python 3.py: measured at 0123456789, which is not in this clone",
-    ]
+    marks = [behaviour_mark(of), f"<!-- measured 0123456789: {of} -->", "<!-- measured 0123456789: steady / bbx -->"]
+    page.write_text("\n".join(f"{mark}\n`python {i}.py`" for i, mark in enumerate(marks)), encoding="utf-8")
+    changed, unknown = stale.stale_figures(page)
+    assert changed == f"page.md: python 1.py: behaviour changed ({of})"
+    assert unknown.startswith("page.md: python 2.py: cannot be checked: agent: is 'bbx'; ")
+
+
+def test_a_digest_changes_with_the_behaviour_alone() -> None:
+    first = behaviour_digest("steady / bbr")
+    assert behaviour_digest("steady / bbr") == first != behaviour_digest("steady / bbr2")
+
+
+def test_every_measured_section_has_a_digest() -> None:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        sections = re.findall(r"<!-- begin ([^,>]+?)(?:, written by bbrgym conformance)? -->\n(.*)", text)
+        assert [name for name, line in sections if not line.startswith("<!-- measured ")] == [], page.name

@@ -60,7 +60,7 @@ def test_a_part_measured_again_leaves_the_other_rows_of_the_docs(
     folder.mkdir()
     shipped = [line for line in (ROOT / "docs" / "papers.csv").read_text().splitlines() if not line.startswith("#")]
     kept = [line for line in shipped[1:] if line.startswith(("bbq/", "rebbr/exp4,"))]
-    head = ["# `bbrgym reproduce docs=docs`, 2026-01-02", "# commit=0123456789"]
+    head = ["# `bbrgym reproduce docs=docs`, 2026-01-02", "# <!-- measured 0123456789: steady / bbr -->"]
     (folder / "papers.csv").write_text("\n".join([*head, shipped[0], *kept]) + "\n")
     for seeds in (2, 3):
         assert here(f"experiment={experiment_file}", f"seeds={seeds}", f"output_dir={seeds}", "docs=docs")[0] == 0

@@ -10,14 +10,13 @@ from pathlib import Path
 from bbrgym.conformance.setup import Condition
 from bbrgym.conformance.verdicts import OUTCOMES, DraftVerdict
 from bbrgym.errors import ConfigError
+from bbrgym.evaluate.behaviour import behaviour_mark
 from bbrgym.report.markdown import markdown_table
 from bbrgym.runs.atomic_files import write_text
-from bbrgym.runs.provenance import commit_of
 from bbrgym.untrusted_files import MAX_TEXT_BYTES, read_text
 
 _BEGIN, _END = "<!-- begin verdicts, written by bbrgym conformance -->\n", "<!-- end verdicts -->\n"
-#: What the verdicts depend on.
-_INPUTS = "cc tcp twin world src/bbrgym/conformance"
+_BEHAVIOUR = "steady lossy policer deep_buffer / bbr bbr2 bbr3"  # with which the verdicts become stale
 
 
 def verdict_line(one: DraftVerdict) -> str:
@@ -81,5 +80,5 @@ def write_verdicts(page: Path, verdicts: Sequence[DraftVerdict], command: str) -
     _, end, after = rest.partition(_END)
     if not begin or not end:
         raise ConfigError(f"--write: {str(page)!r} has no {_BEGIN.strip()!r} followed by {_END.strip()!r}")
-    head = f"<!-- figures of {_INPUTS} at {commit_of(_INPUTS)} -->\n\n`{command}`, {datetime.date.today().isoformat()}:"
+    head = f"{behaviour_mark(_BEHAVIOUR)}\n\n`{command}`, {datetime.date.today().isoformat()}:"
     write_text(page, f"{before}{begin}{head}\n\n{verdicts_text(verdicts)}\n{end}{after}")

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from bbrgym.errors import ConfigError
+from bbrgym.evaluate.behaviour import behaviour_mark
 from bbrgym.papers.catalogue import PAPERS, notes_of, select_experiments
 from bbrgym.papers.experiment import Experiment
 from bbrgym.papers.questions import questions_of
@@ -26,7 +27,6 @@ from bbrgym.papers.tables import (
 )
 from bbrgym.report.markdown import markdown_table
 from bbrgym.runs.atomic_files import write_text
-from bbrgym.runs.provenance import commit_of
 from bbrgym.untrusted_files import MAX_TEXT_BYTES, read_text
 from bbrgym.worlds import FAST_WORLD
 
@@ -48,10 +48,9 @@ mean of another quantity.
 - **near**: the same with 10 points or 25 %.
 - **mean difference**: from the testbed's means, in points of a ratio or percent of the mean; beside it that of \
 another model, named in the experiment's notes."""
-#: What the figures of the page depend on.
-_INPUTS = "cc tcp twin world conf/experiment"
+#: With which the numbers of the page become stale.
+_BEHAVIOUR = "rtt_fairness lossy congested deep_buffer / bbr bbr-plus bbr-acd bbq bbr-pg bbr2 bbr3 cubic reno"
 _MARK = "# "  # begins a line that is not a row
-_COMMIT = f"{_MARK}commit="
 
 
 def write_papers_docs(folder: Path, numbers: pl.DataFrame, experiments: Sequence[Experiment], source: str) -> None:
@@ -63,11 +62,11 @@ def write_papers_docs(folder: Path, numbers: pl.DataFrame, experiments: Sequence
         experiments: that were run.
         source: what measured them, in Markdown; the day is added.
     """
-    csv, sources, commit = folder / "papers.csv", [f"{source}, {datetime.date.today().isoformat()}"], commit_of(_INPUTS)
+    csv, sources, mark = folder / "papers.csv", [f"{source}, {datetime.date.today().isoformat()}"], ""
     numbers = numbers.with_columns(pl.selectors.float().round_sig_figs(6))
     if csv.exists():
         shipped = select_experiments(None, ())
-        old, old_sources, old_commit = _read_numbers(csv)
+        old, old_sources, old_mark = _read_numbers(csv)
         kept = old.join(numbers, on=["experiment", "world"], how="anti")
         kept = kept.filter(pl.col("experiment").is_in([one.name for one in shipped]))
         if len(kept):
@@ -75,15 +74,15 @@ def write_papers_docs(folder: Path, numbers: pl.DataFrame, experiments: Sequence
             place = pl.col("experiment").replace_strict(rank, default=len(rank))
             numbers = pl.concat([kept, numbers]).sort(pl.col("claim").is_not_null(), place, maintain_order=True)
             sources = [*(one for one in old_sources if not one.startswith(source)), *sources]
-            commit = old_commit
+            mark = old_mark
             experiments = [*shipped, *(one for one in experiments if one.name not in rank)]
-    head = [*(_MARK + one for one in sources), _COMMIT + commit]
+    head = [_MARK + one for one in (*sources, mark or behaviour_mark(_BEHAVIOUR))]
     write_text(csv, "\n".join(head) + "\n" + numbers.write_csv())
     write_text(folder / "papers.md", papers_page(folder, experiments))
 
 
 def _read_numbers(csv: Path) -> tuple[pl.DataFrame, list[str], str]:
-    """Return the numbers in a file, what measured them, and the commit of the code that did.
+    """Return the numbers in a file, what measured them, and the mark of its behaviour.
 
     Raises:
         ConfigError: it cannot be read, or is not such a file.
@@ -91,20 +90,20 @@ def _read_numbers(csv: Path) -> tuple[pl.DataFrame, list[str], str]:
     text = read_text(csv, MAX_TEXT_BYTES)
     head = [line.removeprefix(_MARK) for line in text.splitlines() if line.startswith(_MARK)]
     try:
-        return pl.read_csv(text.encode(), comment_prefix=_MARK, schema=NUMBERS), head[:-1], head[-1].partition("=")[2]
+        return pl.read_csv(text.encode(), comment_prefix=_MARK, schema=NUMBERS), head[:-1], head[-1]
     except (IndexError, ValueError, pl.exceptions.PolarsError):
         raise ConfigError(f"docs: {str(csv)!r} holds no numbers of bbrgym reproduce") from None
 
 
 def papers_page(folder: Path, experiments: Sequence[Experiment]) -> str:
     """Return the page of the documentation, in Markdown, by the numbers that `write_papers_docs` left in a folder."""
-    numbers, sources, commit = _read_numbers(folder / "papers.csv")
+    numbers, sources, mark = _read_numbers(folder / "papers.csv")
     papers = {name.split("/")[0] for name in numbers["experiment"]}
     experiments = [one for one in experiments if one.paper in papers]
     parts = [
         "<!-- Written by `bbrgym reproduce docs=docs`. -->",
         f"# The papers' experiments\n\n{_INTRODUCTION}",
-        f"## Counts\n\n<!-- figures of {_INPUTS} at {commit} -->",
+        f"## Counts\n\n{mark}",
         "Measured by\n\n" + "\n".join(f"- {one}" for one in sources),
     ]
     for world in numbers["world"].unique(maintain_order=True):

@@ -47,21 +47,6 @@ def provenance() -> dict[str, Any]:
     }
 
 
-def commit_of(inputs: str) -> str:
-    """Return the commit of results that depend on some files and folders of the checkout.
-
-    Args:
-        inputs: their names, separated by spaces.
-
-    Returns:
-        Its first ten digits, with a plus where one of them differed from it; or ``unknown``.
-    """
-    commit, is_dirty = _commit()
-    if is_dirty and (_PACKAGE.parents[1] / ".git").exists():
-        is_dirty = bool(_git(_PACKAGE.parents[1], "status", "--porcelain", "--", *inputs.split()))
-    return f"{commit[:10]}{'+' if is_dirty else ''}"
-
-
 @functools.cache
 def _commit() -> tuple[str, bool | None]:
     checkout = _PACKAGE.parents[1]
