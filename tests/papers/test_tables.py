@@ -42,16 +42,13 @@ def test_an_experiment_without_a_run_says_why() -> None:
     assert list(unmeasured([experiment("a")], rows(1))) == ["- `a`: a test"]
 
 
-def on_testbed(model: list[float] | None) -> Experiment:
-    share = {"metric": "share", "flow": "bbr", "unit": "ratio", "source": "file"}
-    values = {"at": [1, 2], "value": [0.5, 0.6], "lowest": [0.5, 0.5], "highest": [0.5, 0.7], "model": model}
-    return experiment(
-        "a",
-        scenario={"duration_s": 1},
-        variants={"bbr 1": {"cc": "bbr"}, "bbr 2": {"cc": "bbr"}},
-        sweep={"title": "buffer", "at": [1, 2], "set": {}},
-        published=[{"variant": "bbr 1", **share, **values}],
-    )
+def on_testbed(model: float | None) -> Experiment:
+    number = {"variant": "bbr 1", "metric": "share", "flow": "bbr", "unit": "ratio", "source": "file", "model": model}
+    points = [
+        {"at": 1, "value": 0.5, "lowest": 0.5, "highest": 0.5},
+        {"at": 2, "value": 0.6, "lowest": 0.5, "highest": 0.7},
+    ]
+    return experiment("a", variants={"bbr 1": {"cc": "bbr"}}, published=[{**number, **point} for point in points])
 
 
 def test_an_experiment_on_a_testbed_has_a_row_for_each_control_and_metric() -> None:
@@ -63,7 +60,7 @@ def test_an_experiment_on_a_testbed_has_a_row_for_each_control_and_metric() -> N
     numbers = pl.DataFrame(cells, schema=NUMBERS)
     title = "Jain's index, 0.1 % loss"
     row = ["`mine/a`", title, "bbr", "share", "2", "1", "0", "1", "16.0 points"]
-    assert list(rows_of_testbeds([on_testbed([0.4, 0.4])], numbers)) == [[*row, "15.0 points"]]
+    assert list(rows_of_testbeds([on_testbed(0.4)], numbers)) == [[*row, "15.0 points"]]
     assert list(rows_of_testbeds([on_testbed(None)], numbers)) == [[*row, ""]]
     ((_, _, verdict, *rest),) = rows_of_testbeds([on_testbed(None)], numbers.clear())
     assert (verdict, len(rest)) == ("not run", len(TESTBEDS) - 3)

@@ -15,9 +15,11 @@ EXPERIMENT = "nyu/10mbps-cubic"
 def test_a_share_is_inside_the_range_of_the_testbed(variant: str, at: float) -> None:
     (prepared,) = prepare_reproduction(parse_reproduction({"experiment": EXPERIMENT, "seeds": 1})).experiments
     (case,) = (case for case in prepared.cases if (case.variant, case.at) == (variant, at))
-    (number,) = (one for one in prepared.experiment.numbers if (one.quantity.variant, one.quantity.at) == (variant, at))
+    (number,) = (
+        one for one in prepared.experiment.published if (one.quantity.variant, one.quantity.at) == (variant, at)
+    )
     (record,) = run_each([case.job], 1)
     assert not isinstance(record, Exception), record
     run = MeasuredRun(record.summary, record.timeseries, case.job.scenario.mss_bytes)
-    share = measure(run, number.quantity.metric, number.quantity.flow)
-    assert verdict_on_testbed(number, share) == "inside", f"{share} beside {number.spread}"
+    share = measure(run, number.metric, number.flow)
+    assert verdict_on_testbed(number, share) == "inside", f"{share} beside {number.bounds}"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bbrgym.papers.experiment import Claim, Number, Quantity
+from bbrgym.papers.experiment import Claim, Published, Quantity
 from bbrgym.papers.verdicts import (
     Compared,
     Verdict,
@@ -23,9 +23,11 @@ from bbrgym.papers.verdicts import (
 POSITIVE = st.floats(0.01, 1000)
 
 
-def number(value: float, variant: str = "bbr", at: float | None = None, flow: str | None = None, **more: Any) -> Number:
-    quantity = Quantity(variant=variant, metric="goodput_mbps", at=at, flow=flow)
-    return Number(quantity=quantity, value=value, unit="Mbit/s", source="text", **more)
+def number(
+    value: float, variant: str = "bbr", at: float | None = None, flow: str | None = None, **more: Any
+) -> Published:
+    about = {"variant": variant, "metric": "goodput_mbps", "at": at, "flow": flow}
+    return Published(value=value, unit="Mbit/s", source="text", **about, **more)
 
 
 @pytest.mark.parametrize(
@@ -41,18 +43,19 @@ def number(value: float, variant: str = "bbr", at: float | None = None, flow: st
         (number(10.0, spread=(5.0, 12.0)), 5.1, True),
         (number(10.0, spread=(5.0, 12.0)), 12.5, False),  # the spread takes the place of the 10 %
         (number(10.0, spread=(9.9, 10.1)), 10.5, False),
-        (number(0.02, precision=0.005), 0.025, True),  # as precisely as 0.02 is known
-        (number(0.02, precision=0.005), 0.026, False),
+        (number(0.02, rounding=0.005), 0.025, True),  # as precisely as 0.02 is known
+        (number(0.02, rounding=0.005), 0.026, False),
     ],
 )
-def test_a_number_agrees_within_its_spread_or_ten_percent(published: Number, measured: float, expected: bool) -> None:
+def test_a_number_agrees_within_its_spread_or_ten_percent(
+    published: Published, measured: float, expected: bool
+) -> None:
     assert agrees(published, measured) is expected
 
 
-def of_testbed(metric: str, low: float, high: float) -> Number:
-    quantity = Quantity(variant="bbr", metric=metric)
-    value = (low + high) / 2
-    return Number(quantity=quantity, value=value, unit="ratio", source="", spread=(low, high), is_testbed=True)
+def of_testbed(metric: str, low: float, high: float) -> Published:
+    runs = {"lowest": low, "highest": high, "value": (low + high) / 2}
+    return Published(variant="bbr", metric=metric, unit="ratio", source="file", **runs)
 
 
 @pytest.mark.parametrize(
@@ -68,22 +71,24 @@ def of_testbed(metric: str, low: float, high: float) -> Number:
         (of_testbed("goodput_mbps", 10, 10), 12.6, "no"),
     ],
 )
-def test_a_number_of_a_testbed_is_inside_its_range_or_near_it(number: Number, measured: float, expected: str) -> None:
+def test_a_number_of_a_testbed_is_inside_its_range_or_near_it(
+    number: Published, measured: float, expected: str
+) -> None:
     assert verdict_on_testbed(number, measured) == expected
     assert verdicts_of([Compared(number, measured)]) == [expected]
 
 
-def verdicts(*pairs: tuple[Number, float]) -> list[Verdict]:
+def verdicts(*pairs: tuple[Published, float]) -> list[Verdict]:
     return verdicts_of([Compared(published, measured) for published, measured in pairs])
 
 
-def ratio(value: float, at: float | None = None, **more: Any) -> Number:
-    quantity = Quantity(variant="bbq", metric="queue_delay_ms", over="bbr", at=at)
-    return Number(quantity=quantity, value=value, unit="ratio", source="text", **more)
+def ratio(value: float, at: float | None = None, **more: Any) -> Published:
+    about = {"variant": "bbq", "metric": "queue_delay_ms", "over": "bbr", "at": at}
+    return Published(value=value, unit="ratio", source="text", **about, **more)
 
 
 RISING = [(number(10, at=1), 15.0), (number(20, at=2), 30.0), (number(40, at=3), 70.0)]
-SHAPES: dict[str, tuple[list[tuple[Number, float]], list[Verdict]]] = {
+SHAPES: dict[str, tuple[list[tuple[Published, float]], list[Verdict]]] = {
     "order of variants": ([(number(10), 15), (number(20, "bbq"), 30)], ["shape", "shape"]),
     "another order": ([(number(10), 15), (number(20, "bbq"), 14)], ["no", "no"]),
     "order of flows": ([(number(10, flow="a"), 15), (number(20, flow="b"), 20)], ["shape", "agrees"]),
@@ -92,14 +97,14 @@ SHAPES: dict[str, tuple[list[tuple[Number, float]], list[Verdict]]] = {
     # the first one's next point is as published
     "bent trend": ([*RISING[:2], (number(40, at=3), 29.0)], ["shape", "no", "no"]),
     "published as equal": ([(number(10), 15), (number(10.5, "bbq"), 16)], ["no", "no"]),
-    "imprecise": ([(number(10, precision=5), 16), (number(14, "bbq", precision=5), 25)], ["no", "no"]),
+    "imprecise": ([(number(10, rounding=5), 16), (number(14, "bbq", rounding=5), 25)], ["no", "no"]),
     "alone": ([(number(10), 15)], ["no"]),
     "far": ([(number(10), 20.1), (number(100, "bbq"), 100)], ["no", "agrees"]),
     "not run": ([(number(10), 15), (number(20, "bbq"), math.nan)], ["no", "not run"]),
     "ratio": ([(ratio(0.35), 0.31)], ["shape"]),
     "near, but the other variant is ahead": ([(ratio(0.8), 1.1)], ["no"]),
     "ratio published as equal": ([(ratio(1.05), 1.3)], ["no"]),
-    "imprecise ratio": ([(ratio(1.3, precision=0.4), 1.9)], ["no"]),
+    "imprecise ratio": ([(ratio(1.3, rounding=0.4), 1.9)], ["no"]),
     # the trend alone does not make the first one's shape
     "trend of ratios": ([(ratio(1.2, at=1), 0.9), (ratio(2.0, at=2), 1.5)], ["no", "shape"]),
 }

@@ -94,87 +94,61 @@ class Quantity(FlowMetric):
     at: Float | None = None
 
 
-class Number(Model):
-    """A published number."""
+class Published(Quantity):
+    """A published number. In a file ``at`` and ``value`` may be lists: a number for each point."""
 
-    quantity: Quantity  # that was published
     value: Float  # in ``unit``
     unit: str  # of the metric
-    source: str  # where in the paper
-    spread: tuple[float, float] | None = None  # lowest and highest value published. Default: none was
-    # how exactly the value is known: half a unit of its last digit, or the precision of reading it off
-    precision: Float = 0.0
-    is_read_off: bool = False  # whether it was read off a figure
-    is_testbed: bool = False  # whether runs on a testbed gave it, from ``spread[0]`` to ``spread[1]``
-    model: float | None = None  # another model's answer. Default: it has none
+    source: Text  # where in the paper
+    # lowest and highest value published. Default: none was
+    spread: Annotated[List[Float], Field(min_length=2, max_length=2)] | None = None
+    read_off_figure: Positive | None = None  # precision with which it was read off a figure. Default: it is printed
+    rounding: NotNegative = 0.0  # half a unit of the last digit
+    lowest: Float | None = None  # of the runs on a testbed that it is the mean of. Default: it is a paper's
+    highest: Float | None = None
+    model: Float | None = None  # another model's answer. Default: it has none
+    cause: Text | None = None  # why it is not reached. Default: the experiment's
+
+    @model_validator(mode="after")
+    def _check(self) -> Published:
+        if (self.lowest is None) != (self.highest is None):
+            raise FieldProblem("highest" if self.highest is None else "lowest", "is missing, expected both or none")
+        if self.spread is not None and self.spread[0] > self.spread[1]:
+            raise FieldProblem("spread", f"is {shown(list(self.spread))}, expected low and high")
+        return self
+
+    @property
+    def quantity(self) -> Quantity:
+        """What was published."""
+        return self.of(self.variant, self.at)
+
+    @property
+    def is_testbed(self) -> bool:
+        """True if runs on a testbed gave it, so that it has the verdicts of `verdict_on_testbed`."""
+        return self.lowest is not None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Lowest and highest value published."""
+        if self.lowest is not None and self.highest is not None:
+            return self.lowest, self.highest
+        return (self.value, self.value) if self.spread is None else (self.spread[0], self.spread[1])
+
+    @property
+    def precision(self) -> float:
+        """How exactly it is known."""
+        return max(self.read_off_figure or 0.0, self.rounding)
 
     @property
     def origin(self) -> str:
         """The source; of a testbed's number with the range of its runs, of one read off a figure how exactly."""
-        if self.is_testbed and self.spread is not None:
+        if self.is_testbed:
             model = "" if self.model is None else f", model {self.model:g}"
-            return f"{self.source}, {self.spread[0]:g} to {self.spread[1]:g}{model}"
-        if not self.is_read_off:
+            return f"{self.source}, {self.bounds[0]:g} to {self.bounds[1]:g}{model}"
+        if self.read_off_figure is None:
             return self.source
         unit = "" if self.unit in ("ratio", "count") else f" {self.unit}"
         return f"{self.source}, read off the figure to {self.precision:g}{unit}"
-
-
-def _as_list(value: Any) -> Any:
-    return value if isinstance(value, list | tuple) else [value]
-
-
-class Published(FlowMetric):
-    """Published numbers of one quantity: a value for each point."""
-
-    variant: str
-    at: Annotated[List[Float], BeforeValidator(_as_list)] | None = None  # points of the sweep. Default: there is none
-    value: Annotated[List[Float], BeforeValidator(_as_list)]  # one for each point
-    unit: str  # of the metric
-    source: Text  # where in the paper
-    # lowest and highest value published, of a single value
-    spread: Annotated[List[Float], Field(min_length=2, max_length=2)] | None = None
-    # precision with which values were read off a figure. Default: they are printed
-    read_off_figure: Positive | None = None
-    rounding: NotNegative = 0.0  # half a unit of the last digit
-    # lowest and highest of the runs on a testbed that each value is the mean of. Default: the number is a paper's
-    lowest: Annotated[List[Float], BeforeValidator(_as_list)] | None = None
-    highest: Annotated[List[Float], BeforeValidator(_as_list)] | None = None
-    model: List[Float] | None = None  # another model's answer at each point. Default: it has none
-    cause: Text | None = None  # why numbers are not reached. Default: the experiment's
-
-    @model_validator(mode="after")
-    def _check(self) -> Published:
-        points = 1 if self.at is None else len(self.at)
-        if (self.lowest is None) != (self.highest is None):
-            raise FieldProblem("highest" if self.highest is None else "lowest", "is missing, expected both or none")
-        for field in ("value", "lowest", "highest", "model"):
-            values = getattr(self, field)
-            if values is not None and len(values) != points:
-                raise FieldProblem(field, f"has {len(values)} values, expected one for each of {points} points")
-        if self.spread is not None and (points > 1 or self.spread[0] > self.spread[1]):
-            raise FieldProblem("spread", f"is {shown(list(self.spread))}, expected low and high of a single value")
-        return self
-
-    def numbers(self) -> Iterator[Number]:
-        """Yield each number."""
-        for index, (at, value) in enumerate(zip(self.at or (None,), self.value, strict=True)):
-            yield Number(
-                quantity=self.of(self.variant, at),
-                value=value,
-                unit=self.unit,
-                source=self.source,
-                spread=self._spread(index),
-                precision=max(self.read_off_figure or 0.0, self.rounding),
-                is_read_off=self.read_off_figure is not None,
-                is_testbed=self.lowest is not None,
-                model=None if self.model is None else self.model[index],
-            )
-
-    def _spread(self, index: int) -> tuple[float, float] | None:
-        if self.lowest is not None and self.highest is not None:
-            return self.lowest[index], self.highest[index]
-        return None if self.spread is None else (self.spread[0], self.spread[1])
 
 
 class Claim(Model):
@@ -268,7 +242,7 @@ class Experiment(Model):
 
     def _paths(self) -> Iterator[tuple[str, Quantity]]:
         for index, published in enumerate(self.published):
-            yield from ((f"published[{index}]", number.quantity) for number in published.numbers())
+            yield f"published[{index}]", published.quantity
         for index, claim in enumerate(self.claims):
             for side in ("less", "than"):
                 quantity = getattr(claim, side)
@@ -308,14 +282,9 @@ class Experiment(Model):
         return (None,) if self.sweep is None else tuple(self.sweep.at)
 
     @property
-    def numbers(self) -> list[Number]:
-        """All published numbers that are written here."""
-        return [number for published in self.published for number in published.numbers()]
-
-    @property
     def is_testbed(self) -> bool:
-        """True if its numbers were measured on a testbed, so that they have the verdicts of `verdict_on_testbed`."""
-        return any(published.lowest is not None for published in self.published)
+        """True if some of its numbers were measured on a testbed."""
+        return any(one.is_testbed for one in self.published)
 
     @property
     def compared_quantities(self) -> list[Quantity]:

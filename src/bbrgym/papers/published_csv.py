@@ -48,17 +48,30 @@ class Entry:
 
 
 def expand_published(published: Any, folder: Path) -> Iterator[Entry]:
-    """Yield the entries of ``published``, with those that name a CSV file replaced by the rows in it.
+    """Yield an entry for each number: for each point of those in ``published``, for each row of a CSV file there.
 
     Raises:
-        ConfigError: a file cannot be read, or a column or cell of it is wrong.
+        ConfigError: a list has another length than ``at``; a file cannot be read, or a column or cell of it is wrong.
     """
     for index, fields in enumerate(published if isinstance(published, list) else ()):
         path = f"published[{index}]"
         if isinstance(fields, dict) and "csv" in fields:
             yield from _entries_in(folder, fields, path)
+        elif isinstance(fields, dict):
+            yield from (Entry(one, path) for one in _each_point(fields, path))
         else:
             yield Entry(fields, path)
+
+
+def _each_point(fields: Mapping[str, Any], path: str) -> Iterator[dict[str, Any]]:
+    lists = {name: fields[name] for name in _NUMBERS if name in fields}
+    lists = {name: values if isinstance(values, list) else [values] for name, values in lists.items()}
+    points = len(lists.get("at", [None]))
+    for name, values in lists.items():
+        if len(values) != points:
+            raise ConfigError(f"{path}.{name}: has {len(values)} values, expected one for each of {points} points")
+    for index in range(points):
+        yield {**fields, **{name: values[index] for name, values in lists.items()}}
 
 
 def _entries_in(folder: Path, fields: Mapping[str, Any], path: str) -> Iterator[Entry]:
@@ -112,8 +125,8 @@ def _check_columns(columns: list[str], shared: Mapping[str, Any], file: Path, pa
             raise ConfigError(f"{str(file)!r}: column {name} stands in {path} too, expected it in one of them")
 
 
-def _number(cell: str, where: str, column: str) -> str | list[float]:
-    """Return a text as it is, a number as the only one of a list."""
+def _number(cell: str, where: str, column: str) -> str | float:
+    """Return a text as it is, or a number."""
     if column in _TEXTS:
         return cell
     try:
@@ -122,4 +135,4 @@ def _number(cell: str, where: str, column: str) -> str | list[float]:
         number = math.nan
     if not math.isfinite(number):
         raise ConfigError(f"{where}: is {shown(cell)}, expected a number")
-    return [number]
+    return number

@@ -280,7 +280,9 @@ class Measurements:
         self._reasons: dict[tuple[str, str, float | None], str] = {}
         self._values: dict[tuple[Any, ...], list[float]] = defaultdict(list)
         claimed = [one for claim in self._experiment.claims for one in claim.quantities]
-        quantities = [one.quantity for one in self._experiment.numbers] + claimed + self._experiment.compared_quantities
+        quantities = (
+            [one.quantity for one in self._experiment.published] + claimed + self._experiment.compared_quantities
+        )
         metrics = dict.fromkeys((one.metric, one.flow) for one in quantities)
         for case, outcome in zip(prepared.cases, outcomes, strict=True):
             point = (case.job.world, case.variant, case.at)
@@ -296,7 +298,7 @@ class Measurements:
         """Yield the rows of `NUMBERS`."""
         experiment = self._experiment
         for world in self._worlds:
-            numbers = [(one, *self._measured(one.quantity, world)) for one in experiment.numbers]
+            numbers = [(one, *self._measured(one.quantity, world)) for one in experiment.published]
             verdicts = verdicts_of([Compared(one, cells["measured"]) for one, cells, _ in numbers])
             for (one, cells, reason), verdict in zip(numbers, verdicts, strict=True):
                 about = {"published": one.value, "unit": one.unit, "source": one.origin}

@@ -190,7 +190,7 @@ def rows_of_testbeds(experiments: Iterable[Experiment], numbers: pl.DataFrame) -
         if not len(own):
             yield [f"`{experiment.name}`", experiment.title, "not run", *[""] * (len(TESTBEDS) - 3)]
         controls = {name: variant.cc or name for name, variant in experiment.variants.items()}
-        models = {tuple(getattr(one.quantity, key) for key in _CELL): one.model for one in experiment.numbers}
+        models = {tuple(getattr(one, key) for key in _CELL): one.model for one in experiment.published}
         controlled = own.with_columns(cc=pl.col("variant").replace_strict(controls, return_dtype=pl.String))
         for (world, control, metric), rows in controlled.group_by("world", "cc", "metric", maintain_order=True):
             cells = [row for row in rows.iter_rows(named=True) if row["verdict"] != "not run"]

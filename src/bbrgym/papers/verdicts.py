@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from bbrgym.papers.experiment import Claim, Number, Quantity
+from bbrgym.papers.experiment import Claim, Published, Quantity
 
 Verdict: TypeAlias = Literal["agrees", "shape", "no", "not run", "inside", "near"]
 VERDICTS: tuple[Verdict, ...] = ("agrees", "shape", "no", "not run")
@@ -38,7 +38,7 @@ INSIDE_PART, NEAR_PART = 0.1, 0.25  # of another quantity's mean, beyond that ra
 class Compared:
     """A published number and its measured counterpart, NaN if there is none."""
 
-    number: Number
+    number: Published
     measured: float
 
 
@@ -58,20 +58,20 @@ def _verdict(one: Compared, all_of_them: Sequence[Compared]) -> Verdict:
     return "shape" if is_near and has_shape(one, all_of_them) else "no"
 
 
-def agrees(number: Number, measured: float) -> bool:
+def agrees(number: Published, measured: float) -> bool:
     """Return whether a measured value is the published one within its spread, 10 % or its precision."""
-    low, high = number.spread or (number.value, number.value)
+    low, high = number.bounds
     slack = max(number.precision, 0.0 if number.spread else TOLERANCE * abs(number.value))
     rounding = 1e-9 * max(abs(low), abs(high))  # of the sums here
     return low - slack - rounding <= measured <= high + slack + rounding
 
 
-def verdict_on_testbed(number: Number, measured: float) -> Verdict:
+def verdict_on_testbed(number: Published, measured: float) -> Verdict:
     """Return the verdict on a measured value beside the range of a testbed's runs."""
-    low, high = number.spread or (number.value, number.value)
+    low, high = number.bounds
     beyond = max(low - measured, measured - high, 0.0)
     inside, near = INSIDE_PART * abs(number.value), NEAR_PART * abs(number.value)
-    if number.quantity.metric == "share":
+    if number.metric == "share":
         inside, near = INSIDE_POINTS, NEAR_POINTS
     return "inside" if beyond <= inside else "near" if beyond <= near else "no"
 
@@ -84,7 +84,7 @@ def has_shape(one: Compared, all_of_them: Sequence[Compared]) -> bool:
     10 % and above the precision of both values.
     """
     pairs = [other for other in _companions(one, all_of_them) if _is_clear(one.number, other.number)]
-    if one.number.quantity.over is not None and _is_clear(one.number, _EQUAL.number):
+    if one.number.over is not None and _is_clear(one.number, _EQUAL.number):
         pairs.append(_EQUAL)
     return bool(pairs) and all(
         (one.number.value < other.number.value) == (one.measured < other.measured) for other in pairs
@@ -92,7 +92,7 @@ def has_shape(one: Compared, all_of_them: Sequence[Compared]) -> bool:
 
 
 #: A variant beside itself.
-_EQUAL = Compared(Number(quantity=Quantity(variant="", metric=""), value=1.0, unit="ratio", source=""), measured=1.0)
+_EQUAL = Compared(Published(variant="", metric="", value=1.0, unit="ratio", source="itself"), measured=1.0)
 
 
 def _companions(one: Compared, all_of_them: Sequence[Compared]) -> Iterator[Compared]:
@@ -118,10 +118,10 @@ def _is_along(one: Quantity, other: Quantity) -> bool:
 
 
 def _at(one: Compared) -> float:
-    return math.nan if one.number.quantity.at is None else one.number.quantity.at
+    return math.nan if one.number.at is None else one.number.at
 
 
-def _is_clear(one: Number, other: Number) -> bool:
+def _is_clear(one: Published, other: Published) -> bool:
     larger = max(abs(one.value), abs(other.value))
     return abs(one.value - other.value) > max(TOLERANCE * larger, one.precision, other.precision)
 
