@@ -88,10 +88,3 @@ def test_figures_whose_behaviour_changed_are_named(tmp_path: Path, monkeypatch: 
 def test_a_digest_changes_with_the_behaviour_alone() -> None:
     first = behaviour_digest("steady / bbr")
     assert behaviour_digest("steady / bbr") == first != behaviour_digest("steady / bbr2")
-
-
-def test_every_measured_section_has_a_digest() -> None:
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        sections = re.findall(r"<!-- begin ([^,>]+?)(?:, written by bbrgym conformance)? -->\n(.*)", text)
-        assert [name for name, line in sections if not line.startswith("<!-- measured ")] == [], page.name
