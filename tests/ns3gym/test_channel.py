@@ -50,7 +50,7 @@ def raw(agent: AgentSocket) -> Iterator[Raw]:
 
 
 def begun(agent: AgentSocket, simulation: zmq.Socket[bytes]) -> zmq.Socket[bytes]:
-    """Up to where the simulation's first state is due."""
+    """Lead a simulation up to where its first state is due."""
     simulation.send(INIT.SerializeToString())
     agent.await_simulation()
     agent.reply(pb.SimInitAck(done=True))

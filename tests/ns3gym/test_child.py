@@ -182,7 +182,7 @@ FORK = 'os.write(1, b"%d\\n" % os.fork()); time.sleep(600)'  # the fork holds ev
 
 @pytest.mark.parametrize("then", ["sys.exit(0)", "os._exit(0)", "time.sleep(600)", FORK])
 def test_the_tree_ends_with_its_owner(tree, then):
-    """Which is killed where it sleeps."""
+    """Kill the owner where it sleeps."""
     with another_owner(OWNER.format(then=then), json.dumps(tree.words)) as owner:
         wait_until(lambda: len(tree.living()) == 3)
         [guardian] = guardians(owner.pid)

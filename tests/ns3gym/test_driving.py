@@ -56,7 +56,7 @@ def make():
 
 @pytest.fixture
 def runs(tmp_path):
-    """What simulations write when they begin (their seeds) and when they end."""
+    """File in which simulations write their seeds when they begin, and that they end."""
     file = tmp_path / "runs"
     file.touch()
     return file
@@ -358,7 +358,7 @@ def waiting():
 @settings(max_examples=80)
 @given(script=st.lists(PARTS, min_size=1, max_size=4))
 def test_whatever_comes_is_an_episode_or_an_error_and_the_next_one_is_driven(waiting, script):
-    """From a simulation that says all that it has to say without listening."""
+    """Hear a simulation that says all that it has to say without listening."""
 
     def drive(script):
         with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:

@@ -27,7 +27,7 @@ ROUNDS = 3  # of resets, with a look after each
 
 
 def counts(process):
-    """What may not grow."""
+    """Return the numbers that may not grow."""
     gc.collect()
     return len(process.children(recursive=True)), process.num_fds(), process.num_threads()
 

@@ -58,7 +58,7 @@ def bytes_of(world: World) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("isolation", ["none", "process"])
 def test_a_run_is_the_ns3_world_s_bit_for_bit(command: list[str], isolation: Any) -> None:
-    """Also through programs that close all other descriptors, as ./ns3 run does."""
+    """Run it also through a program that closes all other descriptors, as ./ns3 run does."""
     wrapped = [sys.executable, "-c", f"import subprocess; subprocess.run({command!r}, check=True)"]
     with (
         bbrgym.make_world("ns3", SCENARIO, seed=5) as there,

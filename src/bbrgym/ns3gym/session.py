@@ -25,7 +25,7 @@ from bbrgym.ns3gym.errors import PeerGone, ProtocolError
 from bbrgym.ns3gym.messages import Message
 from bbrgym.processes import output_tail
 
-_LAST_GASP_S = 2.0  # between the end of a simulation's connection and the end of its command
+_EXIT_WAIT_S = 2.0  # between the end of a simulation's connection and the end of its command
 
 
 class Session:
@@ -89,7 +89,7 @@ class Session:
         except ProtocolError as error:
             child, self._child = self._child, None
             # A simulation that has not ended yet ends because it is told to: that is not part of the error.
-            status = child and child.wait(_LAST_GASP_S if isinstance(error, PeerGone) else 0.0)
+            status = child and child.wait(_EXIT_WAIT_S if isinstance(error, PeerGone) else 0.0)
             self.agent.stop()
             if child is None:
                 raise

@@ -25,7 +25,7 @@ from bbrgym.worlds.layout import Flags, Table
 from bbrgym.worlds.worker_engine import WorkerEngine
 
 _FIELDS = (FLOW_FIELDS, LINK_FIELDS, FLOW_SUMMARY_FIELDS, LINK_SUMMARY_FIELDS)
-_LAST_GASP_S = 2.0  # between the end of the program's connection and the end of its command
+_EXIT_WAIT_S = 2.0  # between the end of the program's connection and the end of its command
 
 
 class Ns3GymEngine(WorkerEngine):
@@ -66,7 +66,7 @@ class Ns3GymEngine(WorkerEngine):
         return child
 
     def _why_it_ended(self) -> str:
-        return f"the program {self._process.end(_LAST_GASP_S)}"
+        return f"the program {self._process.end(_EXIT_WAIT_S)}"
 
     def _output_tail(self) -> str:
         return output_tail(self._process.end().output)

@@ -24,14 +24,14 @@ pb = importlib.import_module("bbrgym.ns3gym.messages")
 
 
 def space(numbers, low=-1e9, high=1e9):
-    """Of float32 numbers."""
+    """Describe a Box of float32 numbers."""
     description = pb.SpaceDescription(type=pb.SpaceType.Box)
     description.space.Pack(pb.BoxSpace(low=low, high=high, dtype=pb.Dtype.FLOAT, shape=[numbers]))
     return description
 
 
 def container(*numbers):
-    """Of float32 numbers, without a shape as some of ns3-gym's are."""
+    """Hold float32 numbers, without a shape as some of ns3-gym's are."""
     holder = pb.DataContainer(type=pb.SpaceType.Box)
     holder.data.Pack(pb.BoxDataContainer(dtype=pb.Dtype.FLOAT, floatData=numbers))
     return holder
