@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What ns3-gym's agents and simulations say to each other, and functions that parse it strictly.
+"""Messages between ns3-gym's agents and simulations, and functions that parse them strictly.
 
 Each simulation asks, the agent answers; with stopSimReq in an answer the simulation ends at once::
 
