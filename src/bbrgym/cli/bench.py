@@ -11,6 +11,7 @@ from bbrgym.cli.terminal import named_table, print_results, runs_bar
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.bench.results import BenchResults, bench, check_results, write_results
 from bbrgym.evaluate.bench.tasks import load_benchmark
+from bbrgym.runs.atomic_files import check_output
 
 _CHECK, _DATASET = "check", "dataset"
 DESCRIPTION = """\
@@ -60,6 +61,7 @@ def run(options: argparse.Namespace) -> None:
         _write_dataset(others, options)
         return
     path = Path(options.output or f"{load_benchmark().name}.json")
+    check_output(path)  # not after minutes
     with runs_bar() as show:
         results = bench(options.entrants, show, options.traces)
     write_results(results, path)
