@@ -2,6 +2,8 @@
 """One specification, two renderers: both draw every kind of series, with the same values."""
 
 import math
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +148,16 @@ def test_each_format_is_written_with_the_same_bytes_each_time(ending: str, begin
     assert path.name == f"name.{ending}"
     assert written[0] == written[1]
     assert written[0].startswith(begins)
+
+
+def test_many_figures_are_drawn_side_by_side_with_the_same_bytes(tmp_path: Path, monkeypatch: Any) -> None:
+    specs = [replace(FOUR, name=f"figure-{number}") for number in range(16)]
+    for cores in (1, 2):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: set(range(cores)))
+        write_figures(tmp_path / f"{cores}", specs)
+    alone, together = ([(path.name, path.read_bytes()) for path in sorted(tmp_path.glob(f"{n}/*"))] for n in (1, 2))
+    assert len(alone) == 16
+    assert alone == together
 
 
 def test_a_paper_s_figure_fits_its_columns() -> None:

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from bbrgym.evaluate.statistics import Estimate
+from bbrgym.processes import end_with_parent
 from bbrgym.report.figure_spec import (
     TICK_HEIGHT,
     Axis,
@@ -36,6 +40,7 @@ from bbrgym.report.output_settings import FigureSettings
 from bbrgym.runs.atomic_files import write_atomically
 
 _DPI = 130
+_SHARE = 8  # figures at least of each process: to load Matplotlib takes as long as to draw two or three
 _LEGEND_COLUMNS = 4  # at most
 _LEGEND_TEXT = 12.0  # characters per inch of a legend's text
 _LEGEND_SYMBOL = 7  # characters that a symbol and the room around it take
@@ -72,8 +77,25 @@ _PAPER: dict[str, Any] = {
 
 
 def write_figures(folder: Path, specs: Iterable[FigureSpec], settings: FigureSettings | None = None) -> None:
-    """Write each figure as ``<name>.png``, or in the format and style of settings, whole or not at all."""
-    settings = FigureSettings() if settings is None else settings
+    """Write each figure as ``<name>.png``, or in the format and style of settings, whole or not at all.
+
+    Many are drawn on all cores.
+    """
+    specs = list(specs)
+    write = partial(_write_figures, folder, settings=FigureSettings() if settings is None else settings)
+    shares = max(1, min(len(os.sched_getaffinity(0)), len(specs) // _SHARE))
+    if shares == 1:
+        write(specs)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(shares - 1, context, initializer=end_with_parent, initargs=(os.getpid(),)) as pool:
+        others = [pool.submit(write, specs[number::shares]) for number in range(1, shares)]
+        write(specs[::shares])
+        for other in others:
+            other.result()
+
+
+def _write_figures(folder: Path, specs: Sequence[FigureSpec], settings: FigureSettings) -> None:
     ending = settings.format
     of_style: Any = _FILES | (_PAPER if settings.style == "paper" else {})
     with matplotlib.rc_context(of_style):
