@@ -2,9 +2,9 @@
 #include "netlink.hpp"
 
 #include <arpa/inet.h>
-#include <linux/if.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
+#include <net/if.h>
 #include <sys/socket.h>
 
 #include <array>
