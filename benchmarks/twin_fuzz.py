@@ -15,7 +15,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "twin"))
 
+import compilers
 import fuzz_program
 
 DIFFERENTIAL = Path(__file__).resolve().parents[1] / "tests" / "twin" / "differential.py"
@@ -36,20 +36,20 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--worlds", action="store_true", help="compare the twin with ns-3 instead")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        program = Path() if arguments.worlds else fuzz_program.build(Path(folder))
-        begin_s = time.monotonic()
-        ends = arguments.first_seed + arguments.scenarios
+    if not arguments.worlds:
+        compilers.program("twin_fuzz")
+    begin_s = time.monotonic()
+    ends = arguments.first_seed + arguments.scenarios
 
-        def run(first_seed: int) -> subprocess.CompletedProcess[str]:
-            scenarios = min(BATCH, ends - first_seed)
-            if not arguments.worlds:
-                return fuzz_program.run(program, first_seed, scenarios)
-            command = [sys.executable, DIFFERENTIAL, str(first_seed), str(scenarios)]
-            return subprocess.run(command, capture_output=True, text=True, check=False, timeout=fuzz_program.TIMEOUT_S)
+    def run(first_seed: int) -> subprocess.CompletedProcess[str]:
+        scenarios = min(BATCH, ends - first_seed)
+        if not arguments.worlds:
+            return fuzz_program.run(first_seed, scenarios)
+        command = [sys.executable, DIFFERENTIAL, str(first_seed), str(scenarios)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=fuzz_program.TIMEOUT_S)
 
-        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            runs = list(pool.map(run, range(arguments.first_seed, ends, BATCH)))
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        runs = list(pool.map(run, range(arguments.first_seed, ends, BATCH)))
     lines = [done.stdout.splitlines() or [""] for done in runs]
     counts: Counter[str] = Counter()
     for done, (*_, last) in zip(runs, lines, strict=True):

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import compilers
 import machine_needs
 import pytest
 from hypothesis import HealthCheck, settings
@@ -82,11 +81,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
-    """Say last, in one line, what to install for the tests that were skipped."""
+    """Say last, in one line, what to install for the tests that were skipped, and list them for `.ci/run`."""
     yield
-    reports = terminalreporter.stats.get("skipped", [])
-    if reports:
-        terminalreporter.write_line(machine_needs.advice(str(report.longrepr) for report in reports))
+    reasons = {report.nodeid: str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])}
+    if reasons:
+        terminalreporter.write_line(machine_needs.advice(reasons.values()))
+    if "BBRGYM_SKIPPED" in os.environ:
+        names = (f"{name}\n" for name, reason in reasons.items() if machine_needs.packages_of(reason))
+        Path(os.environ["BBRGYM_SKIPPED"]).write_text("".join(names), encoding="utf-8")
 
 
 def pytest_collection_finish() -> None:
@@ -107,15 +109,6 @@ def interruptible():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def objects(shared_folder: Path):
-    """Compile each source of the programs of tests once."""
-    (shared_folder / "objects").mkdir(exist_ok=True)
-    compilers.keep_objects(shared_folder / "objects")
-    yield
-    compilers.keep_objects(None)
 
 
 def _nothing_drawn() -> Iterator[None]:

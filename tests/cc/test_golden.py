@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Exact values of the arithmetic: golden.c, golden_bbr3.c, and closed forms."""
 
-import subprocess
-from pathlib import Path
-
 import compilers
 import pytest
 from driver import MSS_BYTES
@@ -12,17 +9,10 @@ from hypothesis import strategies as st
 
 from bbrgym import _cc
 
-CC = Path(__file__).resolve().parents[2] / "cc"
-
 
 @pytest.mark.parametrize("name", ["golden", "golden_bbr3"])
-def test_values_are_golden(tmp_path: Path, name: str) -> None:
-    source = Path(__file__).with_name(f"{name}.c")
-    flags = ["-std=c11", "-O1", "-Wall", "-Wextra", f"-I{CC}"]
-    command = [compilers.compiler(compilers.C), *flags, source, "-o", tmp_path / name]
-    subprocess.run(command, check=True, timeout=compilers.PATIENCE_S)
-    done = subprocess.run([tmp_path / name], capture_output=True, text=True, check=False, timeout=compilers.PATIENCE_S)
-    assert done.returncode == 0, done.stderr
+def test_values_are_golden(name: str) -> None:
+    compilers.run_program(name)
 
 
 def test_startup_pacing_is_the_initial_window_over_the_handshake_rtt() -> None:

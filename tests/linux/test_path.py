@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The network between the hosts in virtual time (path_laws.cc): no privileges, no clock."""
 
+import compilers
 import pytest
 
 EXPERIMENTS = ("delays", "looking_seldom", "contents", "marks", "taps", "gate", "conservation", "strangers", "foreign")
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_the_path_holds_its_laws(run_program, experiment: str) -> None:
-    run_program("path_laws", experiment)
+def test_the_path_holds_its_laws(experiment: str) -> None:
+    compilers.run_program("path_laws", experiment)

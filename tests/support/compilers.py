@@ -1,34 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Compilers for the programs of the tests, and the sanitizers that work with them on this machine."""
+"""Programs of the tests, compilers for what they compile themselves, and the sanitizers that work on this machine.
+
+usage: python tests/support/compilers.py: compiles what tests run, as `make test` does first
+"""
 
 from __future__ import annotations
 
 import fcntl
 import functools
-import hashlib
-import importlib.util
-import os
 import shutil
 import subprocess
+import sys
 import tempfile
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 C = ("gcc", "cc", "clang")
 CXX = ("g++", "c++", "clang++")
-CXX_FLAGS = ("-std=c++20", "-Og", "-g1", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 PATIENCE_S = 500.0  # to compile or run a program; beside a load of 20, a file takes four minutes
 ROOT = Path(__file__).resolve().parents[2]
-#: Folders whose headers the sources of a folder include.
-_INCLUDES = {
-    "world": ("world", "cc"),
-    "tcp": ("tcp", "world", "cc"),
-    "twin": ("twin", "tcp", "world", "cc"),
-    "linux": ("linux", "world", "cc"),
-}
-_objects: Path | None = None
+#: Of the programs of tests/CMakeLists.txt, compiled with the headers of this Python.
+PROGRAMS = ROOT / "build" / "tests" / str(sys.implementation.cache_tag)
 _LANGUAGE = {**dict.fromkeys(C, "c"), **dict.fromkeys(CXX, "c++")}
 
 
@@ -48,62 +40,33 @@ def sanitizing(names: tuple[str, ...]) -> list[str]:
     return [compiler(names)]
 
 
-def build(program: Path, sources: Iterable[Path], includes: Iterable[str]) -> Path:
-    """Compile a C++ program with the sanitizers on, on all cores, and what `keep_objects` keeps only once.
+@functools.cache
+def program(name: str, timeout_s: float = PATIENCE_S) -> Path:
+    """Return a program of tests/CMakeLists.txt, compiled by one process at a time if a source changed since."""
+    PROGRAMS.mkdir(parents=True, exist_ok=True)
+    with (PROGRAMS / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (PROGRAMS / "build.ninja").exists():
+            python = f"-DPython_EXECUTABLE={sys.executable}"
+            _call(["cmake", "-S", str(ROOT / "tests"), "-B", str(PROGRAMS), "-G", "Ninja", python])
+        _call(["cmake", "--build", str(PROGRAMS), "--target", name], timeout_s)
+    return PROGRAMS / name
 
-    Args:
-        program: the file to write.
-        sources: its sources.
-        includes: folders of the repository whose headers those of them include that are among the tests.
+
+def run_program(name: str, *arguments: object) -> str:
+    """Run a program of tests/CMakeLists.txt; return its output.
 
     Raises:
-        RuntimeError: it does not compile.
+        RuntimeError: it ended with an error.
     """
-    compiler = sanitizing(CXX)
-    folder = _objects or program.parent / f"{program.name}.objects"
-    folder.mkdir(exist_ok=True)
-
-    def made(source: Path) -> str:
-        room = source.relative_to(ROOT).parts[0]
-        names = ["tests/support", *includes] if room == "tests" else _INCLUDES[room]
-        flags = [*(f"-I{ROOT / name}" for name in names), *_json_headers()]
-        return str(_object(folder, [*compiler, *CXX_FLAGS, *flags, "-c", str(source)]))
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(made, sources))
-    _call([*compiler, *objects, "-o", str(program)])
-    return program
+    return _call([str(program(name)), *map(str, arguments)])
 
 
-def _json_headers() -> list[str]:
-    """Return where nlohmann/json.hpp is, as cmake/NlohmannJson.cmake finds it; the system's needs no flag."""
-    package = importlib.util.find_spec("nlohmann_json")
-    return [f"-isystem{path}/include" for path in (package and package.submodule_search_locations) or []]
-
-
-def keep_objects(folder: Path | None) -> None:
-    """Keep objects in a folder, where all programs and processes find them; None: each program has its own."""
-    global _objects
-    _objects = folder
-
-
-def _object(folder: Path, command: list[str]) -> Path:
-    """Return the object that a command makes, by one process at a time; the others take what it left."""
-    name = hashlib.sha256("\0".join(command).encode()).hexdigest()
-    done = folder / f"{name}.o"
-    with (folder / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not done.exists():
-            partial = folder / f"{name}.partial"
-            _call([*command, "-o", str(partial)])
-            partial.rename(done)
-    return done
-
-
-def _call(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+def _call(command: list[str], timeout_s: float = PATIENCE_S) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout_s)
     if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
+        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
 
 
 @functools.cache
@@ -126,3 +89,7 @@ def works(name: str, *flags: str) -> bool:
             timeout=PATIENCE_S,
         )
         return made.returncode == 0 and subprocess.run([program], check=False, timeout=PATIENCE_S).returncode == 0
+
+
+if __name__ == "__main__":
+    program("all", timeout_s=3600.0)

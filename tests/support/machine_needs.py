@@ -57,6 +57,12 @@ def needs(*packages: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(bool(lacking), reason=reason_without(*(lacking or packages)))
 
 
+def packages_of(reason: str) -> list[str]:
+    """Return the packages for want of which a test was skipped."""
+    found = _REASON.search(reason)
+    return found[1].split() if found else []
+
+
 def advice(reasons: Iterable[str]) -> str:
     """Return a line on what to install for skipped tests.
 
@@ -67,9 +73,9 @@ def advice(reasons: Iterable[str]) -> str:
     others = total = 0
     for reason in reasons:
         total += 1
-        found = _REASON.search(reason)
-        lacking.update(found[1].split() if found else ())
-        others += found is None
+        packages = packages_of(reason)
+        lacking.update(packages)
+        others += not packages
     parts = [f"{package} ({NEEDS[package].purpose}: {count})" for package, count in lacking.most_common()]
     install = f"; apt-get install {', '.join(parts)}" if parts else ""
     return f"{total} tests skipped{install}{f'; {others} for other reasons, see above' if others else ''}"

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """fuzz.cc for a bounded number of scenarios; `benchmarks/twin_fuzz.py` runs as many as one likes."""
 
-from pathlib import Path
-
 import fuzz_program
 import pytest
 
@@ -17,19 +15,14 @@ SEEDS = {
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fuzz_program.build(tmp_path_factory.mktemp("twin_fuzz"))
-
-
 @pytest.mark.parametrize("first_seed", [1, 1_000_000])
-def test_every_law_holds(program: Path, first_seed: int) -> None:
-    done = fuzz_program.run(program, first_seed, SCENARIOS)
+def test_every_law_holds(first_seed: int) -> None:
+    done = fuzz_program.run(first_seed, SCENARIOS)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"{SCENARIOS} scenarios, ")
 
 
 @pytest.mark.parametrize("seed", SEEDS.values(), ids=SEEDS)
-def test_a_law_that_was_broken_holds(program: Path, seed: int) -> None:
-    done = fuzz_program.run(program, seed, 1)
+def test_a_law_that_was_broken_holds(seed: int) -> None:
+    done = fuzz_program.run(seed, 1)
     assert done.returncode == 0, done.stderr
