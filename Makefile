@@ -46,7 +46,7 @@ demo: $(STAMPS)/twin
 	@test -e $(STAMPS)/package || echo 'Next, ns-3: a minute or two to build it'
 	@$(MAKE) --no-print-directory $(STAMPS)/package
 	@echo 'The first 15 s of the same on ns-3, beside the twin:'
-	@$(COMPARE) scenario.duration_s=15 'world=[ns3,twin]'
+	@BBRGYM_FIGURES=none $(COMPARE) scenario.duration_s=15 'world=[ns3,twin]'
 	@printf '%s\n' '' 'Go on, after . $(BIN)/activate, with' \
 		'  bbrgym path LOG output=mine.yaml && bbrgym evaluate scenario=mine.yaml agent=shipped/fixed   # your own path' \
 		'  bbrgym train experiment=wan_ppo   # an agent; first: pip install --no-build-isolation -c constraints.txt ".[train]"' \
