@@ -63,7 +63,7 @@ def network_namespaces() -> Iterator[tuple[str, str]]:
     files = [
         ("of this process", _OWN_NAMESPACE),
         *((one.name, one) for one in (_NAMED.iterdir() if _NAMED.is_dir() else ())),
-        *((f"of process {one.parts[2]}", one) for one in Path("/proc").glob("[0-9]*/task/[0-9]*/ns/net")),
+        *((f"of process {one.parts[2]}", one) for one in Path("/proc").glob("[0-9]*/ns/net")),
     ]
     for name, file in files:
         try:
