@@ -35,8 +35,9 @@ def write_comparison_report(folder: ComparisonFolder, request: ComparisonRequest
 
 _METHOD = (
     "Connections of the same peer (/24, /48) are compared with each other, by the control that they were given at "
-    "random. Means are over connections that sent data, each counted once whatever its size (geometric, but of what is "
-    "sent again); left out are those that had another control than they were given, or fewer bytes than least_bytes. "
+    "random. Means are over connections that sent data, each counted once whatever its size; all but those of what was "
+    "sent again are geometric. Left out are connections that had another control than they were given, or fewer bytes "
+    "than least_bytes. "
     "Intervals are of 95 %, by bootstrap of the peers."
 )
 
