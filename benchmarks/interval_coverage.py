@@ -3,15 +3,14 @@
 
 usage: python benchmarks/interval_coverage.py [--samples 1000] [--jobs 2]
 
-A cell is "ours / percentiles". A fifth of a mixture lies far below the rest; the last four values are scores drawn from
-bench/*.json. Weights of peers are log-normal, too; samples without an interval are left out.
+A cell is "ours / percentiles". A fifth of a mixture lies far below the rest; the last two values are scores drawn from
+bench/presets.json. Peers have log-normal weights; samples without an interval are left out.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -25,64 +24,59 @@ from scipy.stats import trim_mean
 from bbrgym.evaluate.statistics import Array, Estimate, Scores, cluster_mean
 from bbrgym.report.markdown import markdown_table
 
-SIZES, SIGMAS, TASKS = (10, 15, 20, 30, 50, 100), (0.5, 1.0, 1.5), ("wan_mix", "with_cubic", "rtt_pairs", "lossy_mix")
-VALUES = ("normal", *(f"log-normal {sigma}" for sigma in SIGMAS), "mixture", *TASKS)
-ENTRANTS = ("bbr", "shipped-fixed bbr-mix", "shipped-wan bbr-mix")
-
-#: The interval of sample i, by the scores ai, bi and ci and the weights wi; the same number of draws [..., draws, 4].
+SIZES = (10, 15, 20, 30, 50, 100)
+VALUES = ("normal", "log-normal 0.5", "log-normal 1", "log-normal 1.5", "mixture", "wan_mix", "lossy_mix")
+#: An interval by the scores a0, b0, c0 and weights w0 of sample 0; the number by draws x: [4, ..., draws].
 STATISTICS: dict[str, tuple[Callable[[Scores, int], Estimate], Callable[[Array], Array]]] = {
-    "mean": (lambda of, i: of.mean(f"a{i}"), lambda x: x[..., 0].mean(-1)),
-    "difference": (lambda of, i: of.difference(f"b{i}", f"a{i}"), lambda x: (x[..., 1] - x[..., 0]).mean(-1)),
+    "mean": (lambda of, i: of.mean(f"a{i}"), lambda x: x[0].mean(-1)),
+    "difference": (lambda of, i: of.difference(f"b{i}", f"a{i}"), lambda x: (x[1] - x[0]).mean(-1)),
     "ratio": (
         lambda of, i: of.gap_closed(f"b{i}", f"a{i}", f"c{i}"),
-        lambda x: (x[..., 1] - x[..., 0]).mean(-1) / (x[..., 2] - x[..., 0]).mean(-1),
+        lambda x: (x[1] - x[0]).mean(-1) / (x[2] - x[0]).mean(-1),
     ),
-    "middle mean": (lambda of, i: of.iqm(f"a{i}"), lambda x: trim_mean(x[..., 0], 0.25, axis=-1)),
-    "share of wins": (lambda of, i: of.improvement(f"b{i}", f"a{i}"), lambda x: (x[..., 1] > x[..., 0]).mean(-1)),
-    "mean of peers": (
+    "middle mean": (lambda of, i: of.iqm(f"a{i}"), lambda x: trim_mean(x[0], 0.25, axis=-1)),
+    "wins": (lambda of, i: of.improvement(f"b{i}", f"a{i}"), lambda x: (x[1] > x[0]).mean(-1)),
+    "peers": (
         lambda of, i: cluster_mean(of[f"a{i}"][0], of[f"w{i}"][0]),
-        lambda x: (x[..., 3] * x[..., 0]).sum(-1) / x[..., 3].sum(-1),
+        lambda x: (x[3] * x[0]).sum(-1) / x[3].sum(-1),
     ),
 }
 
 
 def draw(values: str, generator: np.random.Generator, *shape: int) -> Array:
-    """Return draws of three entrants' scores and a weight: [*shape, 4]."""
-    found = generator.normal(size=(*shape, 4))
-    if values in TASKS:
-        entries = [entry for file in Path("bench").glob("*.json") for entry in json.loads(file.read_text())["entries"]]
-        tasks = {entry["label"]: entry["tasks"] for entry in entries}
-        scores = np.array([tasks[entrant][values]["scores"] for entrant in ENTRANTS])
-        found[..., :3] = scores.T[generator.integers(scores.shape[1], size=shape)]
-    else:
-        if values == "mixture":
-            found = np.where(generator.random(found.shape) < 0.2, -np.exp(0.7 * found), 0.15 * found - 0.2)
-        elif values != "normal":
-            found = np.exp(float(values.split()[1]) * found)
-        found[..., 1:3] = found[..., :1] + found[..., 1:3] / 2 + (1.2, 2.0)
-    found[..., 3] = generator.lognormal(0.0, 0.5, shape)
+    """Return draws of three entrants' scores and a weight: [4, *shape]."""
+    found = generator.normal(size=(4, *shape))
+    if values == "mixture":
+        found = np.where(generator.random(found.shape) < 0.2, -np.exp(0.7 * found), 0.15 * found - 0.2)
+    elif values.startswith("log-normal"):
+        found = np.exp(float(values.split()[1]) * found)
+    found[1], found[2] = found[0] + found[1] / 2 + 1.2, found[0] + found[2] / 2 + 2.0
+    if values.endswith("_mix"):
+        entries = json.loads(Path("bench/presets.json").read_text(encoding="utf-8"))["entries"]
+        scores = np.array([entry["tasks"][values]["scores"] for entry in entries[:3]])
+        found[:3] = scores[:, generator.integers(scores.shape[1], size=shape)]
+    found[3] = generator.lognormal(0.0, 0.5, shape)
     return found
 
 
 def coverage(row: tuple[str, str], samples: int) -> list[str]:
     """Return the cells of a statistic and values: one of each number of draws."""
     (interval, number), values = STATISTICS[row[0]], row[1]
-    truth = float(number(draw(values, np.random.default_rng(0), 2_000_000)))
-    cells = []
+    truth, cells = float(number(draw(values, np.random.default_rng(0), 2_000_000))), []
     for size in SIZES:
         generator, held = np.random.default_rng([1, size]), []
         drawn, indices = draw(values, generator, samples, size), generator.integers(size, size=(2000, size))
-        scores = Scores({f"{part}{i}": drawn[i, :, at] for i in range(samples) for at, part in enumerate("abcw")})
+        scores = Scores({f"{name}{i}": drawn[at, i] for at, name in enumerate("abcw") for i in range(samples)})
         for i in range(samples):
             estimate = interval(scores, i)
-            low, high = np.quantile(number(drawn[i][indices]), (0.025, 0.975))
+            low, high = np.quantile(number(drawn[:, i, indices]), (0.025, 0.975))
             if not np.isnan(estimate.low):
                 held.append((estimate.low <= truth <= estimate.high, low <= truth <= high))
         cells.append(" / ".join(f"{share:.1f}" for share in 100 * np.mean(held, axis=0)) if held else "-")
     return cells
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--samples", type=int, default=1000, help="of each cell (default: 1000)")
     parser.add_argument("--jobs", type=int, default=2, help="rows at once (default: 2)")
@@ -90,10 +84,9 @@ def main() -> int:
     rows = list(product(STATISTICS, VALUES))
     with ProcessPoolExecutor(options.jobs) as pool:
         cells = pool.map(partial(coverage, samples=options.samples), rows)
-        table = markdown_table(["", "", *map(str, SIZES)], [[*row, *own] for row, own in zip(rows, cells, strict=True)])
-    print(f"`{command()}`, {measured_on()}\n\n{table}")
-    return 0
+        table = [[*row, *own] for row, own in zip(rows, cells, strict=True)]
+    print(f"`{command()}`, {measured_on()}\n\n{markdown_table(['', '', *map(str, SIZES)], table)}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

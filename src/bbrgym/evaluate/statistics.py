@@ -29,7 +29,7 @@ has no paired difference and needs arch, pandas and Seaborn; SciPy, 143 MB, has 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -163,39 +163,40 @@ def cluster_mean(values: npt.ArrayLike, weights: npt.ArrayLike) -> Estimate:
     effective = float(weight.sum() ** 2 / np.square(weight).sum())
     if effective < MIN_DRAWS:
         return Estimate(mean)
-    apart = weight * (value - mean)
-    columns = np.column_stack([apart, weight, apart**2, apart * weight, weight**2])
-    generator = np.random.default_rng([_SEED, len(value)])
-    block = max(1, _BLOCK // len(value))
-    sums = [columns.sum(axis=0)[None]]
-    for first in range(0, RESAMPLES, block):
-        draws = generator.integers(len(value), size=(min(block, RESAMPLES - first), len(value)))
-        sums.append(_counts(draws) @ columns)
-    total_apart, total, squares, products, squared_weights = np.concatenate(sums).T
-    shift = total_apart / total
-    spread = (squares - 2 * shift * products + shift**2 * squared_weights) / total**2
-    return _studentised(mean + shift, spread * effective / (effective - 1), math.floor(effective) - 1)
+    generator, block = np.random.default_rng([_SEED, len(value)]), max(1, _BLOCK // len(value))
+    sizes = [(min(block, RESAMPLES - first), len(value)) for first in range(0, RESAMPLES, block)]
+    counts = (_counts(generator.integers(len(value), size=size)) for size in sizes)
+    return _studentised(weight * value, weight, counts, effective)
 
 
-def _studentised(values: Array, variances: Array, freedom: int, of_runs: Sequence[tuple[float, int]] = ()) -> Estimate:
-    """Return the first value with its studentised bootstrap interval.
+def _studentised(
+    top: Array, bottom: Array, counts: Iterable[Array], effective: float, of_runs: Sequence[tuple[float, int]] = ()
+) -> Estimate:
+    """Return the ratio of two means over draws with its studentised bootstrap interval.
 
     Args:
-        values: of the sample and of its resamples: [1 + resamples].
-        variances: estimates of the values' variances: [1 + resamples].
-        freedom: their degrees of freedom.
-        of_runs: variances of the value by training runs, with their degrees of freedom.
+        top: of each draw.
+        bottom: of each draw.
+        counts: number of times that each draw is in a resample: [resamples, draws] each.
+        effective: number of draws.
+        of_runs: variances of the ratio by training runs, with their degrees of freedom.
     """
-    variances = np.maximum(variances, 0.0)  # of equal values, rounding may leave less
-    value, own_error = float(values[0]), math.sqrt(variances[0])
-    error, whole_freedom = _error([(float(variances[0]), freedom), *of_runs])
+    value = float(top.sum() / bottom.sum())
+    apart = top - value * bottom
+    columns = np.column_stack([apart, bottom, apart**2, apart * bottom, bottom**2])
+    sums = np.concatenate([columns.sum(axis=0)[None], *(block @ columns for block in counts)])
+    with np.errstate(divide="ignore", invalid="ignore"):  # resamples whose bottom is 0
+        shifts = sums[:, 0] / sums[:, 1]
+        squares = sums[:, 2] - 2 * shifts * sums[:, 3] + shifts**2 * sums[:, 4]
+        variances = np.maximum(squares, 0.0) / sums[:, 1] ** 2 * effective / (effective - 1)
+    freedom = math.floor(effective) - 1
+    error, freedom_of_all = _error([(float(variances[0]), freedom), *of_runs])
     if not error > 0:
         return Estimate(value, value + error, value + error)
-    least = max(_LEAST_ERROR * own_error, np.finfo(np.float64).tiny)
-    ratios = (values[1:] - value) / np.maximum(np.sqrt(variances[1:]), least)
+    least = max(_LEAST_ERROR**2 * variances[0], np.finfo(np.float64).tiny)
     beyond = math.erfc(_expanded_quantile(freedom) / math.sqrt(2)) / 2
-    low, high = np.nanquantile(ratios, (beyond, 1 - beyond))  # NaN: a ratio of means whose denominator is 0
-    reach = student_quantile(_LEVELS[1], whole_freedom)
+    low, high = np.nanquantile(shifts[1:] / np.sqrt(np.maximum(variances[1:], least)), (beyond, 1 - beyond))
+    reach = student_quantile(_LEVELS[1], freedom_of_all)
     return Estimate(value, value - error * max(reach, float(high)), value + error * max(reach, -float(low)))
 
 
@@ -227,9 +228,6 @@ class Scores:
         self._scores: dict[str, Array] = {
             name: np.atleast_2d(np.asarray(scores, np.float64)) for name, scores in by_name.items()
         }
-        self._centred = {
-            name: scores.mean(axis=0, keepdims=True) - scores.mean() for name, scores in self._scores.items()
-        }
         self.draws = next(iter(self._scores.values())).shape[1]
         if any(scores.shape[1] != self.draws for scores in self._scores.values()):
             numbers = {name: scores.shape[1] for name, scores in self._scores.items()}
@@ -251,7 +249,7 @@ class Scores:
 
     def mean(self, name: str) -> Estimate:
         """Estimate the mean score."""
-        return self._estimate(self._means[name], (name, 1.0))
+        return self._estimate(self._scores[name].mean(axis=0), np.ones(self.draws), (name, 1.0))
 
     def iqm(self, name: str) -> Estimate:
         """Estimate the interquartile mean: the mean of the middle half of all scores."""
@@ -259,7 +257,7 @@ class Scores:
         value = float(_interquartile_mean(scores.ravel())) if not np.isnan(scores).any() else math.nan
         if self.draws < MIN_DRAWS or math.isnan(value):
             return Estimate(value)
-        resampled = np.moveaxis(scores[:, self._draws], 1, 0).reshape(len(self._draws), -1)
+        resampled = np.moveaxis(scores[:, self._draws], 1, 0).reshape(RESAMPLES, -1)
         ends = np.quantile(_interquartile_mean(resampled), _LEVELS)
         variances = _variances(np.clip(scores, *np.quantile(scores, (_QUARTER, 1 - _QUARTER))))
         error, freedom = _error(variances)
@@ -270,7 +268,7 @@ class Scores:
 
     def difference(self, name: str, reference: str) -> Estimate:
         """Estimate the mean of the paired differences, ``name`` minus ``reference``."""
-        return self._estimate(self._means[name] - self._means[reference], (name, 1.0), (reference, -1.0))
+        return self._estimate(self._gains(name, reference), np.ones(self.draws), (name, 1.0), (reference, -1.0))
 
     def improvement(self, name: str, reference: str) -> Estimate:
         """Estimate the probability that ``name`` is better than ``reference`` on a draw; a tie counts as a half."""
@@ -294,64 +292,39 @@ class Scores:
         """
         if not self.difference(high, low).excludes_zero:
             return Estimate(math.nan)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            gap = self._means[high] - self._means[low]
-            ratios = (self._means[name] - self._means[low]) / gap
-            return self._estimate(ratios, (name, 1 / gap), (low, (ratios - 1) / gap), (high, -ratios / gap))
+        top, bottom = self._gains(name, low), self._gains(high, low)
+        gap, ratio = bottom.mean(), top.mean() / bottom.mean()
+        return self._estimate(top, bottom, (name, 1 / gap), (low, (ratio - 1) / gap), (high, -ratio / gap))
 
     # ---- resampling --------------------------------------------------------------------------------------------
 
-    def _estimate(self, values: Array, *terms: tuple[str, Array | float]) -> Estimate:
-        """Return the first value with its interval.
+    def _gains(self, name: str, reference: str) -> Array:
+        gains: Array = self._scores[name].mean(axis=0) - self._scores[reference].mean(axis=0)
+        return gains
 
-        Args:
-            values: of the sample and of its resamples: [1 + resamples].
-            terms: names of entrants, each with the derivative of the values by its mean: [1 + resamples].
-        """
+    def _estimate(self, top: Array, bottom: Array, *derivatives: tuple[str, float]) -> Estimate:
+        """Return the ratio of two means over draws with its interval; the derivatives are by the entrants' means."""
         if self.draws < MIN_DRAWS:
-            return Estimate(float(values[0]))
-        weights: dict[str, Array] = {}
-        for name, weight in terms:
-            weights[name] = weights.get(name, np.zeros(1)) + weight
-        of_draws = np.zeros((1, 1))
-        of_runs: list[tuple[float, int]] = []
-        for name, weight in weights.items():
-            of_draws = of_draws + weight[:, None] * self._centred[name]
-            of_runs += [
-                (weight[0] ** 2 * variance, freedom) for variance, freedom in _variances(self._scores[name])[1:]
-            ]
-        return _studentised(values, _variance_of_mean(of_draws, self._draw_counts), self.draws - 1, of_runs)
+            return Estimate(float(top.mean() / bottom.mean()))
+        weights: dict[str, float] = {}
+        for name, derivative in derivatives:
+            weights[name] = weights.get(name, 0.0) + derivative
+        of_runs = [
+            (weight**2 * variance, freedom)
+            for name, weight in weights.items()
+            for variance, freedom in _variances(self._scores[name])[1:]
+        ]
+        return _studentised(top, bottom, [self._draw_counts], self.draws, of_runs)
 
     @cached_property
     def _draws(self) -> Indices:
-        """Indices of the draws in the sample and in its resamples: [1 + resamples, draws]."""
-        resampled = np.random.default_rng([_SEED, self.draws]).integers(self.draws, size=(RESAMPLES, self.draws))
-        return np.vstack([np.arange(self.draws), resampled])
+        """Indices of the draws in each resample: [resamples, draws]."""
+        return np.random.default_rng([_SEED, self.draws]).integers(self.draws, size=(RESAMPLES, self.draws))
 
     @cached_property
     def _draw_counts(self) -> Array:
-        """Number of times that each draw is in the sample and in its resamples: [1 + resamples, draws]."""
+        """Number of times that each draw is in a resample: [resamples, draws]."""
         return _counts(self._draws)
-
-    @cached_property
-    def _means(self) -> dict[str, Array]:
-        """Mean scores of each entrant in the sample and in its resamples: [1 + resamples]."""
-        return {
-            name: scores.mean() + _mean(self._centred[name], self._draw_counts) for name, scores in self._scores.items()
-        }
-
-
-def _mean(values: Array, counts: Array) -> Array:
-    """Return the mean of each resample: values [resamples or 1, n], counts [resamples, n] -> [resamples]."""
-    sums: Array = counts @ values[0] if len(values) == 1 else np.einsum("bi,bi->b", counts, values)
-    sums /= counts.shape[1]
-    return sums
-
-
-def _variance_of_mean(values: Array, counts: Array) -> Array:
-    """Return the estimated variance of `_mean`."""
-    spread: Array = np.maximum(_mean(values**2, counts) - _mean(values, counts) ** 2, 0.0) / (counts.shape[1] - 1)
-    return spread
 
 
 def _variances(values: Array) -> list[tuple[float, int]]:
