@@ -30,5 +30,6 @@ iperf3 --version | head -n 1
 echo "exit code $code, with -J $json_code: $(grep error client.json)"
 grep -q '"iperf 3.12"' client.json
 grep -q 'unable to connect' client.json
-test "$code" = 1 && test "$json_code" = 0
+test "$code" = 1
+test "$json_code" = 0
 echo ok

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# iperf3: an interval in which -O ends begins before the test, and its rate is too low.
+# iperf3: the interval in which -O ends has a start without its sign, and a rate too low.
 #
 # Seen with iperf 3.12 (Debian 12, 3.12-1+deb12u2), 2026-11-28, with -b 20M -O 3 -i 2, at the client and at the server:
 #   start 0.00 end 2.00 seconds 2.00 omitted  20.4 Mbit/s
 #   start 1.00 end 2.02 seconds 3.02          13.5 Mbit/s
 #   start 2.02 end 4.01 seconds 1.98          20.1 Mbit/s
-# The clock restarts at 3 s, the bytes counted do too, but not the interval's start: 2 s of bytes over 3 s. With -i 1 it
-# happens at a server whose timers run late, as on a slow link, and start exceeds end.
+# Clock and bytes restart at 3 s, the interval does not: it began 1 s before, told as 1.00, and its bytes of 2 s are divided
+# by 3 s. With -i 1 it happens at a server whose timers run late, as on a slow link; then start may exceed end.
 #
 # Needs Debian 12's packages; exits 77 without.
 

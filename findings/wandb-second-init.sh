@@ -18,8 +18,6 @@ venv/bin/pip install -q wandb==0.31.0
 unset "${!WANDB_@}"
 export HOME="$folder" WANDB_DIR="$folder"
 venv/bin/python - <<'EOF'
-import os
-
 import wandb
 
 print("wandb", wandb.__version__)
@@ -31,10 +29,16 @@ except wandb.errors.UsageError as error:
     assert "No API key" in str(error)
 else:
     raise SystemExit("the second init takes the mode of the run")
-os.environ["WANDB_MODE"] = "offline"
+run.finish()
+EOF
+WANDB_MODE=offline venv/bin/python - <<'EOF'
+import wandb
+
+run = wandb.init(project="finding", config={"seed": 1})
 second = wandb.init(config={"seed": 2, "rate": 3})
 print("the same run:", second is run, dict(run.config))
-assert second is run and dict(run.config) == {"seed": 1}
+assert second is run
+assert dict(run.config) == {"seed": 1}
 run.finish()
-print("ok")
 EOF
+echo ok
