@@ -4,7 +4,7 @@
 # ss counts retransmissions of packets that only came late: retrans over segs_out is no loss rate.
 #
 # Seen with ss of iproute2 6.1.0-3 (Debian 12) on Linux 6.18, 2026-11-28: one packet in 64 comes some 20 ms late, none is lost
-# (17 to 186 retransmissions in three runs)
+# (17 retransmissions in another run, all of them duplicates)
 #   dropped 0, retransmitted 186, {'data_segs_out': 14539, 'dsack_dups': 185, 'reord_seen': 632}
 # Of each retransmission the receiver says that it was a duplicate: retrans minus dsack_dups is nearer to the losses.
 #
