@@ -13,7 +13,7 @@ namespace bbrgym
 namespace
 {
 
-constexpr double MIN_BUFFER_BYTES = 64e6;
+constexpr double LEAST_BUFFER_BYTES = 64e6;
 constexpr double MAX_BUFFER_BYTES = 1e9; // what TCP's window scale can announce
 constexpr double WINDOW_UNIT_BYTES = 1 << 14; // of the largest scale: every scale can tell a multiple exactly
 
@@ -121,7 +121,7 @@ UsefulWindowBytes(const Scenario& scenario)
 uint32_t
 BufferBytes(const Scenario& scenario)
 {
-    const double bytes = std::clamp<double>(4 * UsefulWindowBytes(scenario), MIN_BUFFER_BYTES, MAX_BUFFER_BYTES);
+    const double bytes = std::clamp<double>(4 * UsefulWindowBytes(scenario), LEAST_BUFFER_BYTES, MAX_BUFFER_BYTES);
     return static_cast<uint32_t>(std::ceil(bytes / WINDOW_UNIT_BYTES) * WINDOW_UNIT_BYTES);
 }
 
