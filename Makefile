@@ -68,6 +68,7 @@ test test-all quick coverage: $(STAMPS)/test
 check: $(STAMPS)/dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	@PATH="$(CURDIR)/$(BIN):$$PATH" .ci/format --dry-run -Werror
 	$(BIN)/mypy
 
 docs: $(STAMPS)/package

@@ -21,7 +21,7 @@ Layers = Annotated[List[Width], Field(max_length=64)]
 """Widths of the layers of a network."""
 
 
-def refuse_large(path: str, widths: Sequence[int]) -> None:
+def check_widths(path: str, widths: Sequence[int]) -> None:
     """Raise FieldProblem if layers have more weights between them than any training here takes."""
     weights = sum(before * after for before, after in itertools.pairwise(widths))
     if weights > MAX_WEIGHTS:
@@ -30,14 +30,14 @@ def refuse_large(path: str, widths: Sequence[int]) -> None:
         )
 
 
-def refuse_large_arguments(path: str, value: Any) -> None:
+def check_argument_sizes(path: str, value: Any) -> None:
     """Raise FieldProblem if a width among arguments of a network, however nested, is too large."""
     if isinstance(value, Mapping):
         for name, one in value.items():
-            refuse_large_arguments(f"{path}.{name}", one)
+            check_argument_sizes(f"{path}.{name}", one)
     elif isinstance(value, list | tuple):
         for index, one in enumerate(value):
-            refuse_large_arguments(f"{path}[{index}]", one)
-        refuse_large(path, [one for one in value if isinstance(one, int)])
+            check_argument_sizes(f"{path}[{index}]", one)
+        check_widths(path, [one for one in value if isinstance(one, int)])
     elif isinstance(value, int | float) and value > MAX_WIDTH:
         raise FieldProblem(path, f"is {shown(value)}, expected at most {MAX_WIDTH}")

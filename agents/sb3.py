@@ -38,7 +38,7 @@ from torch import nn
 from bbrgym.agents.asymmetric import AsymmetricPolicy
 from bbrgym.agents.first_action import searched_action, start_at
 from bbrgym.agents.flow_buffers import FlowReplayBuffer, FlowRolloutBuffer
-from bbrgym.agents.layers import Layers, refuse_large, refuse_large_arguments
+from bbrgym.agents.layers import Layers, check_argument_sizes, check_widths
 from bbrgym.agents.networks import torch_threads
 from bbrgym.agents.rollout import batch_of
 from bbrgym.agents.sb3_agent import Sb3Agent
@@ -102,7 +102,7 @@ class Sb3Trainer(Trainer):
         """Return arguments by which the algorithm learns from the steps of flows only."""
 
     @model_validator(mode="after")
-    def _refuse_unknown(self) -> Sb3Trainer:
+    def _check_known(self) -> Sb3Trainer:
         algorithm = self.algorithm()
         known = [*(name for name in type(self).model_fields if name != "name"), *_arguments_of(algorithm)]
         see = f"help({algorithm.__module__.partition('.')[0]}.{algorithm.__name__})"
@@ -113,8 +113,8 @@ class Sb3Trainer(Trainer):
         }
         if self.learning_rate_end is not None and self.learning_rate is None:
             problems["learning_rate_end"] = "is given without agent.learning_rate, from which it falls"
-        refuse_large("hidden", self.hidden)
-        refuse_large_arguments("policy_kwargs", self.policy_kwargs)
+        check_widths("hidden", self.hidden)
+        check_argument_sizes("policy_kwargs", self.policy_kwargs)
         if problems:
             (first, problem), *others = problems.items()
             raise FieldProblem(first, "; ".join([problem, *(f"agent.{name}: {text}" for name, text in others)]))
@@ -296,7 +296,7 @@ class OnPolicyTrainer(Sb3Trainer):
     max_grad_norm: Positive | None = None
 
     @model_validator(mode="after")
-    def _refuse_samples_of_sde(self) -> OnPolicyTrainer:
+    def _check_sde_sampling(self) -> OnPolicyTrainer:
         if self.acts != "mean" and (self.model_extra or {}).get("use_sde"):
             raise FieldProblem("acts", f"is {shown(self.acts)}, expected 'mean' with agent.use_sde=true")
         return self
@@ -323,7 +323,7 @@ class OnPolicyTrainer(Sb3Trainer):
 
     def check_steps(self, settings: TrainingSettings, model: Any) -> None:
         """Check that the steps suffice for one rollout."""
-        settings.refuse_less_than_a_rollout(model.n_steps)
+        settings.check_rollout_fits(model.n_steps)
 
     def agent(self, settings: TrainingSettings, policy: BasePolicy) -> Sb3Agent:
         acts = self.acts or ("mean" if settings.action.get("hold_intervals", 1) > 1 else "sample")

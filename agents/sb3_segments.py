@@ -60,7 +60,7 @@ class SegmentCallback(BaseCallback):
 
     def _on_rollout_start(self) -> None:
         step = self.step
-        self._run.refuse_nan(step, self._measured())
+        self._run.check_finite(step, self._measured())
         if self._run.segment_is_over(step):
             self._checkpoint()
             _restart(self.model, self._env, self._run, step)
@@ -77,7 +77,7 @@ class SegmentCallback(BaseCallback):
 
     def end(self) -> None:
         """Write the last checkpoint."""
-        self._run.refuse_nan(self.step, self._measured())
+        self._run.check_finite(self.step, self._measured())
         self._checkpoint()
 
     def _checkpoint(self) -> None:

@@ -47,7 +47,7 @@ class SearchTrainer(Trainer):
     draws: Annotated[Whole, Field(ge=1, le=100_000)] = 128
 
     def train(self, run: TrainingRun) -> None:
-        run.settings.refuse_all_but_whole_settings()
+        run.settings.check_whole_settings()
         source = run.settings.source
         seeds = split_seeds("train", self.draws)
         scenarios = [source if isinstance(source, Scenario) else source(seed) for seed in seeds]

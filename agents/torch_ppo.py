@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from bbrgym.agents.layers import Layers, refuse_large
+from bbrgym.agents.layers import Layers, check_widths
 from bbrgym.agents.network_agents import NetworkAgent
 from bbrgym.agents.networks import Network, clipped, torch_threads
 from bbrgym.agents.training.checkpoints import finite_or_refuse, has_state, restore_state, save_state
@@ -239,18 +239,18 @@ class TorchPpo(Trainer):
     max_grad_norm: Positive = 0.5
 
     @model_validator(mode="after")
-    def _refuse_large(self) -> TorchPpo:
-        refuse_large("hidden", self.hidden)
+    def _check_widths(self) -> TorchPpo:
+        check_widths("hidden", self.hidden)
         return self
 
     def train(self, run: TrainingRun) -> None:
         settings = run.settings
-        settings.refuse_less_than_a_rollout(self.n_steps)
+        settings.check_rollout_fits(self.n_steps)
         options = {**vars(settings.options(settings.world_name)), "autoreset_mode": "SameStep"}
         with torch_threads(settings.torch_threads):
             envs = TuneVectorEnv(**options, num_envs=settings.envs_side_by_side)
             try:
-                _refuse_discrete(envs.single_action_space)
+                _check_continuous(envs.single_action_space)
                 self._train(run, envs)
             finally:
                 envs.close()
@@ -290,7 +290,7 @@ class TorchPpo(Trainer):
             samples = collector.collect(step)
             step += self.n_steps * envs.num_envs
             measured = improve(model, optimizer, samples, self, collector.generator)
-            run.refuse_nan(step, measured)
+            run.check_finite(step, measured)
             if run.row_is_due(step):
                 run.record(step, measured)
         finite_or_refuse(model, run, step)
@@ -313,7 +313,7 @@ def _joined(observations: Any) -> Tensor:
     return torch.from_numpy(np.concatenate(parts, axis=-1))
 
 
-def _refuse_discrete(space: spaces.Space[Any]) -> None:
+def _check_continuous(space: spaces.Space[Any]) -> None:
     if not isinstance(space, spaces.Box):
         raise ConfigError(
             f"action.levels: actions are {space}, expected continuous ones with torch_ppo: action.levels=null"

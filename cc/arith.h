@@ -30,7 +30,7 @@ struct cc_u128 {
 static inline struct cc_u128 cc_mul_wide(uint64_t a, uint64_t b)
 {
     __extension__ unsigned __int128 wide = (unsigned __int128)a * b;
-    struct cc_u128 product = {(uint64_t)(wide >> 64), (uint64_t)wide};
+    struct cc_u128 product = { (uint64_t)(wide >> 64), (uint64_t)wide };
 
     return product;
 }
@@ -72,8 +72,8 @@ static inline uint32_t cc_leading_zeros(uint64_t x)
 }
 
 /*
- * floor((rest * 2^32 + next) / d), for rest < d, 2^63 <= d, next < 2^32. The quotient of the upper halves is at most two
- * too large (Knuth, volume 2, 4.3.1, algorithm D).
+ * floor((rest * 2^32 + next) / d), for rest < d, 2^63 <= d, next < 2^32. The quotient of the upper halves is at most
+ * two too large (Knuth, volume 2, 4.3.1, algorithm D).
  */
 static inline uint64_t cc_div_digit(uint64_t rest, uint64_t next, uint64_t d)
 {

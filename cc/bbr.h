@@ -228,7 +228,7 @@ static inline void bbr_on_rto(struct cc_state *state, const struct cc_params *pa
                               uint64_t total_lost_pkts)
 {
     struct bbr_state *bbr = &state->bbr;
-    struct cc_sample rs = {0};
+    struct cc_sample rs = { 0 };
 
     if (saves)
         bbr_save_cwnd(bbr, state->cwnd_pkts);
@@ -248,8 +248,8 @@ static inline void bbr_on_rto(struct cc_state *state, const struct cc_params *pa
 }
 
 /*
- * bbr_cwnd_event, CA_EVENT_TX_START: the first packet after idle time: no burst, and the idle time does not count as ACK
- * aggregation.
+ * bbr_cwnd_event, CA_EVENT_TX_START: the first packet after idle time: no burst, and the idle time does not count as
+ * ACK aggregation.
  */
 static inline void bbr_on_restart(struct cc_state *state, const struct cc_params *params, uint64_t now_us,
                                   bool app_limited)

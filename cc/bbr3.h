@@ -58,12 +58,9 @@ static inline void bbr3_set_pacing(struct cc_state *state, const struct cc_param
 static inline int64_t bbr3_phase_gain_q16(const struct cc_state *state, const struct cc_params *params)
 {
     switch (state->bbr.cycle_index) {
-    case BBR3_UP:
-        return params->bbr3_up_gain_q16;
-    case BBR3_DOWN:
-        return state->bbr3.is_first_down ? params->bbr3_drain_gain_q16 : params->bbr3_down_gain_q16;
-    default:
-        return CC_Q16_ONE;
+    case BBR3_UP: return params->bbr3_up_gain_q16;
+    case BBR3_DOWN: return state->bbr3.is_first_down ? params->bbr3_drain_gain_q16 : params->bbr3_down_gain_q16;
+    default: return CC_Q16_ONE;
     }
 }
 
@@ -96,8 +93,8 @@ static inline void bbr3_update_gains(struct cc_state *state, const struct cc_par
 /* ---- window ---- */
 
 /*
- * CWND_CAP: the share alpha of bw * sRTT and three bursts. In v1 the bursts are what any window has beside the BDP; here a
- * window has none, and one of alpha * bw * sRTT alone would shrink by 1 - alpha each round, to nothing.
+ * CWND_CAP: the share alpha of bw * sRTT and three bursts. In v1 the bursts are what any window has beside the BDP;
+ * here a window has none, and one of alpha * bw * sRTT alone would shrink by 1 - alpha each round, to nothing.
  */
 static inline uint64_t bbr3_capped_pkts(const struct cc_state *state, const struct cc_params *params,
                                         uint64_t target_pkts)
@@ -295,8 +292,8 @@ static inline void bbr3_on_packet_lost(struct cc_state *state, const struct cc_p
 }
 
 /*
- * `count` packets that left with the same in flight were marked lost, `last` is the last: where a world sees no more than
- * how many. The first with which the losses pass the threshold decides.
+ * `count` packets that left with the same in flight were marked lost, `last` is the last: where a world sees no more
+ * than how many. The first with which the losses pass the threshold decides.
  */
 static inline void bbr3_on_packets_lost(struct cc_state *state, const struct cc_params *params,
                                         const struct cc_lost_packet *last, uint32_t count)

@@ -3,7 +3,7 @@
  * BBRv3's model of the path: a range of bandwidth and of packets in flight.
  *
  *   max_bw       largest sample of this cycle of PROBE_BW and the one before
- *   bw_lo        max_bw after a loss, times 0.7 for each round of loss, not below what that round delivered; unset by a probe
+ *   bw_lo        max_bw after a loss, times 0.7 for each round of loss, at least what that round delivered; unset by a probe
  *   inflight_lo  the same of the window; marks make it smaller too
  *   inflight_hi  in flight when losses in STARTUP or a probe passed 2 %; probes without them raise it
  */
@@ -334,8 +334,7 @@ static inline void bbr3_check_startup_marks(struct cc_state *state, const struct
 }
 
 /* alpha: the share of marked packets, smoothed over rounds (DCTCP). */
-static inline void bbr3_update_alpha(struct cc_state *state, const struct cc_params *params,
-                                     const struct cc_sample *rs)
+static inline void bbr3_update_alpha(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
 {
     struct bbr3_state *bbr3 = &state->bbr3;
     uint64_t gain_256th = (uint64_t)params->bbr3_ecn_alpha_gain_q16 / 256;

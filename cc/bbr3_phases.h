@@ -61,8 +61,7 @@ static inline void bbr3_pick_probe_wait(struct cc_state *state, const struct cc_
     uint64_t random_us = cc_max_u64((uint64_t)params->bbr3_probe_wait_random_us, 1);
 
     state->bbr3.rounds_since_probe = (uint32_t)cc_rng_below(&state->bbr.phase_rng, BBR3_PROBE_ROUNDS);
-    state->bbr3.probe_wait_us =
-        (uint64_t)params->bbr3_probe_wait_us + cc_rng_below(&state->bbr.phase_rng, random_us);
+    state->bbr3.probe_wait_us = (uint64_t)params->bbr3_probe_wait_us + cc_rng_below(&state->bbr.phase_rng, random_us);
 }
 
 static inline void bbr3_start_down(struct cc_state *state, const struct cc_params *params)
@@ -208,8 +207,8 @@ static inline bool bbr3_has_queue(const struct cc_state *state, uint64_t in_net_
 }
 
 /*
- * In UP: the last probe found inflight_hi too high and it is reached again, or a plateau. PROBE_CAP ends a probe that sees
- * a queue by time as well, since bbr3 waits for three rounds of a plateau and the queue grows until then.
+ * In UP: the last probe found inflight_hi too high and it is reached again, or a plateau. PROBE_CAP ends a probe that
+ * sees a queue by time as well, since bbr3 waits for three rounds of a plateau and the queue grows until then.
  */
 static inline bool bbr3_probe_is_over(struct cc_state *state, const struct cc_params *params,
                                       const struct cc_sample *rs, uint64_t in_net_pkts)
@@ -240,8 +239,7 @@ static inline bool bbr3_is_time_to_cruise(const struct cc_state *state, const st
            in_net_pkts <= bbr3_inflight_pkts(state, bbr3_max_bw_q24(&state->bbr3));
 }
 
-static inline void bbr3_update_phase(struct cc_state *state, const struct cc_params *params,
-                                     const struct cc_sample *rs)
+static inline void bbr3_update_phase(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
 {
     struct bbr_state *bbr = &state->bbr;
     uint64_t in_net_pkts;
@@ -250,9 +248,7 @@ static inline void bbr3_update_phase(struct cc_state *state, const struct cc_par
         return;
     in_net_pkts = bbr3_in_net_pkts(state, rs, rs->prior_in_flight_pkts);
     switch (bbr->cycle_index) {
-    case BBR3_CRUISE:
-        bbr3_check_time_to_probe(state, params, rs);
-        break;
+    case BBR3_CRUISE: bbr3_check_time_to_probe(state, params, rs); break;
     case BBR3_REFILL:
         if (bbr->round_start) {
             state->bbr3.bw_probe_samples = true;
@@ -363,8 +359,7 @@ static inline void bbr3_update_min_rtt(struct cc_state *state, const struct cc_p
 {
     struct bbr_state *bbr = &state->bbr;
     struct bbr3_state *bbr3 = &state->bbr3;
-    bool expired =
-        rs->now_us > cc_add_sat(bbr3->probe_rtt_min_stamp_us, bbr3_probe_rtt_interval_us(state, params));
+    bool expired = rs->now_us > cc_add_sat(bbr3->probe_rtt_min_stamp_us, bbr3_probe_rtt_interval_us(state, params));
     uint64_t below_us = cc_add_sat(bbr3->probe_rtt_min_us, bbr3->is_v2); /* v2 takes an equal one too */
     bool replace = expired && !rs->is_ack_delayed;
     bool enters = expired && !bbr->idle_restart && bbr->mode != BBR_PROBE_RTT;

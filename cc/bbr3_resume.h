@@ -7,15 +7,15 @@
  *
  *   pipe   packets in flight before the jump, and those acknowledged since: what the path was seen to hold
  *
- * The RFC is written for a window and a slow-start threshold. Of BBRv3 the jump raises the pacing rate too, to the window
- * per min_rtt, and a retreat, whose threshold ends slow start, ends STARTUP. BBR is not in the RFC's examples.
+ * The RFC is written for a window and a slow-start threshold. Of BBRv3 the jump raises the pacing rate too, to the
+ * window per min_rtt, and a retreat, whose threshold ends slow start, ends STARTUP. BBR is not in the RFC's examples.
  */
 #ifndef BBRGYM_CC_BBR3_RESUME_H
 #define BBRGYM_CC_BBR3_RESUME_H
 
 #include "bbr3_phases.h"
 
-#define BBR3_RESUME_FRACTION 2   /* of saved_cwnd; others may have come since */
+#define BBR3_RESUME_FRACTION 2    /* of saved_cwnd; others may have come since */
 #define BBR3_RESUME_RTT_FACTOR 10 /* an RTT longer by this is another path's */
 
 static inline bool bbr3_is_saved_path(const struct cc_state *state, const struct cc_params *params)

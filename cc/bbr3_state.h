@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * BBRv3's memory and constants (google/bbr, branch v3: net/ipv4/tcp_bbr.c; draft-ietf-ccwg-bbr). Rounds, gains, min_rtt,
- * the window to restore and aggregation are v1's (bbr_state.h); its filter, policer detector and packet conservation are
- * not used. BBRv2 (tcp_bbr2.c) is the same but for a few rules, each marked v2, and for the presets of some tunables.
+ * BBRv3's memory and constants (google/bbr, branch v3: net/ipv4/tcp_bbr.c; draft-ietf-ccwg-bbr). Rounds, gains,
+ * min_rtt, the window to restore and aggregation are v1's (bbr_state.h); its filter, policer detector and packet
+ * conservation are not used. BBRv2 (tcp_bbr2.c) is the same but for a few rules, each marked v2, and for the presets of
+ * some tunables.
  *
  * Bandwidths are packets per microsecond in Q24, the kernel's unit, because its rounding decides windows.
  */
@@ -15,24 +16,24 @@
 #define BBR3_UNSET_Q24 UINT64_MAX
 #define BBR3_Q24_SHIFT 24
 #define BBR3_Q24_ONE (UINT64_C(1) << BBR3_Q24_SHIFT)
-#define BBR3_INIT_CWND_MAX_PKTS 127     /* the kernel keeps seven bits of it */
-#define BBR3_LOSS_EVENTS_MAX 15         /* four bits */
-#define BBR3_ROUNDS_MAX 255             /* eight bits of rounds since the last probe */
-#define BBR3_UP_ROUNDS_MAX 30           /* the slope doubles each round of UP, to 2^30 */
-#define BBR3_UP_ROOM_PKTS 2             /* lets UP exceed a small BDP */
-#define BBR3_TSO_MIN_PKTS 2             /* sysctl_tcp_min_tso_segs */
-#define BBR3_TSO_BYTES 65536            /* a burst's share for a short path: halved for each 2^9 us of min_rtt */
+#define BBR3_INIT_CWND_MAX_PKTS 127 /* the kernel keeps seven bits of it */
+#define BBR3_LOSS_EVENTS_MAX 15     /* four bits */
+#define BBR3_ROUNDS_MAX 255         /* eight bits of rounds since the last probe */
+#define BBR3_UP_ROUNDS_MAX 30       /* the slope doubles each round of UP, to 2^30 */
+#define BBR3_UP_ROOM_PKTS 2         /* lets UP exceed a small BDP */
+#define BBR3_TSO_MIN_PKTS 2         /* sysctl_tcp_min_tso_segs */
+#define BBR3_TSO_BYTES 65536        /* a burst's share for a short path: halved for each 2^9 us of min_rtt */
 #define BBR3_TSO_RTT_SHIFT 9
 #define BBR3_AGGREGATION_STARTUP_ROUNDS 1 /* of a slot before the pipe was full */
-#define BBR3_PROBE_ROUNDS 2             /* the rounds counted since a probe begin at 0 or 1, at random */
-#define BBR3_QUEUE_GAIN_Q16 114688      /* 1.75 BDP: below STARTUP's window of 2, well above its growth by 1.25 */
-#define BBR3_QUEUE_ROOM_PKTS 2          /* and at least so many above the BDP */
-#define BBR3_DRAIN_ROUNDS 3             /* stack.def: bbr3_drain_rounds */
-#define BBR3_V2_QUEUE_GAIN_Q16 81920    /* v2's UP lasts until 1.25 BDP are in flight */
-#define BBR3_ECN_ONE 256                /* ECN's ratios are 256ths, rounded down at each step */
-#define BBR3_ECN_MAX_RTT_US 5000        /* marks count on paths at most so long */
-#define BBR3_ECN_FULL_ROUNDS 2          /* so many rounds of many marks end STARTUP */
-#define BBR3_ECN_REPROBE_SHIFT 1        /* after marks without loss UP begins with a slope of half of inflight_hi */
+#define BBR3_PROBE_ROUNDS 2               /* the rounds counted since a probe begin at 0 or 1, at random */
+#define BBR3_QUEUE_GAIN_Q16 114688        /* 1.75 BDP: below STARTUP's window of 2, well above its growth by 1.25 */
+#define BBR3_QUEUE_ROOM_PKTS 2            /* and at least so many above the BDP */
+#define BBR3_DRAIN_ROUNDS 3               /* stack.def: bbr3_drain_rounds */
+#define BBR3_V2_QUEUE_GAIN_Q16 81920      /* v2's UP lasts until 1.25 BDP are in flight */
+#define BBR3_ECN_ONE 256                  /* ECN's ratios are 256ths, rounded down at each step */
+#define BBR3_ECN_MAX_RTT_US 5000          /* marks count on paths at most so long */
+#define BBR3_ECN_FULL_ROUNDS 2            /* so many rounds of many marks end STARTUP */
+#define BBR3_ECN_REPROBE_SHIFT 1          /* after marks without loss UP begins with a slope of half of inflight_hi */
 
 /* cycle_index of PROBE_BW; the first two are v1's. */
 enum bbr3_phase { BBR3_UP = 0, BBR3_DOWN = 1, BBR3_CRUISE = 2, BBR3_REFILL = 3 };
@@ -67,8 +68,8 @@ struct bbr3_state {
     uint64_t resume_end_pkts; /* delivered when the phase ends */
 
     /* bounds of the model */
-    uint64_t bw_hi_q24[2];  /* largest sample of the cycle before and of this one */
-    uint64_t bw_lo_q24;     /* what losses since the last probe leave; BBR3_UNSET_Q24: no bound */
+    uint64_t bw_hi_q24[2];     /* largest sample of the cycle before and of this one */
+    uint64_t bw_lo_q24;        /* what losses since the last probe leave; BBR3_UNSET_Q24: no bound */
     uint32_t inflight_hi_pkts; /* BBR3_UNSET_PKTS: no bound */
     uint32_t inflight_lo_pkts; /* the same */
 
@@ -124,7 +125,7 @@ struct bbr3_state {
     uint32_t probe_rtt_cwnd_pkts; /* before min_rtt expired; stack.def: bbr3_probe_rtt_window */
     uint32_t init_cwnd_pkts;
     uint32_t min_cwnd_pkts; /* the tunable bbr3_min_cwnd at the last ACK */
-    uint64_t now_us; /* of the event being processed */
+    uint64_t now_us;        /* of the event being processed */
 };
 
 static inline uint64_t bbr3_max_bw_q24(const struct bbr3_state *bbr3)

@@ -83,7 +83,8 @@ static inline uint32_t bbr3_probe_rtt_cwnd_pkts(const struct cc_state *state, co
 }
 
 /* Packets in the network when the next one departs (as v1's bbr_in_net_pkts); stack.def: bbr3_in_flight. */
-static inline uint64_t bbr3_in_net_pkts(const struct cc_state *state, const struct cc_sample *rs, uint32_t in_flight_pkts)
+static inline uint64_t bbr3_in_net_pkts(const struct cc_state *state, const struct cc_sample *rs,
+                                        uint32_t in_flight_pkts)
 {
     uint64_t pkts = in_flight_pkts;
 

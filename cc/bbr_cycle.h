@@ -33,12 +33,9 @@ static inline int64_t bbr_phase_gain_q16(const struct bbr_state *bbr, const stru
     if (bbr->policer.holds_gain || (bbr->policer.in_use && !bbr_has(bbr, CC_STACK_policer_stops_cycle)))
         return CC_Q16_ONE;
     switch (bbr->cycle_index) {
-    case 0:
-        return params->bbr_up_gain_q16;
-    case 1:
-        return bbr_down_gain_q16(params);
-    default:
-        return CC_Q16_ONE;
+    case 0: return params->bbr_up_gain_q16;
+    case 1: return bbr_down_gain_q16(params);
+    default: return CC_Q16_ONE;
     }
 }
 
@@ -46,8 +43,8 @@ static inline void bbr_advance_cycle(struct bbr_state *bbr, uint64_t delivered_t
 {
     bbr->cycle_index = (bbr->cycle_index + 1) % BBR_CYCLE_PHASES;
     bbr->cycle_time_us = delivered_time_us;
-    bbr->policer.holds_gain = bbr->policer.in_use && bbr_has(bbr, CC_STACK_gains_by_event) &&
-                              !bbr_has(bbr, CC_STACK_policer_stops_cycle);
+    bbr->policer.holds_gain =
+        bbr->policer.in_use && bbr_has(bbr, CC_STACK_gains_by_event) && !bbr_has(bbr, CC_STACK_policer_stops_cycle);
     if (bbr->cycle_index == 0)
         bbq_start_probe(bbr);
 }
@@ -95,8 +92,8 @@ static inline bool bbr_phase_is_over(const struct bbr_state *bbr, const struct c
             return bbq_probe_is_over(bbr, params, elapsed_us);
         if (cc_has(params, CC_GAIN_SCALE) && params->pg_end_test == 0)
             gain_q16 = bbr_phase_gain_q16(bbr, params);
-        return full_length &&
-               (rs->lost_pkts > 0 || bbr_reaches(bbr, in_net_pkts, bbr_inflight_pkts(bbr, pacing_Bps, bw_Bps, gain_q16)));
+        return full_length && (rs->lost_pkts > 0 ||
+                               bbr_reaches(bbr, in_net_pkts, bbr_inflight_pkts(bbr, pacing_Bps, bw_Bps, gain_q16)));
     }
     if (cc_has(params, CC_FORCED_DRAIN))
         return forced_drain_is_over(bbr, in_net_pkts, bw_Bps);

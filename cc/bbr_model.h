@@ -30,8 +30,7 @@ static inline void bbr_update_bandwidth(struct bbr_state *bbr, const struct cc_p
         bbr->round_count++;
         bbr->round_start = true;
         bbr->packet_conservation = false;
-        bbr->bw_window_rounds =
-            cc_has(params, CC_GAIN_SCALE) ? pg_bw_window_rounds(params, bbr) : BBR_BW_WINDOW_ROUNDS;
+        bbr->bw_window_rounds = cc_has(params, CC_GAIN_SCALE) ? pg_bw_window_rounds(params, bbr) : BBR_BW_WINDOW_ROUNDS;
     }
     if (bbr_has(bbr, CC_STACK_policer_detection) && bbr_policer_update(bbr, rs))
         bbr_enter_probe_bw(bbr, rs->delivered_time_us);

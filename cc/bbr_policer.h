@@ -15,9 +15,9 @@
 
 #define BBR_LT_MIN_ROUNDS 4
 #define BBR_LT_MAX_ROUNDS 16
-#define BBR_LT_LOSS_256TH 50         /* 19.5 % */
-#define BBR_LT_SAME_RATIO 8          /* rates within 1/8 ... */
-#define BBR_LT_SAME_Bps 500          /* ... or 4 kbit/s are the same */
+#define BBR_LT_LOSS_256TH 50 /* 19.5 % */
+#define BBR_LT_SAME_RATIO 8  /* rates within 1/8 ... */
+#define BBR_LT_SAME_Bps 500  /* ... or 4 kbit/s are the same */
 #define BBR_LT_MAX_USE_ROUNDS 48
 
 static inline void bbr_policer_start_interval(struct bbr_policer *lt, const struct cc_sample *rs)
@@ -30,7 +30,7 @@ static inline void bbr_policer_start_interval(struct bbr_policer *lt, const stru
 
 static inline void bbr_policer_reset(struct bbr_policer *lt)
 {
-    struct bbr_policer none = {0};
+    struct bbr_policer none = { 0 };
 
     none.holds_gain = lt->holds_gain;
     *lt = none;

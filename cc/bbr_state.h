@@ -9,20 +9,20 @@
 #include "params.h"
 #include "rng.h"
 
-#define BBR_HIGH_GAIN_Q16 (739 * 256)   /* 2/ln 2, Linux's 739/256: doubles the rate each round of STARTUP */
-#define BBR_DRAIN_GAIN_Q16 (88 * 256)   /* its inverse, 88/256: empties in one round what STARTUP queued */
-#define BBR_CYCLE_PHASES 8              /* one up, one down, six at the estimate */
-#define BBR_BW_WINDOW_ROUNDS 10         /* the cycle and two more */
-#define BBR_PROBE_RTT_TIME_US 200000    /* long enough to overlap with others' */
-#define BBR_CWND_FLOOR_PKTS 4           /* lets a receiver that ACKs every other packet keep two ACKs going */
-#define BBR_FULL_BW_GROWTH_Q16 81920    /* 1.25: less growth than that in a round is a plateau */
-#define BBR_FULL_BW_ROUNDS 3            /* three: receive windows may grow in two */
-#define BBR_DOWN_GAIN_MIN_Q16 19661     /* 0.3: an up gain of 2 must not stop the flow on the way down */
-#define BBR_PACING_MARGIN_PERCENT 1     /* paces 1 % below the estimate to keep the queue short */
-#define BBR_UNKNOWN_RTT_US 1000         /* nominal RTT before the first sample */
-#define BBR_INIT_CWND_PKTS 10           /* Linux TCP_INIT_CWND, whatever window the connection started with */
-#define BBR_HEADER_BYTES 40             /* IPv4 and TCP without options, where pacing counts them */
-#define BBR_SLOWEST_PKT_S 64            /* paces a packet in 64 s at least: less than the longest timeout, 120 s */
+#define BBR_HIGH_GAIN_Q16 (739 * 256) /* 2/ln 2, Linux's 739/256: doubles the rate each round of STARTUP */
+#define BBR_DRAIN_GAIN_Q16 (88 * 256) /* its inverse, 88/256: empties in one round what STARTUP queued */
+#define BBR_CYCLE_PHASES 8            /* one up, one down, six at the estimate */
+#define BBR_BW_WINDOW_ROUNDS 10       /* the cycle and two more */
+#define BBR_PROBE_RTT_TIME_US 200000  /* long enough to overlap with others' */
+#define BBR_CWND_FLOOR_PKTS 4         /* lets a receiver that ACKs every other packet keep two ACKs going */
+#define BBR_FULL_BW_GROWTH_Q16 81920  /* 1.25: less growth than that in a round is a plateau */
+#define BBR_FULL_BW_ROUNDS 3          /* three: receive windows may grow in two */
+#define BBR_DOWN_GAIN_MIN_Q16 19661   /* 0.3: an up gain of 2 must not stop the flow on the way down */
+#define BBR_PACING_MARGIN_PERCENT 1   /* paces 1 % below the estimate to keep the queue short */
+#define BBR_UNKNOWN_RTT_US 1000       /* nominal RTT before the first sample */
+#define BBR_INIT_CWND_PKTS 10         /* Linux TCP_INIT_CWND, whatever window the connection started with */
+#define BBR_HEADER_BYTES 40           /* IPv4 and TCP without options, where pacing counts them */
+#define BBR_SLOWEST_PKT_S 64          /* paces a packet in 64 s at least: less than the longest timeout, 120 s */
 
 enum bbr_mode { BBR_STARTUP = 0, BBR_DRAIN = 1, BBR_PROBE_BW = 2, BBR_PROBE_RTT = 3 };
 
@@ -57,7 +57,7 @@ struct bbr_state {
     /* path model */
     struct cc_max_filter bw_filter; /* time is the round count */
     uint64_t bw_window_rounds;
-    uint64_t min_rtt_us;            /* CC_RTT_UNKNOWN_US: none yet */
+    uint64_t min_rtt_us; /* CC_RTT_UNKNOWN_US: none yet */
     uint64_t min_rtt_stamp_us;
     uint64_t srtt_us; /* the connection's, 0: none yet */
 

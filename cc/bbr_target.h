@@ -11,8 +11,8 @@
 
 #include "bbr_state.h"
 
-#define BBR_TSO_MAX_PKTS 127         /* Linux: 0x7F segments */
-#define BBR_MIN_TSO_RATE_Bps 150000  /* 1.2 Mbit/s: slower paths send packet by packet */
+#define BBR_TSO_MAX_PKTS 127        /* Linux: 0x7F segments */
+#define BBR_MIN_TSO_RATE_Bps 150000 /* 1.2 Mbit/s: slower paths send packet by packet */
 
 /* Segments of one transmission burst: 1/1024 s of data (sk_pacing_shift 10). */
 static inline uint32_t bbr_tso_goal_pkts(const struct bbr_state *bbr, uint64_t pacing_Bps)

@@ -8,8 +8,8 @@
  *                one fifth of a packet within 4 of W_max
  *                a third of what it exceeds W_max by, 16 at most   (search for a new maximum)
  *                as Reno up to 14 packets; 5 % at least while there is no W_max
- *   loss       : W_max = cwnd, lower if it is below the previous W_max (fast convergence); cwnd *= 0.8, above 14 packets
- *   timeout    : forgets everything, W_max too
+ *   loss       : W_max = cwnd, lower if it is below the previous W_max (fast convergence); cwnd *= 0.8, above 14
+ * packets timeout    : forgets everything, W_max too
  *
  * acks_per_pkt is scaled by the packets that an ACK acknowledges, an average over 16 ACKs. Linux before 5.7 counts ACKs
  * with it, since then packets (stack fact bic_counts), so that BIC grows about twice as fast behind delayed ACKs. What
@@ -23,19 +23,19 @@
 
 #define BIC_TICK_US 1000 /* Linux: 1 / CONFIG_HZ; 1000 Hz is the finest it offers */
 #define BIC_PATIENCE_TICKS (1000 / 32)
-#define BIC_LOW_WINDOW_PKTS 14   /* low_window */
+#define BIC_LOW_WINDOW_PKTS 14    /* low_window */
 #define BIC_MAX_INCREMENT_PKTS 16 /* max_increment */
-#define BIC_SMOOTH_PART 20       /* smooth_part: round trips from W_max - 4 to W_max */
-#define BIC_SEARCH 4             /* BICTCP_B: a step is this part of the distance */
-#define BIC_BETA_1024 819        /* 0.8 */
-#define BIC_FIRST_ACKS 20        /* without a maximum: 5 % a round trip */
+#define BIC_SMOOTH_PART 20        /* smooth_part: round trips from W_max - 4 to W_max */
+#define BIC_SEARCH 4              /* BICTCP_B: a step is this part of the distance */
+#define BIC_BETA_1024 819         /* 0.8 */
+#define BIC_FIRST_ACKS 20         /* without a maximum: 5 % a round trip */
 #define BIC_ACK_RATIO_SHIFT 4
 #define BIC_ACK_RATIO_FIRST (2 << BIC_ACK_RATIO_SHIFT)
 
 /* Forgets the path (Linux bictcp_reset). */
 static inline void bic_init(struct cc_state *state)
 {
-    struct bic_state fresh = {0};
+    struct bic_state fresh = { 0 };
 
     fresh.ack_ratio = BIC_ACK_RATIO_FIRST;
     state->bic = fresh;

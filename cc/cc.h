@@ -3,9 +3,9 @@
  * Congestion control for every world: one event in, a window and a pacing rate out (state->cwnd_pkts,
  * state->pacing_Bps). Freestanding C11, integers only; state and parameters are plain structs, copied by
  * assignment. A world calls, in the order of Linux's ACK processing: cc_on_loss_state for each change of
- * ca_state, then cc_on_ack, and between ACKs cc_on_rto, cc_on_idle, cc_on_cwnd_underused and cc_on_restart. Before these, and
- * once total_lost is raised, cc_on_packet_lost for each packet that was marked lost, those of a timeout included
- * (cc_on_packets_lost where it sees only how many), and cc_on_probe_repair.
+ * ca_state, then cc_on_ack, and between ACKs cc_on_rto, cc_on_idle, cc_on_cwnd_underused and cc_on_restart. Before
+ * these, and once total_lost is raised, cc_on_packet_lost for each packet that was marked lost, those of a timeout
+ * included (cc_on_packets_lost where it sees only how many), and cc_on_probe_repair.
  */
 #ifndef BBRGYM_CC_H
 #define BBRGYM_CC_H
@@ -20,8 +20,8 @@
 #include "westwood.h"
 
 /*
- * Whether the algorithm is of BBR v1's headers, and whether of v3's. A program of the kernel has one of the two, so that
- * its verifier goes through no more than what runs: it defines CC_WITHOUT_BBR1 or CC_WITHOUT_BBR3.
+ * Whether the algorithm is of BBR v1's headers, and whether of v3's. A program of the kernel has one of the two, so
+ * that its verifier goes through no more than what runs: it defines CC_WITHOUT_BBR1 or CC_WITHOUT_BBR3.
  */
 static inline bool cc_is_bbr1(const struct cc_params *params)
 {
@@ -44,27 +44,25 @@ static inline bool cc_is_bbr3(const struct cc_params *params)
 }
 
 /* Whether the algorithm is a BBR, which paces, and whose window the stack does not reduce. */
-static inline bool cc_is_bbr(const struct cc_params *params)
-{
-    return cc_is_bbr1(params) || cc_is_bbr3(params);
-}
+static inline bool cc_is_bbr(const struct cc_params *params) { return cc_is_bbr1(params) || cc_is_bbr3(params); }
 
 /*
- * Whether a slow sender's packets leave one by one, below BBR_MIN_TSO_RATE_Bps: in v1 and v2 (bbr_min_tso_segs). v3's bursts
- * have tcp_min_tso_segs packets at any rate (bbr_tso_segs_generic).
+ * Whether a slow sender's packets leave one by one, below BBR_MIN_TSO_RATE_Bps: in v1 and v2 (bbr_min_tso_segs). v3's
+ * bursts have tcp_min_tso_segs packets at any rate (bbr_tso_segs_generic).
  */
 static inline bool cc_may_send_singles(const struct cc_params *params)
 {
     return cc_is_bbr(params) && params->algorithm != CC_ALGORITHM_BBR3;
 }
 
-/* Whether the algorithm has to be told of each packet lost (cc_on_packet_lost), and of what was in flight (cc_sample). */
+/* Whether the algorithm has to be told of each packet lost (cc_on_packet_lost), and of what was in flight (cc_sample).
+ */
 static inline bool cc_wants_tx_states(const struct cc_params *params) { return cc_is_bbr3(params); }
 
 /* Initialises the state when the connection is established (or the algorithm is attached). */
 static inline void cc_init(struct cc_state *state, const struct cc_params *params, const struct cc_start *start)
 {
-    struct cc_state fresh = {0};
+    struct cc_state fresh = { 0 };
 
     *state = fresh;
     state->cwnd_pkts = cc_max_u32(start->initial_cwnd_pkts, 1);
@@ -100,34 +98,18 @@ static inline void cc_on_ack(struct cc_state *state, const struct cc_params *par
     state->mark_app_limited = false;
     switch (params->algorithm) {
 #ifndef CC_WITHOUT_BBR1
-    case CC_ALGORITHM_BBR:
-        bbr_on_ack(state, params, sample);
-        return;
+    case CC_ALGORITHM_BBR: bbr_on_ack(state, params, sample); return;
 #endif
 #ifndef CC_WITHOUT_BBR3
     case CC_ALGORITHM_BBR3:
-    case CC_ALGORITHM_BBR2:
-        bbr3_on_ack(state, params, sample);
-        return;
+    case CC_ALGORITHM_BBR2: bbr3_on_ack(state, params, sample); return;
 #endif
-    case CC_ALGORITHM_CUBIC:
-        cubic_on_ack(state, params, sample);
-        break;
-    case CC_ALGORITHM_CUBIC_RFC9438:
-        rfc9438_on_ack(state, sample);
-        break;
-    case CC_ALGORITHM_BIC:
-        bic_on_ack(state, params, sample);
-        break;
-    case CC_ALGORITHM_VEGAS:
-        vegas_on_ack(state, params, sample);
-        break;
-    case CC_ALGORITHM_WESTWOOD:
-        westwood_on_ack(state, params, sample);
-        break;
-    default:
-        reno_on_ack(state, params, sample);
-        break;
+    case CC_ALGORITHM_CUBIC: cubic_on_ack(state, params, sample); break;
+    case CC_ALGORITHM_CUBIC_RFC9438: rfc9438_on_ack(state, sample); break;
+    case CC_ALGORITHM_BIC: bic_on_ack(state, params, sample); break;
+    case CC_ALGORITHM_VEGAS: vegas_on_ack(state, params, sample); break;
+    case CC_ALGORITHM_WESTWOOD: westwood_on_ack(state, params, sample); break;
+    default: reno_on_ack(state, params, sample); break;
     }
     state->una_pkts = sample->una_pkts;
     cc_count_round(state, sample);
@@ -139,28 +121,18 @@ static inline void cc_reduce(struct cc_state *state, const struct cc_params *par
     state->before.ssthresh_pkts = state->ssthresh_pkts;
     state->before.rfc9438 = state->rfc9438;
     switch (params->algorithm) {
-    case CC_ALGORITHM_CUBIC:
-        cubic_reduce(state);
-        break;
-    case CC_ALGORITHM_CUBIC_RFC9438:
-        rfc9438_reduce(state);
-        break;
-    case CC_ALGORITHM_BIC:
-        bic_reduce(state);
-        break;
+    case CC_ALGORITHM_CUBIC: cubic_reduce(state); break;
+    case CC_ALGORITHM_CUBIC_RFC9438: rfc9438_reduce(state); break;
+    case CC_ALGORITHM_BIC: bic_reduce(state); break;
     case CC_ALGORITHM_VEGAS:
-    case CC_ALGORITHM_WESTWOOD:
-        reno_halve(state, state->cwnd_pkts);
-        break;
-    default:
-        reno_reduce(state, params, in_flight_pkts);
-        break;
+    case CC_ALGORITHM_WESTWOOD: reno_halve(state, state->cwnd_pkts); break;
+    default: reno_reduce(state, params, in_flight_pkts); break;
     }
 }
 
 /* The loss state changed, except to Loss (see cc_on_rto). */
-static inline void cc_on_loss_state(struct cc_state *state, const struct cc_params *params,
-                                    enum cc_ca_state new_state, uint32_t in_flight_pkts)
+static inline void cc_on_loss_state(struct cc_state *state, const struct cc_params *params, enum cc_ca_state new_state,
+                                    uint32_t in_flight_pkts)
 {
     enum cc_ca_state old_state = (enum cc_ca_state)state->ca_state;
     bool is_reduced = old_state == CC_CA_CWR; /* for a mark; a loss in the same window changes nothing */
@@ -188,7 +160,8 @@ static inline void cc_on_packet_lost(struct cc_state *state, const struct cc_par
         bbr3_on_packet_lost(state, params, lost);
 }
 
-/* Packets that left with the same in flight were marked lost; for a world that cannot tell of each (bbr3_on_packets_lost). */
+/* Packets that left with the same in flight were marked lost; for a world that cannot tell of each
+ * (bbr3_on_packets_lost). */
 static inline void cc_on_packets_lost(struct cc_state *state, const struct cc_params *params,
                                       const struct cc_lost_packet *last, uint32_t count)
 {
@@ -222,24 +195,15 @@ CC_IN_LINE void cc_on_rto(struct cc_state *state, const struct cc_params *params
     else if (reduces)
         cc_reduce(state, params, prior_in_flight_pkts);
     switch (params->algorithm) {
-    case CC_ALGORITHM_CUBIC:
-        cubic_on_rto(state);
-        break;
-    case CC_ALGORITHM_CUBIC_RFC9438:
-        rfc9438_on_rto(state);
-        break;
-    case CC_ALGORITHM_BIC:
-        bic_on_rto(state);
-        break;
-    case CC_ALGORITHM_VEGAS:
-        vegas_on_loss_state(state, CC_CA_LOSS);
-        break;
+    case CC_ALGORITHM_CUBIC: cubic_on_rto(state); break;
+    case CC_ALGORITHM_CUBIC_RFC9438: rfc9438_on_rto(state); break;
+    case CC_ALGORITHM_BIC: bic_on_rto(state); break;
+    case CC_ALGORITHM_VEGAS: vegas_on_loss_state(state, CC_CA_LOSS); break;
     case CC_ALGORITHM_WESTWOOD:
         if (reduces)
             westwood_on_timeout(state);
         break;
-    default:
-        break;
+    default: break;
     }
     state->ca_state = CC_CA_LOSS;
     state->cwnd_pkts = cc_clamp_to_u32((uint64_t)in_flight_pkts + 1);
@@ -266,8 +230,8 @@ static inline void cc_on_idle(struct cc_state *state, const struct cc_params *pa
 }
 
 /*
- * At most `used_pkts` of a loss-based window, or the initial one, were in flight for a timeout: it falls halfway to that,
- * and slow start comes back to three quarters of what it was (Linux tcp_cwnd_application_limited).
+ * At most `used_pkts` of a loss-based window, or the initial one, were in flight for a timeout: it falls halfway to
+ * that, and slow start comes back to three quarters of what it was (Linux tcp_cwnd_application_limited).
  */
 static inline void cc_on_cwnd_underused(struct cc_state *state, const struct cc_params *params, uint32_t used_pkts)
 {
@@ -331,22 +295,18 @@ static inline uint64_t cc_round_count(const struct cc_state *state, const struct
 }
 
 /*
- * 0 STARTUP, 1 DRAIN, 2 PROBE_RTT, 8 + i phase i of PROBE_BW (v3: UP, DOWN, CRUISE, REFILL), 16 slow start, 17 congestion
- * avoidance.
+ * 0 STARTUP, 1 DRAIN, 2 PROBE_RTT, 8 + i phase i of PROBE_BW (v3: UP, DOWN, CRUISE, REFILL), 16 slow start, 17
+ * congestion avoidance.
  */
 static inline uint32_t cc_phase(const struct cc_state *state, const struct cc_params *params)
 {
     if (!cc_is_bbr(params))
         return state->cwnd_pkts < state->ssthresh_pkts ? 16 : 17;
     switch (state->bbr.mode) {
-    case BBR_STARTUP:
-        return 0;
-    case BBR_DRAIN:
-        return 1;
-    case BBR_PROBE_RTT:
-        return 2;
-    default:
-        return 8 + state->bbr.cycle_index;
+    case BBR_STARTUP: return 0;
+    case BBR_DRAIN: return 1;
+    case BBR_PROBE_RTT: return 2;
+    default: return 8 + state->bbr.cycle_index;
     }
 }
 

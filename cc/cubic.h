@@ -19,17 +19,17 @@
 #include "cubic_hystart.h"
 #include "params.h"
 
-#define CUBIC_TICK_US 1000        /* Linux: 1 / CONFIG_HZ; 1000 Hz is the finest it offers */
+#define CUBIC_TICK_US 1000 /* Linux: 1 / CONFIG_HZ; 1000 Hz is the finest it offers */
 #define CUBIC_TICKS_PER_S 1000
 #define CUBIC_PATIENCE_TICKS (CUBIC_TICKS_PER_S / 32)
-#define CUBIC_BETA_1024 717       /* 0.7 */
-#define CUBIC_C_SHIFT 40          /* C = 410 / 1024, times in 1/1024 s: 10 + 3 * 10 bits */
+#define CUBIC_BETA_1024 717 /* 0.7 */
+#define CUBIC_C_SHIFT 40    /* C = 410 / 1024, times in 1/1024 s: 10 + 3 * 10 bits */
 #define CUBIC_C_1024 410
-#define CUBIC_MAX_OFFSET 2000000  /* (2000 s)^3 is beyond any window and fits 64 bits */
-#define CUBIC_FLAT_ACKS 100       /* windows a packet, above the curve */
-#define CUBIC_FIRST_ACKS 20       /* before the first loss: 5 % a round trip */
-#define CUBIC_LEAST_ACKS 2        /* 1.5 windows a round trip at most */
-#define CUBIC_RENO_EIGHTHS 15     /* 8 (1 + beta) / 3 / (1 - beta): windows of ACKs per packet of W_reno, times 8 */
+#define CUBIC_MAX_OFFSET 2000000 /* (2000 s)^3 is beyond any window and fits 64 bits */
+#define CUBIC_FLAT_ACKS 100      /* windows a packet, above the curve */
+#define CUBIC_FIRST_ACKS 20      /* before the first loss: 5 % a round trip */
+#define CUBIC_LEAST_ACKS 2       /* 1.5 windows a round trip at most */
+#define CUBIC_RENO_EIGHTHS 15    /* 8 (1 + beta) / 3 / (1 - beta): windows of ACKs per packet of W_reno, times 8 */
 
 static inline void cubic_init(struct cc_state *state, const struct cc_start *start)
 {
@@ -90,8 +90,8 @@ static inline uint64_t cubic_target_pkts(const struct cubic_state *cubic, uint64
 static inline uint32_t cubic_curve_acks(const struct cubic_state *cubic, uint64_t now_ms, uint32_t cwnd_pkts)
 {
     uint64_t target_pkts = cubic_target_pkts(cubic, now_ms);
-    uint64_t acks = target_pkts > cwnd_pkts ? cwnd_pkts / (target_pkts - cwnd_pkts)
-                                            : (uint64_t)CUBIC_FLAT_ACKS * cwnd_pkts;
+    uint64_t acks =
+        target_pkts > cwnd_pkts ? cwnd_pkts / (target_pkts - cwnd_pkts) : (uint64_t)CUBIC_FLAT_ACKS * cwnd_pkts;
 
     if (cubic->w_max_pkts == 0)
         acks = cc_min_u64(acks, CUBIC_FIRST_ACKS);
@@ -116,8 +116,8 @@ static inline void cubic_follow_reno(struct cubic_state *cubic, const struct cc_
         cubic->reno_cwnd_pkts += steps;
     }
     if (cubic->reno_cwnd_pkts > cwnd_pkts)
-        cubic->acks_per_pkt = cc_min_u32(cubic->acks_per_pkt,
-                                         cc_clamp_to_u32(cwnd_pkts / (cubic->reno_cwnd_pkts - cwnd_pkts)));
+        cubic->acks_per_pkt =
+            cc_min_u32(cubic->acks_per_pkt, cc_clamp_to_u32(cwnd_pkts / (cubic->reno_cwnd_pkts - cwnd_pkts)));
 }
 
 static inline void cubic_update(struct cubic_state *cubic, const struct cc_params *params, uint64_t now_ms,
@@ -169,7 +169,7 @@ static inline void cubic_reduce(struct cc_state *state)
 static inline void cubic_on_rto(struct cc_state *state)
 {
     struct cubic_state *cubic = &state->cubic;
-    struct cubic_state fresh = {0};
+    struct cubic_state fresh = { 0 };
 
     fresh.mss_bytes = cubic->mss_bytes;
     fresh.prior_cwnd_pkts = cubic->prior_cwnd_pkts;

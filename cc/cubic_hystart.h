@@ -67,8 +67,8 @@ static inline bool hystart_train_is_long(struct cc_state *state, const struct cc
 static inline bool hystart_delay_is_up(struct cubic_state *cubic, uint64_t rtt_us)
 {
     struct cubic_hystart *hystart = &cubic->hystart;
-    uint64_t noise_us = cc_max_u64(cc_min_u64(cubic->min_delay_us / 8, CUBIC_HYSTART_DELAY_MAX_US),
-                                   CUBIC_HYSTART_DELAY_MIN_US);
+    uint64_t noise_us =
+        cc_max_u64(cc_min_u64(cubic->min_delay_us / 8, CUBIC_HYSTART_DELAY_MAX_US), CUBIC_HYSTART_DELAY_MIN_US);
 
     hystart->round_rtt_us = cc_min_u64(hystart->round_rtt_us, rtt_us);
     if (hystart->rtt_count < CUBIC_HYSTART_RTTS) {

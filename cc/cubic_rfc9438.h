@@ -15,10 +15,10 @@
 
 #include "reno.h"
 
-#define RFC9438_BETA_PERCENT 70       /* RFC 9438, 4.6 */
-#define RFC9438_CONVERGE_PERCENT 85   /* (1 + beta) / 2 (RFC 9438, 4.7) */
-#define RFC9438_C_TENTHS 4            /* 0.4 (RFC 9438, 5.1) */
-#define RFC9438_ALPHA_MICRO 529412    /* 3 (1 - beta) / (1 + beta) = 9/17 (RFC 9438, 4.3) */
+#define RFC9438_BETA_PERCENT 70     /* RFC 9438, 4.6 */
+#define RFC9438_CONVERGE_PERCENT 85 /* (1 + beta) / 2 (RFC 9438, 4.7) */
+#define RFC9438_C_TENTHS 4          /* 0.4 (RFC 9438, 5.1) */
+#define RFC9438_ALPHA_MICRO 529412  /* 3 (1 - beta) / (1 + beta) = 9/17 (RFC 9438, 4.3) */
 #define RFC9438_MICRO UINT64_C(1000000)
 #define RFC9438_MAX_OFFSET_MS 2000000 /* (2000 s)^3 is beyond any window */
 

@@ -24,7 +24,7 @@ static inline uint64_t cc_max_filter_get(const struct cc_max_filter *filter) { r
 
 static inline void cc_max_filter_reset(struct cc_max_filter *filter, uint64_t time, uint64_t value)
 {
-    struct cc_max_entry entry = {time, value};
+    struct cc_max_entry entry = { time, value };
 
     filter->best[0] = filter->best[1] = filter->best[2] = entry;
 }
@@ -33,7 +33,7 @@ static inline void cc_max_filter_reset(struct cc_max_filter *filter, uint64_t ti
 static inline uint64_t cc_max_filter_update(struct cc_max_filter *filter, uint64_t time, uint64_t window,
                                             uint64_t value)
 {
-    struct cc_max_entry entry = {time, value};
+    struct cc_max_entry entry = { time, value };
     struct cc_max_entry *best = filter->best;
     uint64_t age;
 

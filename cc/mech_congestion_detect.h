@@ -8,9 +8,9 @@
  *                         until BBR's next change of state (acd_cap_stays)
  *   loss without:         only the lost packets are deducted, no packet conservation
  *
- * ACKs that measured no RTT neither count nor reset. The paper's text does not have the cap that stays, but the authors'
- * class for ns-3, whose numbers are published, and it does most of the work. The class also takes every recovery for
- * congestion, to its end, because its detector clears its own verdict (acd_verdict).
+ * ACKs that measured no RTT neither count nor reset. The paper's text does not have the cap that stays, but the
+ * authors' class for ns-3, whose numbers are published, and it does most of the work. The class also takes every
+ * recovery for congestion, to its end, because its detector clears its own verdict (acd_verdict).
  */
 #ifndef BBRGYM_CC_MECH_CONGESTION_DETECT_H
 #define BBRGYM_CC_MECH_CONGESTION_DETECT_H
@@ -50,9 +50,9 @@ CC_IN_LINE uint32_t acd_cut_pkts(struct bbr_state *bbr, const struct cc_params *
 {
     uint64_t target_pkts = bbr_inflight_pkts(bbr, pacing_Bps, bw_Bps, params->acd_inflight_gain_q16);
     bool is_class = params->acd_verdict == 1;
-    uint64_t flight_pkts = cc_add_sat(bbr_has(bbr, CC_STACK_in_flight_of) && bbr->acd_cut_done ? rs->prior_in_flight_pkts
-                                                                                             : rs->in_flight_pkts,
-                                      rs->acked_pkts);
+    uint64_t flight_pkts = cc_add_sat(
+        bbr_has(bbr, CC_STACK_in_flight_of) && bbr->acd_cut_done ? rs->prior_in_flight_pkts : rs->in_flight_pkts,
+        rs->acked_pkts);
     uint64_t from_pkts = is_class ? cc_max_u64(cwnd_pkts, flight_pkts) : cwnd_pkts;
     uint64_t cut_pkts = cc_min_u64(cc_scale(from_pkts, params->acd_cut_q16), target_pkts);
 

@@ -37,9 +37,8 @@ static inline uint64_t plus_cap_pkts(const struct bbr_state *bbr, const struct c
 
     if (srtt_us == 0)
         return target_pkts;
-    return cc_min_u64(target_pkts,
-                      cc_mul_div_ceil(cc_mul_sat(bw_Bps, srtt_us), (uint64_t)params->plus_alpha_q16,
-                                      UINT64_C(1000000) * CC_Q16_ONE * bbr->mss_bytes));
+    return cc_min_u64(target_pkts, cc_mul_div_ceil(cc_mul_sat(bw_Bps, srtt_us), (uint64_t)params->plus_alpha_q16,
+                                                   UINT64_C(1000000) * CC_Q16_ONE * bbr->mss_bytes));
 }
 
 #endif

@@ -36,7 +36,7 @@ enum cc_mechanism_of {
 
 /* The facts of the stack's algorithm (stack.def): the two values of a choice, and a bit for each fact. */
 #define CC_FLAG(name, ...)
-#define CC_CHOICE(name, zero, one, ...) enum cc_value_##name { CC_VALUE_##name##_##zero, CC_VALUE_##name##_##one };
+#define CC_CHOICE(name, zero, one, ...) enum cc_value_##name{ CC_VALUE_##name##_##zero, CC_VALUE_##name##_##one };
 #include "stack.def"
 #undef CC_FLAG
 #undef CC_CHOICE
@@ -117,8 +117,7 @@ static inline void cc_params_init(struct cc_params *params, enum cc_variant vari
         break;
 #include "variants.def"
 #undef CC_VARIANT
-    case CC_VARIANT_COUNT:
-        break;
+    case CC_VARIANT_COUNT: break;
     }
 #define CC_PRESET(id, name, kind, value)                                                                               \
     if (variant == CC_VARIANT_##id) {                                                                                  \

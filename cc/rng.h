@@ -37,7 +37,7 @@ static inline uint64_t cc_stream_seed(uint64_t run_seed, const char *name)
 
 static inline struct cc_rng cc_rng_make(uint64_t run_seed, const char *name)
 {
-    struct cc_rng rng = {cc_stream_seed(run_seed, name)};
+    struct cc_rng rng = { cc_stream_seed(run_seed, name) };
 
     return rng;
 }

@@ -9,28 +9,28 @@
 
 /* Slow start's end by HyStart, in rounds of one window each. */
 struct cubic_hystart {
-    bool found;               /* the end was found */
-    uint32_t rtt_count;       /* of this round, up to CUBIC_HYSTART_RTTS */
+    bool found;         /* the end was found */
+    uint32_t rtt_count; /* of this round, up to CUBIC_HYSTART_RTTS */
     uint64_t round_start_us;
-    uint64_t round_end_pkts;  /* the round is over when more than this is delivered; 0: at the next RTT */
-    uint64_t train_us;        /* the latest ACK that came close to the one before */
-    uint64_t round_rtt_us;    /* smallest of this round */
+    uint64_t round_end_pkts; /* the round is over when more than this is delivered; 0: at the next RTT */
+    uint64_t train_us;       /* the latest ACK that came close to the one before */
+    uint64_t round_rtt_us;   /* smallest of this round */
 };
 
 /* Linux's CUBIC. */
 struct cubic_state {
-    uint64_t epoch_start_ms;      /* 0: no epoch yet */
-    uint64_t k;                   /* from the epoch's start to the origin, in 1/1024 s */
-    uint64_t min_delay_us;        /* smallest RTT since the start or the latest timeout; 0: none yet */
-    uint64_t updated_ms;          /* acks_per_pkt was computed */
-    uint32_t updated_cwnd_pkts;   /* for this window */
-    uint32_t acks_per_pkt;        /* the window grows by one for this many */
-    uint32_t w_max_pkts;          /* before the latest reduction, or less by fast convergence; 0: none */
-    uint32_t origin_pkts;         /* of the cubic curve */
-    uint32_t prior_cwnd_pkts;     /* before the latest reduction */
-    uint64_t reno_cwnd_pkts;      /* of the Reno-friendly rule */
-    uint64_t reno_acked_pkts;     /* not yet counted in it */
-    uint64_t last_sent_us;        /* when the newest packet acknowledged had left */
+    uint64_t epoch_start_ms;    /* 0: no epoch yet */
+    uint64_t k;                 /* from the epoch's start to the origin, in 1/1024 s */
+    uint64_t min_delay_us;      /* smallest RTT since the start or the latest timeout; 0: none yet */
+    uint64_t updated_ms;        /* acks_per_pkt was computed */
+    uint32_t updated_cwnd_pkts; /* for this window */
+    uint32_t acks_per_pkt;      /* the window grows by one for this many */
+    uint32_t w_max_pkts;        /* before the latest reduction, or less by fast convergence; 0: none */
+    uint32_t origin_pkts;       /* of the cubic curve */
+    uint32_t prior_cwnd_pkts;   /* before the latest reduction */
+    uint64_t reno_cwnd_pkts;    /* of the Reno-friendly rule */
+    uint64_t reno_acked_pkts;   /* not yet counted in it */
+    uint64_t last_sent_us;      /* when the newest packet acknowledged had left */
     uint32_t mss_bytes;
     struct cubic_hystart hystart;
 };
@@ -71,18 +71,18 @@ struct vegas_state {
 
 /* Linux's Westwood+; a tick is a millisecond. */
 struct westwood_state {
-    uint64_t bw_Bpms;        /* bytes per millisecond, filtered twice */
-    uint64_t first_bw_Bpms;  /* filtered once */
-    uint64_t span_start_ms;  /* of the next sample of the bandwidth */
-    uint64_t span_pkts;      /* acknowledged since then */
-    uint64_t counted_pkts;   /* duplicate ACKs that a cumulative one has yet to cover */
-    uint64_t rtt_ms;         /* last measured, rounded up */
+    uint64_t bw_Bpms;       /* bytes per millisecond, filtered twice */
+    uint64_t first_bw_Bpms; /* filtered once */
+    uint64_t span_start_ms; /* of the next sample of the bandwidth */
+    uint64_t span_pkts;     /* acknowledged since then */
+    uint64_t counted_pkts;  /* duplicate ACKs that a cumulative one has yet to cover */
+    uint64_t rtt_ms;        /* last measured, rounded up */
     uint64_t min_rtt_ms;
     uint32_t mss_bytes;
-    bool awaits_ack;         /* the first one */
-    bool had_sack;           /* the last ACK came with SACK blocks */
-    bool renews_min_rtt;     /* with the next ACK */
-    bool ends_reduction;     /* CWR or Recovery ends with the ACK being processed */
+    bool awaits_ack;     /* the first one */
+    bool had_sack;       /* the last ACK came with SACK blocks */
+    bool renews_min_rtt; /* with the next ACK */
+    bool ends_reduction; /* CWR or Recovery ends with the ACK being processed */
 };
 
 /* The windows before the latest reduction of a loss-based algorithm, restored if it was spurious. */
@@ -96,14 +96,14 @@ struct cc_state {
     /* read by the world */
     uint32_t cwnd_pkts;
     uint32_t ssthresh_pkts;
-    uint64_t pacing_Bps;   /* payload bytes per second, and pacing_overhead_bytes a packet; UINT64_MAX: unpaced */
+    uint64_t pacing_Bps; /* payload bytes per second, and pacing_overhead_bytes a packet; UINT64_MAX: unpaced */
     uint32_t pacing_overhead_bytes; /* that pacing counts beside each packet's payload */
-    bool mark_app_limited; /* after this ACK: what is in flight must not count as a bandwidth sample */
+    bool mark_app_limited;          /* after this ACK: what is in flight must not count as a bandwidth sample */
 
     uint32_t initial_cwnd_pkts;
     uint32_t ca_state; /* enum cc_ca_state, as last told */
 
-    struct bbr_state bbr;   /* v1's and what v3 shares */
+    struct bbr_state bbr; /* v1's and what v3 shares */
     struct bbr3_state bbr3;
 
     /* CUBIC, Reno, BIC, Vegas and Westwood */

@@ -41,13 +41,7 @@ enum cc_algorithm {
 };
 
 /* Linux's order: everything from CC_CA_RECOVERY on is "at least recovery" (tcp_ca_state). */
-enum cc_ca_state {
-    CC_CA_OPEN = 0,
-    CC_CA_DISORDER = 1,
-    CC_CA_CWR = 2,
-    CC_CA_RECOVERY = 3,
-    CC_CA_LOSS = 4
-};
+enum cc_ca_state { CC_CA_OPEN = 0, CC_CA_DISORDER = 1, CC_CA_CWR = 2, CC_CA_RECOVERY = 3, CC_CA_LOSS = 4 };
 
 /* State of the connection when the algorithm starts (after the handshake). */
 struct cc_start {
@@ -79,11 +73,12 @@ struct cc_sample {
     uint32_t prior_in_flight_pkts; /* before this ACK was processed */
     uint32_t in_flight_pkts;       /* after it */
     uint32_t departure_wait_us;    /* from now until pacing lets the next packet leave; 0: it may leave */
-    uint32_t tx_in_flight_pkts;    /* in flight just after the newest acknowledged packet left, itself included; 0: no sample */
-    uint32_t lost_since_pkts;      /* marked lost since it left (RS.lost) */
-    uint32_t delivered_ce_pkts;    /* delivered with a mark since it left; 0 without ECN */
-    uint64_t total_ce_pkts;        /* ever delivered with a mark */
-    uint8_t ca_state;              /* enum cc_ca_state, after loss detection on this ACK */
+    uint32_t
+        tx_in_flight_pkts; /* in flight just after the newest acknowledged packet left, itself included; 0: no sample */
+    uint32_t lost_since_pkts;   /* marked lost since it left (RS.lost) */
+    uint32_t delivered_ce_pkts; /* delivered with a mark since it left; 0 without ECN */
+    uint64_t total_ce_pkts;     /* ever delivered with a mark */
+    uint8_t ca_state;           /* enum cc_ca_state, after loss detection on this ACK */
     bool is_app_limited;
     bool is_ack_delayed;
     bool has_sack;        /* it came with SACK blocks */
@@ -101,7 +96,7 @@ struct cc_lost_packet {
     uint64_t lost_at_send_pkts; /* the same when it left */
     uint32_t tx_in_flight_pkts; /* in flight just after it left, itself included */
     uint32_t size_pkts;
-    bool is_app_limited;        /* when it left */
+    bool is_app_limited; /* when it left */
 };
 
 #endif

@@ -33,7 +33,7 @@ static inline void vegas_clear_round(struct vegas_state *vegas)
 /* Linux tcp_vegas_init. */
 static inline void vegas_init(struct cc_state *state)
 {
-    struct vegas_state fresh = {0};
+    struct vegas_state fresh = { 0 };
 
     fresh.is_on = true;
     fresh.base_rtt_us = VEGAS_RTT_UNKNOWN_US;

@@ -8,18 +8,18 @@
  *   timeout   : ssthresh = bandwidth * min_rtt; min_rtt begins again with the RTT last measured
  *
  * A duplicate ACK counts as a packet, which the cumulative ACK that follows does not count again
- * (westwood_acked_count). Linux does so on its slow path alone: for ACKs that do not advance, have SACK blocks or announce
- * another window. The last are here those that follow an ACK with SACK blocks: what was behind the hole then fills the
- * receive buffer. What else differs: Linux counts bytes, here a segment is a packet; a recovery undone before its end ends
- * as any other; and what would overflow saturates.
+ * (westwood_acked_count). Linux does so on its slow path alone: for ACKs that do not advance, have SACK blocks or
+ * announce another window. The last are here those that follow an ACK with SACK blocks: what was behind the hole then
+ * fills the receive buffer. What else differs: Linux counts bytes, here a segment is a packet; a recovery undone before
+ * its end ends as any other; and what would overflow saturates.
  */
 #ifndef BBRGYM_CC_WESTWOOD_H
 #define BBRGYM_CC_WESTWOOD_H
 
 #include "reno.h"
 
-#define WESTWOOD_TICK_US 1000     /* Linux: 1 / CONFIG_HZ; 1000 Hz is the finest it offers */
-#define WESTWOOD_SPAN_MIN_MS 50   /* TCP_WESTWOOD_RTT_MIN: a shorter span gives no good sample */
+#define WESTWOOD_TICK_US 1000       /* Linux: 1 / CONFIG_HZ; 1000 Hz is the finest it offers */
+#define WESTWOOD_SPAN_MIN_MS 50     /* TCP_WESTWOOD_RTT_MIN: a shorter span gives no good sample */
 #define WESTWOOD_FIRST_RTT_MS 20000 /* TCP_WESTWOOD_INIT_RTT: above any */
 
 /* Linux tcp_westwood_init. */
@@ -88,8 +88,8 @@ static inline void westwood_note_ack(struct westwood_state *westwood, const stru
     westwood->awaits_ack = false; /* the first one only tells where counting begins */
     westwood->had_sack = rs->has_sack;
     westwood_update_bandwidth(westwood, rs->now_us / WESTWOOD_TICK_US);
-    westwood->span_pkts = cc_add_sat(westwood->span_pkts,
-                                     is_plain ? advance_pkts : westwood_delivered_pkts(westwood, advance_pkts));
+    westwood->span_pkts =
+        cc_add_sat(westwood->span_pkts, is_plain ? advance_pkts : westwood_delivered_pkts(westwood, advance_pkts));
     if (westwood->renews_min_rtt || westwood->rtt_ms < westwood->min_rtt_ms)
         westwood->min_rtt_ms = westwood->rtt_ms;
     westwood->renews_min_rtt = false;
@@ -118,7 +118,8 @@ static inline void westwood_on_ack(struct cc_state *state, const struct cc_param
     reno_on_ack(state, params, rs);
 }
 
-/* CWR or Recovery ends with the ACK being processed, whose data the bandwidth then has (Linux CA_EVENT_COMPLETE_CWR). */
+/* CWR or Recovery ends with the ACK being processed, whose data the bandwidth then has (Linux CA_EVENT_COMPLETE_CWR).
+ */
 static inline void westwood_on_loss_state(struct cc_state *state, enum cc_ca_state old_state,
                                           enum cc_ca_state new_state)
 {

@@ -23,7 +23,7 @@ namespace
 constexpr std::size_t WRITE_BYTES = 65'536;
 constexpr std::size_t READ_BYTES = 1 << 20;
 constexpr uint64_t EVERYTHING = std::numeric_limits<uint64_t>::max() / 2; // more than a run can write
-constexpr int POLL_MS = 1000; // the longest wait; the thread's end wakes it
+constexpr int POLL_MS = 1000;                                             // the longest wait; the thread's end wakes it
 
 /** What an event of epoll is about: a kind and a flow. */
 enum Kind : uint64_t
@@ -51,12 +51,14 @@ WouldBlock()
 bool
 IsOver()
 {
-    return errno == ETIMEDOUT || errno == ECONNRESET || errno == EPIPE || errno == EHOSTUNREACH || errno == ECONNREFUSED;
+    return errno == ETIMEDOUT || errno == ECONNRESET || errno == EPIPE || errno == EHOSTUNREACH ||
+           errno == ECONNREFUSED;
 }
 
 } // namespace
 
-Applications::Applications(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Network& network, const RunClock& clock)
+Applications::Applications(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Network& network,
+                           const RunClock& clock)
     : m_scenario(std::move(scenario)),
       m_network(network),
       m_clock(clock),
@@ -143,17 +145,10 @@ Applications::Handle(uint64_t what)
     case TIMER:
         eventfd_read(m_timer.Get(), &ignored); // a timer is read like an eventfd
         return;
-    case END:
-        m_should_end = true;
-        return;
-    case SENDER:
-        Write(flow);
-        return;
-    case LISTENER:
-        Accept(flow);
-        return;
-    case READER:
-        ReadAll(flow);
+    case END: m_should_end = true; return;
+    case SENDER: Write(flow); return;
+    case LISTENER: Accept(flow); return;
+    case READER: ReadAll(flow);
     }
 }
 

@@ -25,7 +25,8 @@ class Applications
 {
   public:
     /** Begins the scenario; the clock runs. `network` must outlive it. */
-    Applications(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Network& network, const RunClock& clock);
+    Applications(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Network& network,
+                 const RunClock& clock);
     ~Applications();
     Applications(const Applications&) = delete;
     Applications& operator=(const Applications&) = delete;
@@ -41,9 +42,9 @@ class Applications
         bool is_running = false;
         bool is_connected = false;
         uint64_t early_writes = 0; ///< segments that wait for the connection
-        int64_t next_ns = 0; ///< of its start or its next write
-        uint64_t left_bytes = 0;  ///< bulk: still to be written
-        uint32_t begun_bytes = 0; ///< of a segment of which the socket took a part
+        int64_t next_ns = 0;       ///< of its start or its next write
+        uint64_t left_bytes = 0;   ///< bulk: still to be written
+        uint32_t begun_bytes = 0;  ///< of a segment of which the socket took a part
     };
 
     void Watch(int fd, uint32_t events, uint64_t what);

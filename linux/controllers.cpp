@@ -30,9 +30,7 @@ IsSlow(const Scenario& scenario)
 
 } // namespace
 
-Controllers::Controllers(std::shared_ptr<const Scenario> scenario,
-                         uint64_t seed,
-                         const Network& network,
+Controllers::Controllers(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Network& network,
                          const std::string& policy)
     : m_scenario(std::move(scenario)),
       m_network(network),
@@ -56,7 +54,8 @@ Controllers::Controllers(std::shared_ptr<const Scenario> scenario,
     {
         const std::string variant = m_policy_variant.value_or("a variant of BBR");
         throw std::invalid_argument("policy: sets tunables of " + (variant.empty() ? "no variant" : variant) +
-                                    ", expected a flow with role tuned and that cc in scenario '" + m_scenario->name + "'");
+                                    ", expected a flow with role tuned and that cc in scenario '" + m_scenario->name +
+                                    "'");
     }
 }
 
@@ -84,9 +83,8 @@ Controllers::Attach(std::size_t flow, int variant, uint64_t seed)
     }
     catch (const CongestionControlError& error)
     {
-        throw ScenarioError(path + ".cc",
-                            "is '" + spec.cc + "', which this machine cannot run in BPF (" + error.what() +
-                                "), expected kernel-bbr, kernel-cubic or kernel-reno");
+        throw ScenarioError(path + ".cc", "is '" + spec.cc + "', which this machine cannot run in BPF (" +
+                                              error.what() + "), expected kernel-bbr, kernel-cubic or kernel-reno");
     }
 }
 
@@ -172,7 +170,8 @@ Controllers::RequireOurs(std::size_t flow) const
 {
     if (m_programs[flow] == nullptr)
     {
-        throw std::invalid_argument("ack trace: flows[" + std::to_string(flow) + "].cc is '" + m_scenario->flows[flow].cc +
+        throw std::invalid_argument("ack trace: flows[" + std::to_string(flow) + "].cc is '" +
+                                    m_scenario->flows[flow].cc +
                                     "', of whose ACKs the kernel tells nothing, expected a variant of BBR");
     }
 }
@@ -225,8 +224,8 @@ Controllers::AckTrace(std::size_t flow) const
     const Trace& trace = m_traces[flow];
     if (trace.lost > 0)
     {
-        throw std::runtime_error("ack trace: " + std::to_string(trace.lost) + " events of flows[" + std::to_string(flow) +
-                                 "] were not read in time, this machine is too busy for it");
+        throw std::runtime_error("ack trace: " + std::to_string(trace.lost) + " events of flows[" +
+                                 std::to_string(flow) + "] were not read in time, this machine is too busy for it");
     }
     return trace.rows;
 }

@@ -28,11 +28,12 @@ class Controllers
 {
   public:
     /**
-     * Gives each sender its own, and the tuned flows of its variant the policy in the BPF object `policy` (empty: none);
-     * `network` must outlive it. ScenarioError: this machine cannot run one of them. std::invalid_argument: no flow is of
-     * the policy's variant.
+     * Gives each sender its own, and the tuned flows of its variant the policy in the BPF object `policy` (empty:
+     * none); `network` must outlive it. ScenarioError: this machine cannot run one of them. std::invalid_argument: no
+     * flow is of the policy's variant.
      */
-    Controllers(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Network& network, const std::string& policy);
+    Controllers(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Network& network,
+                const std::string& policy);
 
     /** Writes the current tunables, those that a policy set too. */
     void WriteTo(std::span<double> table);
@@ -42,7 +43,8 @@ class Controllers
     /** A flow's state now; called by any thread. */
     SenderState Read(std::size_t flow) const;
 
-    /** Records the ACKs of a flow from now on, up to `max_rows`. std::invalid_argument: it runs a control of the kernel's own. */
+    /** Records the ACKs of a flow from now on, up to `max_rows`. std::invalid_argument: it runs a control of the
+     * kernel's own. */
     void TraceAcks(std::size_t flow, std::size_t max_rows);
     /** Takes what the kernel recorded; its times count from the start of `clock`. */
     void TakeRecords(const RunClock& clock);
@@ -69,9 +71,9 @@ class Controllers
     std::shared_ptr<const Scenario> m_scenario;
     const Network& m_network;
     TunableTable m_tunables;
-    std::vector<bpf_flow_settings> m_settings; ///< of each flow; of the kernel's own not used
-    std::vector<CongestionControl*> m_programs; ///< of each flow; null: it runs a control of the kernel's own
-    std::string m_policy; ///< file; empty: none
+    std::vector<bpf_flow_settings> m_settings;   ///< of each flow; of the kernel's own not used
+    std::vector<CongestionControl*> m_programs;  ///< of each flow; null: it runs a control of the kernel's own
+    std::string m_policy;                        ///< file; empty: none
     std::optional<std::string> m_policy_variant; ///< unset: no flow of ours asked yet
     std::vector<Trace> m_traces;
     bool m_is_tracing = false;

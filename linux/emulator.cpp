@@ -24,11 +24,8 @@ constexpr std::size_t MAX_IP_BYTES = 65'535;
 
 } // namespace
 
-Emulator::Emulator(std::shared_ptr<const Scenario> scenario,
-                   uint64_t seed,
-                   const Network& network,
-                   const RunClock& clock,
-                   ReadSenderState read_sender)
+Emulator::Emulator(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Network& network,
+                   const RunClock& clock, ReadSenderState read_sender)
     : m_scenario(std::move(scenario)),
       m_network(network),
       m_clock(clock),
@@ -38,8 +35,7 @@ Emulator::Emulator(std::shared_ptr<const Scenario> scenario,
       m_zeros(MAX_IP_BYTES),
       m_marked_lost(m_scenario->flows.size()),
       m_wake(Checked(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "making an eventfd"))
-{
-}
+{}
 
 Emulator::~Emulator()
 {
@@ -179,7 +175,8 @@ Emulator::ReadOne(int tun, bool is_sender)
     if (!flow)
     {
         const auto payload = m_buffer.begin() + static_cast<std::ptrdiff_t>(packet->Headers().size());
-        packet->foreign_payload = std::make_shared<const std::vector<uint8_t>>(payload, payload + packet->PayloadBytes());
+        packet->foreign_payload =
+            std::make_shared<const std::vector<uint8_t>>(payload, payload + packet->PayloadBytes());
     }
     is_sender ? m_path.FromSender(*packet, now_ns) : m_path.FromReceiver(*packet, now_ns);
     return true;

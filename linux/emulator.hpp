@@ -46,10 +46,7 @@ class Emulator : private PathHost
     /** Reads the state of a flow's sender; called on the emulator's thread. */
     using ReadSenderState = std::function<SenderState(std::size_t flow)>;
 
-    Emulator(std::shared_ptr<const Scenario> scenario,
-             uint64_t seed,
-             const Network& network,
-             const RunClock& clock,
+    Emulator(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Network& network, const RunClock& clock,
              ReadSenderState read_sender);
     ~Emulator();
     Emulator(const Emulator&) = delete;
@@ -87,10 +84,10 @@ class Emulator : private PathHost
     ReadSenderState m_read_sender;
     Path m_path;
     LatenessMeter m_lateness;
-    std::vector<uint8_t> m_buffer;     ///< of the packet that is read
-    std::vector<uint8_t> m_zeros;      ///< payload of the packets that are written
+    std::vector<uint8_t> m_buffer;               ///< of the packet that is read
+    std::vector<uint8_t> m_zeros;                ///< payload of the packets that are written
     mutable std::vector<uint64_t> m_marked_lost; ///< the most that each sender told: estimates may fall
-    Descriptor m_wake;                 ///< an eventfd
+    Descriptor m_wake;                           ///< an eventfd
     std::atomic<bool> m_should_end{false};
     std::atomic<bool> m_is_fifo{false};
     std::atomic<int64_t> m_cut_ns{NEVER_NS}; ///< asked for

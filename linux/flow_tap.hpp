@@ -44,10 +44,10 @@ class FlowTap
     std::optional<int64_t> TakeCumulative(uint64_t una, int64_t now_ns);
     std::optional<int64_t> TakeSacked(uint64_t begin, uint64_t end, int64_t now_ns);
 
-    std::optional<uint32_t> m_first; ///< sequence number of the first payload byte
-    uint64_t m_sent_end = 0;         ///< all before was sent
-    std::deque<Segment> m_out;       ///< sent and not acknowledged, ascending
-    uint64_t m_expected = 0;         ///< the receiver's next byte
+    std::optional<uint32_t> m_first;           ///< sequence number of the first payload byte
+    uint64_t m_sent_end = 0;                   ///< all before was sent
+    std::deque<Segment> m_out;                 ///< sent and not acknowledged, ascending
+    uint64_t m_expected = 0;                   ///< the receiver's next byte
     std::map<uint64_t, uint64_t> m_behind_gap; ///< [begin, end) received, apart from each other
 };
 

@@ -98,7 +98,8 @@ SenderState
 ReadKernelSender(int socket)
 {
     KernelTcpInfo info{};
-    if (!Ask(socket, OPTION_INFO, info) || info.state < FIRST_CONNECTED_STATE || info.state == STATE_SYN_SENT || info.delivered == 0)
+    if (!Ask(socket, OPTION_INFO, info) || info.state < FIRST_CONNECTED_STATE || info.state == STATE_SYN_SENT ||
+        info.delivered == 0)
     {
         return {};
     }

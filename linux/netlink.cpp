@@ -19,8 +19,7 @@ namespace bbrgym
 class Netlink::Message
 {
   public:
-    template <class Body>
-    Message(uint16_t type, uint16_t flags, const Body& body)
+    template <class Body> Message(uint16_t type, uint16_t flags, const Body& body)
     {
         Header().nlmsg_type = type;
         Header().nlmsg_flags = static_cast<uint16_t>(NLM_F_REQUEST | NLM_F_ACK | flags);
@@ -50,8 +49,7 @@ class Netlink::Message
     alignas(nlmsghdr) std::array<char, 256> m_room{};
 };
 
-Netlink::Netlink()
-    : m_socket(Checked(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), "opening rtnetlink"))
+Netlink::Netlink() : m_socket(Checked(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), "opening rtnetlink"))
 {
     const timeval patience{.tv_sec = 10, .tv_usec = 0};
     setsockopt(m_socket.Get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
@@ -74,14 +72,13 @@ void
 Netlink::TakeUp(int device, uint32_t address, uint8_t prefix_bits)
 {
     const uint32_t wire = htonl(address);
-    Message message(RTM_NEWADDR,
-                    NLM_F_CREATE,
-                    ifaddrmsg{.ifa_family = AF_INET, .ifa_prefixlen = prefix_bits, .ifa_index = static_cast<uint32_t>(device)});
+    Message message(
+        RTM_NEWADDR, NLM_F_CREATE,
+        ifaddrmsg{.ifa_family = AF_INET, .ifa_prefixlen = prefix_bits, .ifa_index = static_cast<uint32_t>(device)});
     message.Add(IFA_LOCAL, wire);
     message.Add(IFA_ADDRESS, wire);
     Send(message, "giving a device its address");
-    Message up(RTM_NEWLINK,
-               0,
+    Message up(RTM_NEWLINK, 0,
                ifinfomsg{.ifi_family = AF_UNSPEC, .ifi_index = device, .ifi_flags = IFF_UP, .ifi_change = IFF_UP});
     Send(up, "taking a device up");
 }
@@ -89,8 +86,7 @@ Netlink::TakeUp(int device, uint32_t address, uint8_t prefix_bits)
 void
 Netlink::SetDiscipline(int device, const std::string& kind)
 {
-    Message message(RTM_NEWQDISC,
-                    NLM_F_CREATE | NLM_F_REPLACE,
+    Message message(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE,
                     tcmsg{.tcm_family = AF_UNSPEC, .tcm_ifindex = device, .tcm_parent = TC_H_ROOT});
     message.Add(TCA_KIND, kind.c_str(), kind.size() + 1);
     Send(message, "giving a device the queueing discipline " + kind);
@@ -99,8 +95,7 @@ Netlink::SetDiscipline(int device, const std::string& kind)
 void
 Netlink::AskForEcn(int device, uint32_t address)
 {
-    Message message(RTM_NEWROUTE,
-                    NLM_F_CREATE,
+    Message message(RTM_NEWROUTE, NLM_F_CREATE,
                     rtmsg{.rtm_family = AF_INET,
                           .rtm_dst_len = 32,
                           .rtm_table = RT_TABLE_MAIN,

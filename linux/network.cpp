@@ -36,7 +36,8 @@ KernelName(const Flow& flow, const std::string& path)
     return found == KERNEL_CONTROLS.end() ? "" : found->second;
 }
 
-/** The facts that can be chosen; every other one is the kernel's. Those of the algorithm belong to cc/, and so does pacing. */
+/** The facts that can be chosen; every other one is the kernel's. Those of the algorithm belong to cc/, and so does
+ * pacing. */
 bool
 CanBeChosen(const StackFact& fact, bool is_ours, const Stack& stack)
 {
@@ -57,10 +58,11 @@ CheckStack(const Stack& stack, bool is_ours, const std::string& path)
         const int64_t of_linux_6 = fact.values[static_cast<std::size_t>(StackPreset::LINUX_6)];
         if (!CanBeChosen(fact, is_ours, stack) && fact.get(stack) != of_linux_6)
         {
-            throw ScenarioError(path + ".stack." + std::string(fact.name),
-                                "is " + FactText(fact, fact.get(stack)) + ", expected " + FactText(fact, of_linux_6) +
-                                    ", that of linux-6: the sockets are this machine's kernel's, of which ecn, gso_max_segs, "
-                                    "timestamps, send_buffer_bytes and receive_buffer_bytes can be chosen");
+            throw ScenarioError(
+                path + ".stack." + std::string(fact.name),
+                "is " + FactText(fact, fact.get(stack)) + ", expected " + FactText(fact, of_linux_6) +
+                    ", that of linux-6: the sockets are this machine's kernel's, of which ecn, gso_max_segs, "
+                    "timestamps, send_buffer_bytes and receive_buffer_bytes can be chosen");
         }
     }
 }
@@ -91,7 +93,8 @@ PlanOf(const Scenario& scenario, const HostOptions& options)
     NetworkPlan plan{.options = options, .packet_bytes = scenario.mss_bytes + HEADER_BYTES};
     const uint32_t ample_bytes = BufferBytes(scenario);
     const double unsent_bytes_at_rate = std::min(MeanRateBps(scenario.link) / 8 * UNSENT_S, MAX_UNSENT_BYTES);
-    const uint32_t unsent_bytes = std::max(static_cast<uint32_t>(unsent_bytes_at_rate), MIN_UNSENT_PKTS * scenario.mss_bytes);
+    const uint32_t unsent_bytes =
+        std::max(static_cast<uint32_t>(unsent_bytes_at_rate), MIN_UNSENT_PKTS * scenario.mss_bytes);
     bool has_auto = false;
     for (std::size_t i = 0; i < scenario.flows.size(); ++i)
     {
@@ -130,9 +133,9 @@ PlanOf(const Scenario& scenario, const HostOptions& options)
     }
     if (has_auto && plan.most_buffer_bytes)
     {
-        throw ScenarioError("flows",
-                            "have buffers that are auto beside ample receive buffers, expected auto or a number for all: "
-                            "tcp_rmem and tcp_wmem are the same for all sockets of a host");
+        throw ScenarioError(
+            "flows", "have buffers that are auto beside ample receive buffers, expected auto or a number for all: "
+                     "tcp_rmem and tcp_wmem are the same for all sockets of a host");
     }
     return plan;
 }

@@ -31,10 +31,10 @@ struct HostOptions
 /** The sockets of a flow. */
 struct SocketPlan
 {
-    std::string cc;                          ///< the name that TCP_CONGESTION takes; empty: the system's default
-    bool asks_for_ecn = false;               ///< in its SYN
-    std::optional<uint32_t> send_bytes;      ///< SO_SNDBUF
-    std::optional<uint32_t> receive_bytes;   ///< SO_RCVBUF
+    std::string cc;                            ///< the name that TCP_CONGESTION takes; empty: the system's default
+    bool asks_for_ecn = false;                 ///< in its SYN
+    std::optional<uint32_t> send_bytes;        ///< SO_SNDBUF
+    std::optional<uint32_t> receive_bytes;     ///< SO_RCVBUF
     std::optional<uint32_t> most_unsent_bytes; ///< TCP_NOTSENT_LOWAT
 };
 
@@ -42,7 +42,7 @@ struct NetworkPlan
 {
     HostOptions options;
     uint32_t packet_bytes = 0;
-    uint32_t gso_max_segs = 0; ///< the most segments that TCP hands to a device at once; 0: as it is
+    uint32_t gso_max_segs = 0;                 ///< the most segments that TCP hands to a device at once; 0: as it is
     std::optional<uint32_t> most_buffer_bytes; ///< tcp_rmem's and tcp_wmem's maximum; unset: the machine's
     std::vector<SocketPlan> flows;
 };

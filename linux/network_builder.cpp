@@ -196,7 +196,8 @@ MakeDevice()
     std::strncpy(request.ifr_name, DEVICE, IFNAMSIZ - 1);
     request.ifr_flags = IFF_TUN | IFF_NO_PI;
     Checked(ioctl(tun.Get(), TUNSETIFF, &request), "making a TUN device");
-    return {std::move(tun), static_cast<int>(Checked(static_cast<int>(if_nametoindex(DEVICE)), "finding the TUN device"))};
+    return {std::move(tun),
+            static_cast<int>(Checked(static_cast<int>(if_nametoindex(DEVICE)), "finding the TUN device"))};
 }
 
 /** Makes the device of a host. Packets go to it at once, without a queue of the kernel's between. */
@@ -217,7 +218,8 @@ void
 SetBuffer(int socket, int forced, int asked, uint32_t bytes, bool has_privileges)
 {
     const int size = static_cast<int>(std::min<uint32_t>(bytes, INT32_MAX / 2)); // the kernel doubles it
-    Checked(setsockopt(socket, SOL_SOCKET, has_privileges ? forced : asked, &size, sizeof(size)), "setting the size of a socket's buffer");
+    Checked(setsockopt(socket, SOL_SOCKET, has_privileges ? forced : asked, &size, sizeof(size)),
+            "setting the size of a socket's buffer");
 }
 
 void
@@ -243,7 +245,8 @@ MakeSender(const SocketPlan& plan, bool has_privileges)
     if (plan.most_unsent_bytes)
     {
         const int bytes = static_cast<int>(*plan.most_unsent_bytes);
-        Checked(setsockopt(sender.Get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof(bytes)), "limiting unsent data");
+        Checked(setsockopt(sender.Get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof(bytes)),
+                "limiting unsent data");
     }
     return sender;
 }
@@ -257,7 +260,8 @@ MakeListener(const SocketPlan& plan, std::size_t flow, bool has_privileges)
         SetBuffer(listener.Get(), SO_RCVBUFFORCE, SO_RCVBUF, *plan.receive_bytes, has_privileges);
     }
     const sockaddr_in address = ReceiverAddress(flow, plan.asks_for_ecn);
-    Checked(bind(listener.Get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), "binding a receiver's socket");
+    Checked(bind(listener.Get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
+            "binding a receiver's socket");
     Checked(listen(listener.Get(), 1), "listening");
     return listener;
 }
@@ -334,10 +338,7 @@ BuildAndPass(const NetworkPlan& plan, int channel)
 class Child
 {
   public:
-    explicit Child(pid_t pid)
-        : m_pid(pid)
-    {
-    }
+    explicit Child(pid_t pid) : m_pid(pid) {}
     ~Child()
     {
         kill(m_pid, SIGKILL); // it has sent all it has to say

@@ -234,17 +234,12 @@ Path::Act(const Moment& moment)
 {
     switch (moment.kind)
     {
-    case Moment::Kind::WARMED_UP:
-        m_measurement.WarmedUp(*this);
-        return;
+    case Moment::Kind::WARMED_UP: m_measurement.WarmedUp(*this); return;
     case Moment::Kind::CHANGE:
         m_bottleneck.Change(m_scenario->link.changes[moment.index], m_now_ns, m_measurement);
         return;
-    case Moment::Kind::START:
-        m_measurement.FlowStarted(moment.index, *this);
-        return;
-    case Moment::Kind::STOP:
-        m_measurement.FlowStopped(moment.index, *this);
+    case Moment::Kind::START: m_measurement.FlowStarted(moment.index, *this); return;
+    case Moment::Kind::STOP: m_measurement.FlowStopped(moment.index, *this);
     }
 }
 

@@ -138,7 +138,7 @@ class Path : public MeasuredWorld
     AckGate<WirePacket> m_gate;
     DueQueue m_to_queue;
     DueQueue m_to_hosts;
-    int64_t m_shortest_ns = 0; ///< from what happens inside to what is due at a host
+    int64_t m_shortest_ns = 0;         ///< from what happens inside to what is due at a host
     std::vector<WirePacket> m_packets; ///< on their way, by slot
     std::vector<uint32_t> m_free_slots;
     std::vector<Moment> m_script; ///< ascending

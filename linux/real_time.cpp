@@ -68,8 +68,7 @@ CoreKeeper::CoreKeeper()
 #endif
           }
       }))
-{
-}
+{}
 
 CoreKeeper::~CoreKeeper()
 {

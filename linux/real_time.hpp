@@ -40,7 +40,8 @@ enum class FifoPriority : int
 /** Schedules the calling thread first in, first out; false if the machine forbids it. */
 bool MakeFifo(FifoPriority priority);
 
-/** Keeps the process's pages in memory once they were touched, as long as one of these lives, if the machine allows it. */
+/** Keeps the process's pages in memory once they were touched, as long as one of these lives, if the machine allows it.
+ */
 class MemoryLock
 {
   public:

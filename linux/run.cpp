@@ -10,15 +10,16 @@
 namespace bbrgym
 {
 
-LinuxRun::LinuxRun(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables, const HostOptions& options)
+LinuxRun::LinuxRun(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables,
+                   const HostOptions& options)
     : m_scenario(Drawn(std::move(scenario), seed)),
       m_seed(seed),
       m_network(BuildNetwork(PlanOf(*m_scenario, options))),
       m_controllers(m_scenario, seed, m_network, options.policy),
       m_has_policy(!options.policy.empty())
 {
-    m_emulator = std::make_unique<Emulator>(
-        m_scenario, seed, m_network, m_clock, [this](std::size_t flow) { return m_controllers.Read(flow); });
+    m_emulator = std::make_unique<Emulator>(m_scenario, seed, m_network, m_clock,
+                                            [this](std::size_t flow) { return m_controllers.Read(flow); });
     m_controllers.WriteTo(tables.tunables);
     m_last = m_emulator->Measured();
     WriteTo(tables);

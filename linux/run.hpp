@@ -28,10 +28,13 @@ namespace bbrgym
 class LinuxRun
 {
   public:
-    /** Builds the network and fills the tables. ScenarioError: the kernel cannot run it. std::runtime_error: nor this machine. */
-    LinuxRun(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables, const HostOptions& options);
+    /** Builds the network and fills the tables. ScenarioError: the kernel cannot run it. std::runtime_error: nor this
+     * machine. */
+    LinuxRun(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables,
+             const HostOptions& options);
 
-    /** Runs for so long, at most to the scenario's end, and shows that interval. Stopped: `stop` said so; the run is over. */
+    /** Runs for so long, at most to the scenario's end, and shows that interval. Stopped: `stop` said so; the run is
+     * over. */
     void Advance(double duration_s, const WorldTables& tables, StopCheck& stop);
     void Summarise(std::span<double> flow_table, std::span<double> link_row) const;
 

@@ -121,14 +121,10 @@ class WirePacket
         return true;
     }
 
-    template <class Record>
-    void Describe(Record& record, uint32_t) const
-    {
-        record.offset_bytes = Sequence();
-    }
+    template <class Record> void Describe(Record& record, uint32_t) const { record.offset_bytes = Sequence(); }
 
-    int64_t queued_ns = 0; ///< when it reached the queue
-    uint32_t flow = 0;     ///< index
+    int64_t queued_ns = 0;                                       ///< when it reached the queue
+    uint32_t flow = 0;                                           ///< index
     std::shared_ptr<const std::vector<uint8_t>> foreign_payload; ///< null: it is of the flow, whose bytes are zeros
 
   private:

@@ -4,9 +4,9 @@
 // bbrgym-scenario --serve
 //
 // Runs the scenario of FILE.json (all fields resolved, as the package writes it; - is the standard input) to
-// its end and prints the summary, as text or as JSON. A policy (`bbrgym export --format c`, compiled) sets the tunables of
-// its tuned flows. A bad scenario is one line on the error output, exit 2.
-// With --serve it is a program of bbrgym's world ns3gym: the scenario's own network, on the ns-3 that it was built with.
+// its end and prints the summary, as text or as JSON. A policy (`bbrgym export --format c`, compiled) sets the tunables
+// of its tuned flows. A bad scenario is one line on the error output, exit 2. With --serve it is a program of bbrgym's
+// world ns3gym: the scenario's own network, on the ns-3 that it was built with.
 #include "ns3-simulation.h"
 #include "serve.h"
 
@@ -38,8 +38,7 @@ class ScenarioWorld : private bbrgym::OwnTables, public bbrgym::Ns3Simulation
     ScenarioWorld(const std::shared_ptr<const bbrgym::Scenario>& scenario, uint64_t seed)
         : OwnTables(scenario->flows.size()),
           Ns3Simulation(scenario, seed, OwnTables::Get())
-    {
-    }
+    {}
 };
 
 struct Arguments
@@ -159,17 +158,15 @@ Run(const Arguments& arguments)
     {
         PolicyRun(std::make_shared<const Policy>(arguments.policy), scenario)
             .Run(
-                duration_s,
-                scenario.duration_ns,
-                simulation.GetTables(),
+                duration_s, scenario.duration_ns, simulation.GetTables(),
                 [&simulation](double seconds) { simulation.Advance(seconds); },
                 [&simulation] { return std::llround(simulation.NowS() * 1e9); });
     }
     simulation.Summarise(flow_table, link_row);
 
     const auto row_of = [&](std::size_t flow) {
-        return std::span<const double>(flow_table).subspan(flow * std::size(FLOW_SUMMARY_FIELDS),
-                                                           std::size(FLOW_SUMMARY_FIELDS));
+        return std::span<const double>(flow_table)
+            .subspan(flow * std::size(FLOW_SUMMARY_FIELDS), std::size(FLOW_SUMMARY_FIELDS));
     };
     if (arguments.as_json)
     {
@@ -196,9 +193,8 @@ main(int argc, char** argv)
 {
     if (argc == 2 && argv[1] == std::string("--serve"))
     {
-        return bbrgym::ServeMain([](auto scenario, uint64_t seed) {
-            return std::make_unique<ScenarioWorld>(scenario, seed);
-        });
+        return bbrgym::ServeMain(
+            [](auto scenario, uint64_t seed) { return std::make_unique<ScenarioWorld>(scenario, seed); });
     }
     try
     {

@@ -3,7 +3,7 @@
 // Bursts and their pacing. Linux hands data to segmentation offload (TSO, GSO) in bursts: their segments leave back to
 // back, and pacing waits after the last of them.
 //
-//   size   the data of 1/1024 s at the pacing rate, and more on a short path (tcp_tso_autosize), but not beyond its sk_buff
+//   size   the data of 1/1024 s at the pacing rate, and more on a short path (tcp_tso_autosize), but at most its sk_buff
 //   gap    the burst's bytes at the pacing rate, less the time by which it left late, half of the gap at most
 //          (tcp_update_skb_after_send)
 #ifndef BBRGYM_TCP_BURST_PACING_HPP
@@ -12,7 +12,8 @@
 #include "scoreboard.hpp"
 #include "stack.hpp"
 
-extern "C" {
+extern "C"
+{
 #include "cc.h"
 }
 
@@ -77,7 +78,8 @@ class BurstPacing
     /** Segments from the new segment `next` on in its sk_buff; all ones: bursts take no notice of it. */
     uint32_t LeftInSkbPkts(uint64_t next) const
     {
-        return m_skb_pkts == 0 ? std::numeric_limits<uint32_t>::max() : m_skb_pkts - static_cast<uint32_t>(next % m_skb_pkts);
+        return m_skb_pkts == 0 ? std::numeric_limits<uint32_t>::max()
+                               : m_skb_pkts - static_cast<uint32_t>(next % m_skb_pkts);
     }
 
     // ---- the burst that leaves now ----------------------------------------------------------------------
@@ -167,16 +169,16 @@ class BurstPacing
     bool m_is_by_fq = false;
     bool m_has_credit = false;
     bool m_is_sized_by_rtt = false;
-    bool m_may_be_one = true;       ///< a burst at a low rate
+    bool m_may_be_one = true; ///< a burst at a low rate
     bool m_passes = false;
-    uint32_t m_left_pkts = 0;       ///< of the burst
-    uint32_t m_sent_pkts = 0;       ///< of it
-    uint64_t m_sent_bytes = 0;      ///< payload of these
-    uint64_t m_retransmit = NONE;   ///< its first segment, if it is retransmitted
-    uint32_t m_header_bytes = 0;    ///< of a packet, counted by pacing
-    uint32_t m_unpaced_pkts = 0;    ///< the first ones leave without gaps
+    uint32_t m_left_pkts = 0;     ///< of the burst
+    uint32_t m_sent_pkts = 0;     ///< of it
+    uint64_t m_sent_bytes = 0;    ///< payload of these
+    uint64_t m_retransmit = NONE; ///< its first segment, if it is retransmitted
+    uint32_t m_header_bytes = 0;  ///< of a packet, counted by pacing
+    uint32_t m_unpaced_pkts = 0;  ///< the first ones leave without gaps
     uint32_t m_max_pkts = 1;
-    uint32_t m_skb_pkts = 0;        ///< full segments of an sk_buff of the write queue; 0: bursts take no notice of it
+    uint32_t m_skb_pkts = 0; ///< full segments of an sk_buff of the write queue; 0: bursts take no notice of it
     uint32_t m_mss_bytes = 1;
     uint32_t m_min_pkts = 2;
     int64_t m_next_send_ns = 0;

@@ -119,13 +119,13 @@ class CwndValidation
     bool m_falls_unused = false;
     bool m_rises_by_flight = false;
     bool m_measures_use = false;
-    bool m_is_cwnd_limited = false;  ///< the window held back the latest flight (tp->is_cwnd_limited)
-    uint32_t m_flight_pkts = 0;      ///< the largest that it did not hold back, of the segments below m_flight_until
-    uint32_t m_used_pkts = 0;        ///< the largest flight since the window was used (snd_cwnd_used)
+    bool m_is_cwnd_limited = false; ///< the window held back the latest flight (tp->is_cwnd_limited)
+    uint32_t m_flight_pkts = 0;     ///< the largest that it did not hold back, of the segments below m_flight_until
+    uint32_t m_used_pkts = 0;       ///< the largest flight since the window was used (snd_cwnd_used)
     uint64_t m_flight_until = 0;
-    uint64_t m_validated_until = 0;  ///< the next new segment at the latest call
+    uint64_t m_validated_until = 0; ///< the next new segment at the latest call
     uint64_t m_full_until = 0;
-    int64_t m_stamp_ns = 0;          ///< when it last was, or changed (snd_cwnd_stamp)
+    int64_t m_stamp_ns = 0; ///< when it last was, or changed (snd_cwnd_stamp)
 };
 
 } // namespace bbrgym

@@ -2,8 +2,9 @@
 //
 // Explicit congestion notification (RFC 3168) as the two ends of a connection see it. The sender's data are
 // ECN-capable, retransmissions are not. The receiver echoes a mark in every ACK until the sender reports that it has
-// reduced its window, which it does once per window, in the first new segment. Where it is precise (ecn_precise; RFC 8257,
-// section 3.2) an ACK tells instead whether the segments it covers were marked, and one leaves before the marks change.
+// reduced its window, which it does once per window, in the first new segment. Where it is precise (ecn_precise; RFC
+// 8257, section 3.2) an ACK tells instead whether the segments it covers were marked, and one leaves before the marks
+// change.
 #ifndef BBRGYM_TCP_ECN_HPP
 #define BBRGYM_TCP_ECN_HPP
 

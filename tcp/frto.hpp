@@ -58,8 +58,9 @@ class Frto
     }
 
     /**
-     * The sender looks for what to send. New data that the window or pacing holds back is not a test (tcp_xmit_recovery).
-     * And when pacing's timer is over, Linux sends what counts as lost before anything new (tcp_tsq_write).
+     * The sender looks for what to send. New data that the window or pacing holds back is not a test
+     * (tcp_xmit_recovery). And when pacing's timer is over, Linux sends what counts as lost before anything new
+     * (tcp_tsq_write).
      */
     void BeforeSending(bool is_held_back, bool has_sent_new, bool is_paced, int64_t now_ns)
     {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// The memory that Linux's sockets count: the limits of buffers, and the truesize of segments (include/linux/skbuff.h on a
-// 64-bit machine with cache lines of 64 bytes).
+// The memory that Linux's sockets count: the limits of buffers, and the truesize of segments (include/linux/skbuff.h on
+// a 64-bit machine with cache lines of 64 bytes).
 #ifndef BBRGYM_TCP_MEMORY_HPP
 #define BBRGYM_TCP_MEMORY_HPP
 
@@ -14,17 +14,17 @@
 namespace bbrgym
 {
 
-inline constexpr uint64_t WMEM_DEFAULT_BYTES = 16'384;   ///< tcp_wmem[1]
-inline constexpr uint64_t WMEM_MAX_BYTES = 4'194'304;    ///< tcp_wmem[2]
-inline constexpr uint64_t RMEM_MAX_BYTES = 6'291'456;    ///< tcp_rmem[2]
-inline constexpr uint64_t MIN_BUFFER_BYTES = 4'608;      ///< SOCK_MIN_SNDBUF
+inline constexpr uint64_t WMEM_DEFAULT_BYTES = 16'384; ///< tcp_wmem[1]
+inline constexpr uint64_t WMEM_MAX_BYTES = 4'194'304;  ///< tcp_wmem[2]
+inline constexpr uint64_t RMEM_MAX_BYTES = 6'291'456;  ///< tcp_rmem[2]
+inline constexpr uint64_t MIN_BUFFER_BYTES = 4'608;    ///< SOCK_MIN_SNDBUF
 
 inline constexpr uint64_t CACHE_LINE_BYTES = 64;
-inline constexpr uint64_t SK_BUFF_BYTES = 256;           ///< struct sk_buff, in whole cache lines
-inline constexpr uint64_t SHARED_INFO_BYTES = 320;       ///< struct skb_shared_info
-inline constexpr uint64_t MAX_TCP_HEADER_BYTES = 320;    ///< room for all headers
-inline constexpr uint64_t IP_TCP_HEADER_BYTES = 52;      ///< with timestamps
-inline constexpr uint64_t PAD_BYTES = 64;                ///< NET_SKB_PAD, ahead of a received packet
+inline constexpr uint64_t SK_BUFF_BYTES = 256;        ///< struct sk_buff, in whole cache lines
+inline constexpr uint64_t SHARED_INFO_BYTES = 320;    ///< struct skb_shared_info
+inline constexpr uint64_t MAX_TCP_HEADER_BYTES = 320; ///< room for all headers
+inline constexpr uint64_t IP_TCP_HEADER_BYTES = 52;   ///< with timestamps
+inline constexpr uint64_t PAD_BYTES = 64;             ///< NET_SKB_PAD, ahead of a received packet
 
 /** setsockopt doubles its argument, for the overhead of the memory. */
 constexpr uint64_t

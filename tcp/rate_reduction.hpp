@@ -52,7 +52,8 @@ class RateReduction
         else
         {
             const int64_t behind = static_cast<int64_t>(m_delivered_pkts) - m_sent_pkts;
-            const int64_t least = (makes_progress || makes_up ? std::max<int64_t>(behind, acked_pkts) : acked_pkts) + makes_progress;
+            const int64_t least =
+                (makes_progress || makes_up ? std::max<int64_t>(behind, acked_pkts) : acked_pkts) + makes_progress;
             count = std::min<int64_t>(ssthresh_pkts - in_flight_pkts, least);
         }
         // The first packet of a recovery leaves in any case.

@@ -11,7 +11,8 @@
 // tcp_rcv_space_adjust), with the round trip measured without timestamps: the time in which a window arrives.
 //
 // The window starts small and grows by two segments for each that arrives, in order or behind a gap (rcv_ssthresh); a
-// segment by which it grows is acknowledged at once. That is so for an ample buffer too, which grows as an automatic one but never limits.
+// segment by which it grows is acknowledged at once. That is so for an ample buffer too, which grows as an automatic
+// one but never limits.
 //
 // Not modelled: memory pressure, and that a buffer overfull with small segments is pruned.
 #ifndef BBRGYM_TCP_RECEIVE_WINDOW_HPP
@@ -44,12 +45,15 @@ class ReceiveWindow
         m_mss_bytes = mss_bytes;
         m_truesize_bytes = ReceivedTruesize(mss_bytes);
         m_share_q8 = by_ratio ? (uint64_t{mss_bytes} << 8) / m_truesize_bytes : 128;
-        m_buffer_bytes = m_size > 0 ? SetSockOptBytes(m_size) : static_cast<uint64_t>(facts.initial_receive_buffer_bytes);
+        m_buffer_bytes =
+            m_size > 0 ? SetSockOptBytes(m_size) : static_cast<uint64_t>(facts.initial_receive_buffer_bytes);
         m_clamp_bytes = Payload(m_buffer_bytes);
         m_scale = ScaleOf(ScaledBytes());
         m_read_bytes_last = INITIAL_WINDOW_PKTS * mss_bytes;
-        const uint64_t first_bytes = std::min<uint64_t>(static_cast<uint64_t>(facts.initial_window_segments) * mss_bytes, MAX_UNSCALED_BYTES);
-        m_threshold_bytes = m_grows ? std::min(first_bytes / mss_bytes * mss_bytes, m_clamp_bytes) : std::numeric_limits<uint64_t>::max();
+        const uint64_t first_bytes =
+            std::min<uint64_t>(static_cast<uint64_t>(facts.initial_window_segments) * mss_bytes, MAX_UNSCALED_BYTES);
+        m_threshold_bytes = m_grows ? std::min(first_bytes / mss_bytes * mss_bytes, m_clamp_bytes)
+                                    : std::numeric_limits<uint64_t>::max();
         SetCeiling();
         Announce(0, 0);
     }
@@ -57,11 +61,13 @@ class ReceiveWindow
     bool IsAmple() const { return m_size == SIZE_ample; }
     /** The largest that the buffer can become. */
     uint64_t MaxBufferBytes() const { return m_size > 0 ? m_buffer_bytes : RMEM_MAX_BYTES; }
-    /** What the window scale of the handshake provides for, in which a half counts as payload (tcp_select_initial_window). */
+    /** What the window scale of the handshake provides for, in which a half counts as payload
+     * (tcp_select_initial_window). */
     uint64_t ScaledBytes() const { return m_size > 0 ? m_buffer_bytes / 2 : RMEM_MAX_BYTES; }
     uint64_t BufferBytes() const { return m_buffer_bytes; }
 
-    /** An ACK of everything below segment `next` leaves, with `beyond_pkts` behind gaps. Returns the first segment outside the window. */
+    /** An ACK of everything below segment `next` leaves, with `beyond_pkts` behind gaps. Returns the first segment
+     * outside the window. */
     uint64_t Announce(uint64_t next, uint32_t beyond_pkts)
     {
         const uint64_t next_bytes = next * m_mss_bytes;
@@ -79,14 +85,16 @@ class ReceiveWindow
     /** Segments that the window holds; 0: it is not known. */
     uint64_t ThresholdPkts() const { return m_grows ? m_threshold_bytes / m_mss_bytes : 0; }
 
-    /** A segment arrived; `held_pkts` count against the buffer by now. Returns whether the window grows (tcp_grow_window). */
+    /** A segment arrived; `held_pkts` count against the buffer by now. Returns whether the window grows
+     * (tcp_grow_window). */
     bool Grow(uint64_t held_pkts)
     {
         uint64_t ceiling_bytes = m_ceiling_bytes;
         if (held_pkts != 1)
         {
             const uint64_t held_bytes = held_pkts * m_truesize_bytes;
-            ceiling_bytes = held_bytes < m_buffer_bytes ? std::min(m_clamp_bytes, Payload(m_buffer_bytes - held_bytes)) : 0;
+            ceiling_bytes =
+                held_bytes < m_buffer_bytes ? std::min(m_clamp_bytes, Payload(m_buffer_bytes - held_bytes)) : 0;
         }
         if (m_threshold_bytes >= ceiling_bytes)
         {
@@ -167,7 +175,8 @@ class ReceiveWindow
             const int64_t sample_ns = std::max<int64_t>(now_ns - m_rtt_mark_ns, 1);
             m_rtt_ns = m_rtt_ns == 0 ? sample_ns : std::min(m_rtt_ns, sample_ns);
         }
-        const uint64_t edge_bytes = m_size == SIZE_ample ? read_bytes + std::min(m_threshold_bytes, m_clamp_bytes) : m_edge_bytes;
+        const uint64_t edge_bytes =
+            m_size == SIZE_ample ? read_bytes + std::min(m_threshold_bytes, m_clamp_bytes) : m_edge_bytes;
         m_rtt_mark_bytes = std::max(edge_bytes, read_bytes + 1);
         m_rtt_mark_ns = now_ns;
     }

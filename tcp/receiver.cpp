@@ -68,7 +68,8 @@ TcpReceiver::OnSegment(uint64_t seqno, int64_t now_ns, EcnBits ecn)
         Put(seqno);
         const std::size_t blocks_before = m_block_count;
         Report(seqno);
-        const bool forgets = blocks_before == m_blocks.size() && m_block_count == m_blocks.size() && m_blocks[0].end - m_blocks[0].begin == 1;
+        const bool forgets = blocks_before == m_blocks.size() && m_block_count == m_blocks.size() &&
+                             m_blocks[0].end - m_blocks[0].begin == 1;
         return {0, AnswersGap(now_ns) || forgets || reports_now};
     }
     const uint32_t readable_pkts = Advance();
@@ -217,7 +218,8 @@ TcpReceiver::DelayNs() const
     {
         return m_ato_ns;
     }
-    const int64_t limit_ns = m_rtt.HasSample() ? std::min(std::max(m_rtt.SmoothedNs(), m_delayed_ack_ns), MAX_DELAY_NS) : MAX_DELAY_NS;
+    const int64_t limit_ns =
+        m_rtt.HasSample() ? std::min(std::max(m_rtt.SmoothedNs(), m_delayed_ack_ns), MAX_DELAY_NS) : MAX_DELAY_NS;
     return std::min(m_ato_ns, limit_ns);
 }
 
@@ -244,7 +246,8 @@ TcpReceiver::AnswersGap(int64_t now_ns)
     {
         const int64_t rtt_ns = m_window.RttNs();
         const int64_t least_ns = m_rtt.HasSample() ? std::min(rtt_ns, m_rtt.SmoothedNs()) : rtt_ns;
-        m_compressed_until_ns = now_ns + std::min(least_ns * m_compression_percent / 100, COMPRESSION_NS) + COMPRESSION_SLACK_NS;
+        m_compressed_until_ns =
+            now_ns + std::min(least_ns * m_compression_percent / 100, COMPRESSION_NS) + COMPRESSION_SLACK_NS;
     }
     return false;
 }
@@ -322,9 +325,8 @@ TcpReceiver::Advance()
     }
     if (m_block_count > 0)
     {
-        const auto known = std::remove_if(m_blocks.begin(), m_blocks.begin() + m_block_count, [this](const SeqnoRange& block) {
-            return block.end <= m_next;
-        });
+        const auto known = std::remove_if(m_blocks.begin(), m_blocks.begin() + m_block_count,
+                                          [this](const SeqnoRange& block) { return block.end <= m_next; });
         m_block_count = static_cast<std::size_t>(known - m_blocks.begin());
     }
     return static_cast<uint32_t>(m_next - before);

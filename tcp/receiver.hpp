@@ -2,8 +2,8 @@
 //
 // The receiving end: what has arrived, when to acknowledge it, and with which SACK blocks (RFC 2018), in
 // segments. Every second segment in order is acknowledged, a lone one after 40 ms (delayed_ack_segments,
-// delayed_ack_ms); at once what leaves or fills a gap. Facts of the stack: it reports duplicates (D-SACK, RFC 2883), and it acknowledges the first
-// segments one by one (TCP_MAX_QUICKACKS) or only the very first at once, as ns-3's.
+// delayed_ack_ms); at once what leaves or fills a gap. Facts of the stack: it reports duplicates (D-SACK, RFC 2883),
+// and it acknowledges the first segments one by one (TCP_MAX_QUICKACKS) or only the very first at once, as ns-3's.
 // Linux's receiver also acknowledges at once while its window grows, adapts the delay of an ACK to the pace of the
 // segments, and compresses the ACKs of a gap: from the fourth on, one stands for those of up to a millisecond.
 //
@@ -30,7 +30,7 @@ namespace bbrgym
 class TcpReceiver
 {
   public:
-    static constexpr uint32_t QUICK_ACKS = 16;                  ///< Linux: TCP_MAX_QUICKACKS
+    static constexpr uint32_t QUICK_ACKS = 16; ///< Linux: TCP_MAX_QUICKACKS
 
     struct Arrival
     {
@@ -45,8 +45,8 @@ class TcpReceiver
     bool AnswersBefore(EcnBits ecn) const { return m_echo.IsOn() && m_unanswered_pkts > 0 && m_echo.Changes(ecn); }
     Arrival OnSegment(uint64_t seqno, int64_t now_ns, EcnBits ecn = {});
     /**
-     * Call before OnSegment if the stack has timestamps; `sent_ms`: of the segment. True: it is refused for its age (PAWS), and
-     * answered at once; it is not to be taken.
+     * Call before OnSegment if the stack has timestamps; `sent_ms`: of the segment. True: it is refused for its age
+     * (PAWS), and answered at once; it is not to be taken.
      */
     bool RefusesOld(uint64_t seqno, int64_t sent_ms, int64_t now_ns);
 
@@ -85,12 +85,10 @@ class TcpReceiver
     int64_t RecentMs() const { return m_recent_ms; }
 
   private:
-    bool EchoOnce()
-    {
-        return !std::exchange(m_hides_echo, false) && m_echo.Acknowledge();
-    }
+    bool EchoOnce() { return !std::exchange(m_hides_echo, false) && m_echo.Acknowledge(); }
 
-    /** ns-3, without D-SACK, answers all old data but the newest before it looks at marks (TcpSocketBase::IsValidTcpSegment). */
+    /** ns-3, without D-SACK, answers all old data but the newest before it looks at marks
+     * (TcpSocketBase::IsValidTcpSegment). */
     bool IsOutOfRange(uint64_t seqno) const { return !m_has_d_sack && seqno + 1 < m_next; }
 
     Arrival OnDuplicate(uint64_t seqno, int64_t now_ns);
@@ -104,19 +102,19 @@ class TcpReceiver
     uint32_t QuickAcks() const;
     int64_t DelayNs() const;
 
-    static constexpr uint32_t GAP_ACKS = 3;                     ///< TCP_FASTRETRANS_THRESH: at once, for each gap
-    static constexpr int64_t COMPRESSION_NS = 1'000'000;        ///< tcp_comp_sack_delay_ns
-    static constexpr int64_t COMPRESSION_SLACK_NS = 100'000;    ///< tcp_comp_sack_slack_ns
-    static constexpr int64_t MAX_DELAY_NS = 500'000'000;        ///< tcp_send_delayed_ack
-    static constexpr int64_t PAWS_WINDOW_MS = 1;                ///< TCP_PAWS_WINDOW
-    static constexpr std::size_t TIMESTAMPED_BLOCKS = 3;        ///< SACK blocks that fit beside timestamps
+    static constexpr uint32_t GAP_ACKS = 3;                  ///< TCP_FASTRETRANS_THRESH: at once, for each gap
+    static constexpr int64_t COMPRESSION_NS = 1'000'000;     ///< tcp_comp_sack_delay_ns
+    static constexpr int64_t COMPRESSION_SLACK_NS = 100'000; ///< tcp_comp_sack_slack_ns
+    static constexpr int64_t MAX_DELAY_NS = 500'000'000;     ///< tcp_send_delayed_ack
+    static constexpr int64_t PAWS_WINDOW_MS = 1;             ///< TCP_PAWS_WINDOW
+    static constexpr std::size_t TIMESTAMPED_BLOCKS = 3;     ///< SACK blocks that fit beside timestamps
 
     uint32_t m_delayed_ack_pkts = 2;
     int64_t m_delayed_ack_ns = 0;
     bool m_has_d_sack = true;
     bool m_has_timestamps = false;
     int64_t m_recent_ms = NO_TIMESTAMP;
-    uint64_t m_acked_until = 0;     ///< what the latest ACK acknowledged (rcv_wup)
+    uint64_t m_acked_until = 0; ///< what the latest ACK acknowledged (rcv_wup)
     bool m_has_quick_acks = true;
     bool m_is_adaptive = false;
     uint32_t m_max_compressed = 0;
@@ -132,14 +130,14 @@ class TcpReceiver
     uint32_t m_unanswered_pkts = 0;
     uint32_t m_quick_acks = 0;
     int64_t m_deadline_ns = NEVER_NS;
-    int64_t m_ato_ns = 0;                      ///< of the next delayed ACK (icsk_ack.ato)
-    int64_t m_arrived_ns = -1;                 ///< the latest segment in order; -1: none yet
-    RttEstimator m_rtt;                        ///< of the handshake alone
+    int64_t m_ato_ns = 0;      ///< of the next delayed ACK (icsk_ack.ato)
+    int64_t m_arrived_ns = -1; ///< the latest segment in order; -1: none yet
+    RttEstimator m_rtt;        ///< of the handshake alone
     int64_t m_syn_ack_ns = -1;
     uint32_t m_syn_ack_count = 0;
-    uint64_t m_gap = 0;                        ///< that m_gap_acks are of: the segment missing
+    uint64_t m_gap = 0; ///< that m_gap_acks are of: the segment missing
     uint32_t m_gap_acks = 0;
-    uint32_t m_compressed = 0;                 ///< ACKs held back since the last one left
+    uint32_t m_compressed = 0; ///< ACKs held back since the last one left
     int64_t m_compressed_until_ns = NEVER_NS;
 
     ReceiveWindow m_window;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // How long RACK waits for a segment that may only be late, in steps of a quarter of the smallest RTT (RFC 8985, section
-// 6.2, step 4; Linux tcp_rack_update_reo_wnd). A D-SACK tells of a retransmission that was not needed: the window widens by
-// a step, once in a round trip. It falls back to one step after 16 recoveries without a D-SACK.
+// 6.2, step 4; Linux tcp_rack_update_reo_wnd). A D-SACK tells of a retransmission that was not needed: the window
+// widens by a step, once in a round trip. It falls back to one step after 16 recoveries without a D-SACK.
 #ifndef BBRGYM_TCP_REORDERING_WINDOW_HPP
 #define BBRGYM_TCP_REORDERING_WINDOW_HPP
 
@@ -15,7 +15,7 @@ namespace bbrgym
 class ReorderingWindow
 {
   public:
-    static constexpr uint32_t MAX_STEPS = 255;            ///< rack.reo_wnd_steps has eight bits
+    static constexpr uint32_t MAX_STEPS = 255;             ///< rack.reo_wnd_steps has eight bits
     static constexpr uint32_t PERSISTENCE_RECOVERIES = 16; ///< Linux: TCP_RACK_RECOVERY_THRESH
 
     /** A D-SACK came, not of a tail loss probe, and reordering has been seen (tcp_dsack_seen). */
@@ -50,10 +50,10 @@ class ReorderingWindow
     uint32_t Steps() const { return m_steps; }
 
   private:
-    uint32_t m_steps = 1;              ///< rack.reo_wnd_steps
-    uint32_t m_recoveries_left = 0;    ///< rack.reo_wnd_persist
-    bool m_widens = false;             ///< rack.dsack_seen
-    uint64_t m_widened_at_pkts = 0;    ///< rack.last_delivered
+    uint32_t m_steps = 1;           ///< rack.reo_wnd_steps
+    uint32_t m_recoveries_left = 0; ///< rack.reo_wnd_persist
+    bool m_widens = false;          ///< rack.dsack_seen
+    uint64_t m_widened_at_pkts = 0; ///< rack.last_delivered
 };
 
 } // namespace bbrgym

@@ -2,9 +2,9 @@
 //
 // The smoothed round trip of a connection, how much it varies, and the time after which a segment has timed out.
 //
-// RFC 6298 keeps a mean deviation. Linux (tcp_rtt_estimator) waits for the largest that it had in a round trip: it rises
-// at once and falls by a quarter of the difference once per round trip. And its mean deviation takes an RTT that is
-// smaller than all it expects for an eighth only. So where ACKs come in bursts, the many small RTTs at the end of a
+// RFC 6298 keeps a mean deviation. Linux (tcp_rtt_estimator) waits for the largest that it had in a round trip: it
+// rises at once and falls by a quarter of the difference once per round trip. And its mean deviation takes an RTT that
+// is smaller than all it expects for an eighth only. So where ACKs come in bursts, the many small RTTs at the end of a
 // burst do not hide the large one that the next begins with.
 #ifndef BBRGYM_TCP_RTT_ESTIMATOR_HPP
 #define BBRGYM_TCP_RTT_ESTIMATOR_HPP
@@ -34,7 +34,7 @@ class RttEstimator
     }
 
     bool HasSample() const { return m_srtt_ns >= 0; }
-    int64_t SmoothedNs() const { return m_srtt_ns; }        ///< -1: no sample yet
+    int64_t SmoothedNs() const { return m_srtt_ns; }            ///< -1: no sample yet
     int64_t DeviationNs() const { return m_deviation4_ns / 4; } ///< the mean one
 
     /** An RTT; `una`, `next`: the segments that it leaves unacknowledged. */

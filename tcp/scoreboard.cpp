@@ -161,7 +161,8 @@ Scoreboard::DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns)
             }
             if (oldest.sent_ns + wait_ns + m_follows_rack > now_ns)
             {
-                m_reordering_deadline_ns = (m_waits_a_millisecond ? LatestOvertakenNs() : oldest.sent_ns) + wait_ns + TIMER_SLACK_NS;
+                m_reordering_deadline_ns =
+                    (m_waits_a_millisecond ? LatestOvertakenNs() : oldest.sent_ns) + wait_ns + TIMER_SLACK_NS;
                 break;
             }
             MarkLost(oldest.seqno);
@@ -187,10 +188,12 @@ Scoreboard::IsOut(const Transmission& transmission) const
 Scoreboard::Transmission
 Scoreboard::OldestTransmission() const
 {
-    return m_transmissions.empty() ? Transmission{m_originals_from, At(m_originals_from).sent_ns} : m_transmissions.front();
+    return m_transmissions.empty() ? Transmission{m_originals_from, At(m_originals_from).sent_ns}
+                                   : m_transmissions.front();
 }
 
-/** False: no transmission was overtaken by the newest one delivered. Stored ones may be stale, so they have to be looked at. */
+/** False: no transmission was overtaken by the newest one delivered. Stored ones may be stale, so they have to be
+ * looked at. */
 bool
 Scoreboard::MayHaveOvertaken() const
 {
@@ -323,8 +326,8 @@ Scoreboard::MarkTimedOut(int64_t now_ns)
 }
 
 /**
- * Linux's tcp_undo_cwnd_reduction: a retransmission stays in the network beside its original, and what RACK itself found
- * lost it does not look at again.
+ * Linux's tcp_undo_cwnd_reduction: a retransmission stays in the network beside its original, and what RACK itself
+ * found lost it does not look at again.
  */
 void
 Scoreboard::UnmarkLost()
@@ -464,7 +467,8 @@ Scoreboard::SetFacts(const SocketFacts& facts)
     m_window_widens = facts.reordering_window_widens;
 }
 
-/** What arrived twice was delivered; a segment that was SACKed and retransmitted arrived out of order (tcp_sacktag_one). */
+/** What arrived twice was delivered; a segment that was SACKed and retransmitted arrived out of order
+ * (tcp_sacktag_one). */
 void
 Scoreboard::OnDuplicate(SeqnoRange duplicate, AckOutcome& outcome)
 {
@@ -555,7 +559,8 @@ Scoreboard::RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome
     m_originals_from = std::max(m_originals_from, m_una);
 }
 
-/** The first `count` segments are delivered, as they were sent: what they tell are the times of the first and the last. */
+/** The first `count` segments are delivered, as they were sent: what they tell are the times of the first and the last.
+ */
 void
 Scoreboard::RemoveUntouched(std::size_t count, int64_t now_ns, AckOutcome& outcome)
 {
@@ -701,8 +706,8 @@ Scoreboard::Delivered(uint64_t seqno, bool is_cumulative, int64_t now_ns)
     }
 
     const NewestDelivered delivered{segment.sent_ns, seqno, now_ns - segment.sent_ns};
-    // RFC 8985, 6.2 step 2: faster than any round trip, so the original arrived, not the retransmission; or its timestamp
-    // says so (tcp_skb_spurious_retrans).
+    // RFC 8985, 6.2 step 2: faster than any round trip, so the original arrived, not the retransmission; or its
+    // timestamp says so (tcp_skb_spurious_retrans).
     const bool is_echo_older = is_cumulative && m_echo_ms != NO_TIMESTAMP && m_echo_ms < TimestampMs(segment.sent_ns);
     if (segment.ever_retransmitted && (delivered.rtt_ns < m_min_rtt_ns || is_echo_older))
     {
@@ -779,9 +784,11 @@ Scoreboard::ReorderingWindowNs(bool patient, int64_t srtt_ns) const
     const int64_t steps_ns = std::max<int64_t>(m_min_rtt_ns, 0) / 4 * m_reordering_window.Steps();
     if (m_waits_a_millisecond)
     {
-        return m_reordering_count > 0 || patient ? std::max(std::min(steps_ns, srtt_ns), LEAST_WINDOW_NS) : LEAST_WINDOW_NS;
+        return m_reordering_count > 0 || patient ? std::max(std::min(steps_ns, srtt_ns), LEAST_WINDOW_NS)
+                                                 : LEAST_WINDOW_NS;
     }
-    return m_reordering_count > 0 || (patient && m_sacked_out < DUPLICATE_THRESHOLD_PKTS) ? std::min(steps_ns, srtt_ns) : 0;
+    return m_reordering_count > 0 || (patient && m_sacked_out < DUPLICATE_THRESHOLD_PKTS) ? std::min(steps_ns, srtt_ns)
+                                                                                          : 0;
 }
 
 } // namespace bbrgym

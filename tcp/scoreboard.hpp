@@ -5,8 +5,8 @@
 // and which are to be marked lost.
 //
 //   in flight = packets_out - sacked_out - lost_out + retrans_out
-//   delivered = packets newly acknowledged, cumulatively or selectively, each counted once, and those that D-SACKs report
-//   lost      = packets marked lost; a retransmission lost again counts again
+//   delivered = packets newly acknowledged, cumulatively or selectively, each counted once, and those that D-SACKs
+//   report lost      = packets marked lost; a retransmission lost again counts again
 //
 // Loss is decided by time, as in RFC 8985 (RACK): a segment is lost once one sent later was delivered and
 // a round trip plus the reordering window has passed since it left. So a lost retransmission is found like
@@ -59,7 +59,7 @@ struct Segment
 {
     static constexpr int TIME_BITS = 48; ///< the nanoseconds of a day and a half; a run lasts a day at most
 
-    uint64_t is_runt : 1 = false; ///< carries less than a full segment
+    uint64_t is_runt : 1 = false;   ///< carries less than a full segment
     uint64_t is_joined : 1 = false; ///< left in one burst with the segment before
     uint64_t sacked : 1 = false;
     uint64_t lost : 1 = false;               ///< marked lost, not (yet) delivered
@@ -82,7 +82,10 @@ struct Segment
         delivered_high = static_cast<uint16_t>(pkts >> 16);
     }
     /** Packets delivered since it left, of `pkts` by now; while it is out these are below 2^32. */
-    uint32_t DeliveredSince(uint64_t pkts) const { return static_cast<uint32_t>(pkts - (uint64_t{delivered_high} << 16 | delivered_low)); }
+    uint32_t DeliveredSince(uint64_t pkts) const
+    {
+        return static_cast<uint32_t>(pkts - (uint64_t{delivered_high} << 16 | delivered_low));
+    }
 };
 
 /** The state of the flight when a segment left, for a controller that asks for it. */
@@ -104,13 +107,13 @@ struct LostSegment
 /** The result of one ACK. */
 struct AckOutcome
 {
-    uint32_t acked_pkts = 0;       ///< newly delivered, cumulatively or selectively
-    uint32_t removed_segments = 0; ///< gone from the front of the scoreboard
-    bool data_sacked = false;      ///< a block named a segment for the first time
+    uint32_t acked_pkts = 0;           ///< newly delivered, cumulatively or selectively
+    uint32_t removed_segments = 0;     ///< gone from the front of the scoreboard
+    bool data_sacked = false;          ///< a block named a segment for the first time
     bool retransmission_acked = false; ///< cumulatively
-    bool is_ack_delayed = false;   ///< a lone runt: it may have waited for the receiver's timer
-    int64_t rtt_ns = -1;           ///< of the newest never-retransmitted segment; -1: none
-    int64_t oldest_rtt_ns = -1;    ///< of the oldest one: the input of RFC 6298's estimator
+    bool is_ack_delayed = false;       ///< a lone runt: it may have waited for the receiver's timer
+    int64_t rtt_ns = -1;               ///< of the newest never-retransmitted segment; -1: none
+    int64_t oldest_rtt_ns = -1;        ///< of the oldest one: the input of RFC 6298's estimator
     /** The first never-retransmitted segment among the newly delivered ones; all ones: none. */
     uint64_t first_original = std::numeric_limits<uint64_t>::max();
 
@@ -124,7 +127,7 @@ struct RateSample
     int64_t interval_ns = -1;
     uint64_t prior_delivered_pkts = 0;
     bool is_app_limited = false;
-    TxState at_send;               ///< of the segment that it samples
+    TxState at_send; ///< of the segment that it samples
 };
 
 class Scoreboard
@@ -190,7 +193,7 @@ class Scoreboard
     bool NothingToRetransmit() const { return m_lost_waiting == 0; }
 
     bool Empty() const { return m_segments.empty(); }
-    uint64_t Una() const { return m_una; }                       ///< first segment not acknowledged
+    uint64_t Una() const { return m_una; }                      ///< first segment not acknowledged
     uint64_t Next() const { return m_una + m_segments.size(); } ///< the next new segment's sequence number
     const Segment& At(uint64_t seqno) const { return m_segments[seqno - m_una]; }
     uint32_t PacketsOut() const { return static_cast<uint32_t>(m_segments.size()); }
@@ -314,9 +317,9 @@ class Scoreboard
     uint32_t m_sacked_out = 0;
     uint32_t m_lost_out = 0;
     uint32_t m_retrans_out = 0;
-    uint32_t m_lost_waiting = 0;          ///< lost and not retransmitting
-    uint64_t m_sacked_until = 0;          ///< end of the highest segment SACKed
-    uint64_t m_sacked_until_before = 0;   ///< by the ACKs before this one: below it, order was not kept
+    uint32_t m_lost_waiting = 0;        ///< lost and not retransmitting
+    uint64_t m_sacked_until = 0;        ///< end of the highest segment SACKed
+    uint64_t m_sacked_until_before = 0; ///< by the ACKs before this one: below it, order was not kept
 
     uint64_t m_delivered_pkts = 0;
     uint64_t m_duplicate_pkts = 0; ///< of these, reported by D-SACKs
@@ -336,8 +339,8 @@ class Scoreboard
     NewestDelivered m_rack;
     int64_t m_echo_ms = NO_TIMESTAMP; ///< of the ACK being processed
     bool m_has_rack_advanced = false; ///< since DetectLosses was called last
-    int64_t m_rack_rtt_ns = 0;       ///< after which, and the reordering window, a segment is lost
-    uint64_t m_rack_rtt_seqno = 0;  ///< whose RTT it is, within an ACK
+    int64_t m_rack_rtt_ns = 0;        ///< after which, and the reordering window, a segment is lost
+    uint64_t m_rack_rtt_seqno = 0;    ///< whose RTT it is, within an ACK
     ReorderingWindow m_reordering_window;
     uint32_t m_reordering_count = 0;
     uint32_t m_reordering_pkts = DUPLICATE_THRESHOLD_PKTS;
@@ -356,11 +359,12 @@ class Scoreboard
     uint64_t m_ce_pkts = 0;
 
     // Facts of the stack, and what they need.
-    bool m_counts_sacked = false;                ///< loss_detection: three_sacked
-    bool m_waits_a_millisecond = false;          ///< reordering_window: while_none_lost, until_recovery
-    bool m_window_widens = false;                ///< reordering_window_widens
-    bool m_spares_recent = false;                ///< timeout_marks: older
-    bool m_follows_rack = false;                 ///< reordering_window: while_none_lost; what left no later than RACK's newest changes nothing
+    bool m_counts_sacked = false;       ///< loss_detection: three_sacked
+    bool m_waits_a_millisecond = false; ///< reordering_window: while_none_lost, until_recovery
+    bool m_window_widens = false;       ///< reordering_window_widens
+    bool m_spares_recent = false;       ///< timeout_marks: older
+    bool m_follows_rack =
+        false; ///< reordering_window: while_none_lost; what left no later than RACK's newest changes nothing
     bool m_keeps_sacked_retransmissions = false; ///< sacked_retransmissions_count
     bool m_keeps_sample = false;                 ///< rate_sample: kept
     bool m_smallest_is_smoothed = false;         ///< smallest_rtt: smoothed
@@ -374,7 +378,7 @@ class Scoreboard
         uint64_t prior_delivered_pkts = 0; ///< 0: none yet
         int64_t interval_ns = 0;
         bool is_app_limited = false;
-        int64_t rate_pkts = -1;            ///< of the last valid rate
+        int64_t rate_pkts = -1; ///< of the last valid rate
         int64_t rate_interval_ns = -1;
     };
 

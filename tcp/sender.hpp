@@ -8,11 +8,11 @@
 // (to call OnTimer), whichever applies.
 //
 // Controller is how the host reaches the algorithms of cc/; it has the functions of cc.h as members, without
-// state and params: State, Start, OnAck, OnPacketLost, OnProbeRepair, OnLossState, OnRto, OnIdle, OnCwndUnderused, OnRestart,
-// OnUndo, WantsTxStates, and IsLossBased and MaySendSingles.
+// state and params: State, Start, OnAck, OnPacketLost, OnProbeRepair, OnLossState, OnRto, OnIdle, OnCwndUnderused,
+// OnRestart, OnUndo, WantsTxStates, and IsLossBased and MaySendSingles.
 //
-// What has a law of its own stands apart: the RTT estimate, the tail loss probe, F-RTO, undo, rate reduction, bursts and
-// their pacing, window validation.
+// What has a law of its own stands apart: the RTT estimate, the tail loss probe, F-RTO, undo, rate reduction, bursts
+// and their pacing, window validation.
 //
 // Not modelled: SACK reneging, queues of the device (TCP small queues).
 #ifndef BBRGYM_TCP_SENDER_HPP
@@ -31,7 +31,8 @@
 #include "timestamp.hpp"
 #include "undo.hpp"
 
-extern "C" {
+extern "C"
+{
 #include "cc.h"
 }
 
@@ -52,8 +53,8 @@ struct SenderTotals
     uint64_t sent_pkts = 0; ///< data segments, retransmissions included
     uint64_t retransmitted_pkts = 0;
     uint64_t rto_count = 0;
-    uint64_t probe_count = 0; ///< tail loss probes
-    uint64_t undo_count = 0;  ///< recoveries undone as spurious
+    uint64_t probe_count = 0;       ///< tail loss probes
+    uint64_t undo_count = 0;        ///< recoveries undone as spurious
     uint64_t duplicate_reports = 0; ///< D-SACKs
 };
 
@@ -71,20 +72,17 @@ struct ToSend
     uint64_t seqno = 0; ///< of the segment to RETRANSMIT
 };
 
-template <class Controller>
-class TcpSender
+template <class Controller> class TcpSender
 {
   public:
     static constexpr int64_t JIFFY_NS = 1'000'000;    ///< Linux, HZ=1000
     static constexpr int64_t DEFERRAL_NS = 1'000'000; ///< tcp_tso_should_defer
 
     /** Starts when the connection is established. `handshake_rtt_ns`: -1 if the SYN was sent more than once. */
-    void Start(uint32_t mss_bytes,
-               int64_t handshake_rtt_ns,
-               const SocketFacts& facts,
-               int64_t now_ns);
+    void Start(uint32_t mss_bytes, int64_t handshake_rtt_ns, const SocketFacts& facts, int64_t now_ns);
 
-    /** Processes an ACK of everything below `una` and of the blocks, the first of which may be a D-SACK. Returns its sample. */
+    /** Processes an ACK of everything below `una` and of the blocks, the first of which may be a D-SACK. Returns its
+     * sample. */
     const cc_sample& OnAck(uint64_t una, std::span<const SeqnoRange> blocks, int64_t now_ns, bool ece = false);
     /** Call before OnAck if the stack has timestamps: the one that the ACK echoes. */
     void OnTimestampEcho(int64_t echo_ms) { m_board.OnTimestampEcho(echo_ms); }
@@ -96,7 +94,10 @@ class TcpSender
     /** Segments of a burst: what a window with room, and data, fills (tcp_tso_segs). */
     uint32_t BurstPkts() const;
     /** The ECN bits of the next new segment; call once for each. */
-    EcnBits EcnBitsToSend() { return {.ect = m_facts.ecn, .cwr = m_facts.ecn && std::exchange(m_reports_reduction, false)}; }
+    EcnBits EcnBitsToSend()
+    {
+        return {.ect = m_facts.ecn, .cwr = m_facts.ecn && std::exchange(m_reports_reduction, false)};
+    }
     [[gnu::always_inline]] void OnNewSent(uint32_t payload_bytes, bool is_runt, int64_t now_ns);
     void OnRetransmitted(uint64_t seqno, uint32_t payload_bytes, int64_t now_ns);
     /** A tail loss probe was sent: new data, already reported, or the last segment retransmitted. */
@@ -121,14 +122,17 @@ class TcpSender
     int64_t RtoDeadlineNs() const { return m_rto_deadline_ns; } ///< NEVER_NS: nothing is out
 
     /** The window that holds the sender: the controller's, or in a recovery that of proportional rate reduction. */
-    uint32_t WindowPkts() const { return m_reduction.IsActive() ? m_reduction.WindowPkts() : m_controller.State().cwnd_pkts; }
+    uint32_t WindowPkts() const
+    {
+        return m_reduction.IsActive() ? m_reduction.WindowPkts() : m_controller.State().cwnd_pkts;
+    }
     const Chronograph& Chrono() const { return m_chrono; }
     const Scoreboard& Board() const { return m_board; }
     const SenderTotals& Totals() const { return m_totals; }
     cc_ca_state LossState() const { return m_ca_state; }
     bool IsPaced() const { return m_pacing.IsPaced(); }
     int64_t SrttNs() const { return m_rtt.SmoothedNs(); } ///< -1: no sample yet
-    int64_t LastRttNs() const { return m_last_rtt_ns; } ///< -1: no sample yet
+    int64_t LastRttNs() const { return m_last_rtt_ns; }   ///< -1: no sample yet
     int64_t RttVarNs() const { return m_rtt.DeviationNs(); }
     int64_t RtoNs() const { return m_rtt.TimeoutNs(); }
     uint32_t Backoff() const { return m_rtt.Backoff(); } ///< doublings of the timer
@@ -164,7 +168,8 @@ class TcpSender
     uint32_t CountLosses(int64_t now_ns);
     void TellLosses(int64_t now_ns);
     void TryToOpen();
-    void RunController(const AckOutcome& outcome, uint32_t lost_pkts, uint32_t prior_in_flight, bool has_sack, int64_t now_ns);
+    void RunController(const AckOutcome& outcome, uint32_t lost_pkts, uint32_t prior_in_flight, bool has_sack,
+                       int64_t now_ns);
     void FillTxState(cc_sample& sample, const RateSample& rate) const;
 
     void ReduceWindow(const AckOutcome& outcome, uint32_t newly_lost, bool lost_retransmit);
@@ -218,8 +223,8 @@ class TcpSender
     int64_t m_rto_deadline_ns = NEVER_NS;
     uint32_t m_timeouts_in_row = 0;   ///< since an ACK advanced (icsk_retransmits)
     bool m_waits_for_ack = false;     ///< until the window allows a larger burst
-    bool m_ece = false;          ///< the ACK being processed, of a mark
-    bool m_wants_tx_states = false;     ///< the controller does
+    bool m_ece = false;               ///< the ACK being processed, of a mark
+    bool m_wants_tx_states = false;   ///< the controller does
     bool m_sends_at_once = false;     ///< a segment leaves past window and pacing (partial_ack_sends)
     bool m_had_partial_ack = false;   ///< since this recovery began (rto_restarts)
     bool m_timeout_sends = false;     ///< the next segment retransmitted is the timeout's
@@ -230,10 +235,7 @@ class TcpSender
 
 template <class Controller>
 void
-TcpSender<Controller>::Start(uint32_t mss_bytes,
-                          int64_t handshake_rtt_ns,
-                          const SocketFacts& facts,
-                          int64_t now_ns)
+TcpSender<Controller>::Start(uint32_t mss_bytes, int64_t handshake_rtt_ns, const SocketFacts& facts, int64_t now_ns)
 {
     m_facts = facts;
     m_board.SetFacts(facts);
@@ -364,7 +366,8 @@ TcpSender<Controller>::RestartsRto(cc_ca_state prior_state)
     return restarts;
 }
 
-/** A first block that lies below `una` or inside the second reports duplicates (RFC 2883); it is taken off and returned. */
+/** A first block that lies below `una` or inside the second reports duplicates (RFC 2883); it is taken off and
+ * returned. */
 template <class Controller>
 SeqnoRange
 TcpSender<Controller>::ReadDuplicateReport(std::span<const SeqnoRange>& blocks, uint64_t una)
@@ -445,7 +448,8 @@ template <class Controller>
 void
 TcpSender<Controller>::ProcessLoss(const AckOutcome& outcome, bool reports_duplicate, int64_t now_ns)
 {
-    const bool may_prove = m_frto.IsOn() || (m_facts.timeout_undo == timeout_undo_choice::any_original && m_undo.IsOn());
+    const bool may_prove =
+        m_frto.IsOn() || (m_facts.timeout_undo == timeout_undo_choice::any_original && m_undo.IsOn());
     const bool original_arrived = may_prove && outcome.first_original < m_recovery_point;
     m_frto.StopNewData();
     if (original_arrived || (outcome.UnaAdvanced() && m_undo.IsProven(m_board.EchoMs())))
@@ -522,9 +526,11 @@ TcpSender<Controller>::TellLosses(int64_t now_ns)
 /** Linux's tcp_fastretrans_alert. Returns the segments that were found lost. */
 template <class Controller>
 uint32_t
-TcpSender<Controller>::UpdateLossState(const AckOutcome& outcome, uint64_t prior_una, bool reports_duplicate, int64_t now_ns)
+TcpSender<Controller>::UpdateLossState(const AckOutcome& outcome, uint64_t prior_una, bool reports_duplicate,
+                                       int64_t now_ns)
 {
-    const bool is_dubious = !outcome.UnaAdvanced() || outcome.data_sacked || m_ece || reports_duplicate; // tcp_ack_is_dubious
+    const bool is_dubious =
+        !outcome.UnaAdvanced() || outcome.data_sacked || m_ece || reports_duplicate; // tcp_ack_is_dubious
     if (m_ca_state == CC_CA_OPEN && !is_dubious) [[likely]]
     {
         m_board.StopReorderingTimer();
@@ -628,11 +634,8 @@ TcpSender<Controller>::TryToOpen()
 
 template <class Controller>
 void
-TcpSender<Controller>::RunController(const AckOutcome& outcome,
-                                     uint32_t lost_pkts,
-                                     uint32_t prior_in_flight,
-                                     bool has_sack,
-                                     int64_t now_ns)
+TcpSender<Controller>::RunController(const AckOutcome& outcome, uint32_t lost_pkts, uint32_t prior_in_flight,
+                                     bool has_sack, int64_t now_ns)
 {
     const RateSample rate = m_board.SampleRate(now_ns);
     cc_sample& sample = m_sample;
@@ -692,10 +695,10 @@ void
 TcpSender<Controller>::ReduceWindow(const AckOutcome& outcome, uint32_t newly_lost, bool lost_retransmit)
 {
     const bool makes_up = m_facts.prr == prr_choice::una_advanced;
-    const bool makes_progress = makes_up
-                                    ? outcome.UnaAdvanced() && newly_lost == 0
-                                    : outcome.retransmission_acked && !lost_retransmit;
-    m_reduction.OnAck(outcome.acked_pkts, m_board.InFlight(), m_controller.State().ssthresh_pkts, makes_progress, makes_up);
+    const bool makes_progress =
+        makes_up ? outcome.UnaAdvanced() && newly_lost == 0 : outcome.retransmission_acked && !lost_retransmit;
+    m_reduction.OnAck(outcome.acked_pkts, m_board.InFlight(), m_controller.State().ssthresh_pkts, makes_progress,
+                      makes_up);
 }
 
 // ---- loss states ----------------------------------------------------------------------------------------
@@ -733,7 +736,8 @@ template <class Controller>
 cc_ca_state
 TcpSender<Controller>::StateWithoutLoss() const
 {
-    return m_board.SackedOut() > 0 || m_board.LostOut() > 0 || m_board.HasRetransmissions() ? CC_CA_DISORDER : CC_CA_OPEN;
+    return m_board.SackedOut() > 0 || m_board.LostOut() > 0 || m_board.HasRetransmissions() ? CC_CA_DISORDER
+                                                                                            : CC_CA_OPEN;
 }
 
 template <class Controller>
@@ -792,8 +796,8 @@ TcpSender<Controller>::TryUndoRecovery()
 }
 
 /**
- * A hole was filled by a segment that was late, not by a retransmission (tcp_try_undo_partial). True: nothing more is to
- * be held lost before the retransmissions are acknowledged.
+ * A hole was filled by a segment that was late, not by a retransmission (tcp_try_undo_partial). True: nothing more is
+ * to be held lost before the retransmissions are acknowledged.
  */
 template <class Controller>
 bool
@@ -867,7 +871,8 @@ TcpSender<Controller>::Next(uint64_t new_pkts, int64_t now_ns)
     if (m_pacing.IsInBurst())
     {
         const uint64_t retransmit = m_pacing.NextRetransmit();
-        return retransmit == BurstPacing::NONE ? ToSend{ToSend::Kind::NEW} : ToSend{ToSend::Kind::RETRANSMIT, retransmit};
+        return retransmit == BurstPacing::NONE ? ToSend{ToSend::Kind::NEW}
+                                               : ToSend{ToSend::Kind::RETRANSMIT, retransmit};
     }
     m_pacing.AwaitNothing();
     m_waits_for_ack = false;
@@ -979,7 +984,8 @@ template <class Controller>
 ToSend
 TcpSender<Controller>::BeginRetransmit(uint64_t seqno, uint32_t room_pkts)
 {
-    m_pacing.BeginRetransmit(seqno, m_pacing.IsOfSingles() ? 1 : m_board.LostTogether(seqno, std::min(room_pkts, BurstPkts())));
+    m_pacing.BeginRetransmit(
+        seqno, m_pacing.IsOfSingles() ? 1 : m_board.LostTogether(seqno, std::min(room_pkts, BurstPkts())));
     return {ToSend::Kind::RETRANSMIT, seqno};
 }
 
@@ -989,17 +995,20 @@ bool
 TcpSender<Controller>::WaitsForAck(uint64_t new_pkts, uint32_t burst_pkts, uint32_t window_pkts, int64_t now_ns) const
 {
     const uint32_t room_pkts = window_pkts - m_board.InFlight();
-    const bool fills_enough = new_pkts <= room_pkts || room_pkts >= burst_pkts || 3 * uint64_t{room_pkts} >= window_pkts ||
+    const bool fills_enough = new_pkts <= room_pkts || room_pkts >= burst_pkts ||
+                              3 * uint64_t{room_pkts} >= window_pkts ||
                               m_pacing.LeftInSkbPkts(m_board.Next()) <= room_pkts;
     const bool is_recent = now_ns - m_pacing.NextSendNs() <= DEFERRAL_NS;
-    if (m_facts.tso_deferral == tso_deferral_choice::none || m_ca_state >= CC_CA_RECOVERY || fills_enough || !is_recent || m_board.Empty())
+    if (m_facts.tso_deferral == tso_deferral_choice::none || m_ca_state >= CC_CA_RECOVERY || fills_enough ||
+        !is_recent || m_board.Empty())
     {
         return false;
     }
     const int64_t srtt_ns = std::max<int64_t>(SrttNs(), 0);
     const int64_t until_ack_ns = m_board.At(m_board.Una()).sent_ns + srtt_ns - now_ns;
     const int64_t soon_ns = srtt_ns / 2;
-    return until_ack_ns <= (m_facts.tso_deferral == tso_deferral_choice::one_ms ? std::min(soon_ns, DEFERRAL_NS) : soon_ns);
+    return until_ack_ns <=
+           (m_facts.tso_deferral == tso_deferral_choice::one_ms ? std::min(soon_ns, DEFERRAL_NS) : soon_ns);
 }
 
 template <class Controller>
@@ -1009,7 +1018,8 @@ TcpSender<Controller>::BurstPkts() const
     return m_pacing.SizePkts(PacingBps(), m_board.MinRttNs());
 }
 
-/** The controller's own rate, or twice its window in a round trip, 1.2 times it near ssthresh (tcp_update_pacing_rate). */
+/** The controller's own rate, or twice its window in a round trip, 1.2 times it near ssthresh (tcp_update_pacing_rate).
+ */
 template <class Controller>
 uint64_t
 TcpSender<Controller>::PacingBps() const
@@ -1086,7 +1096,8 @@ void
 TcpSender<Controller>::EndBurst(int64_t now_ns)
 {
     const cc_state& state = m_controller.State();
-    m_pacing.End(m_pacing.IsByFq() ? PacingBps() : state.pacing_Bps, state.pacing_overhead_bytes, m_totals.sent_pkts, now_ns);
+    m_pacing.End(m_pacing.IsByFq() ? PacingBps() : state.pacing_Bps, state.pacing_overhead_bytes, m_totals.sent_pkts,
+                 now_ns);
 }
 
 /** The limit that Linux names after tcp_write_xmit: the receive window, or the send buffer (tcp_cwnd_validate). */
@@ -1133,7 +1144,8 @@ TcpSender<Controller>::MeasureCwndUse(bool has_unsent, bool is_full, bool writer
     {
         m_validation.OnUsed(now_ns);
     }
-    else if (const auto used_pkts = m_validation.OnCwndUnderused(out.packets, m_ca_state == CC_CA_OPEN && !writer_waits, RtoNs(), now_ns))
+    else if (const auto used_pkts =
+                 m_validation.OnCwndUnderused(out.packets, m_ca_state == CC_CA_OPEN && !writer_waits, RtoNs(), now_ns))
     {
         m_controller.OnCwndUnderused(*used_pkts);
     }
@@ -1167,12 +1179,14 @@ TcpSender<Controller>::OnTimer(int64_t now_ns)
     if (now_ns >= m_board.ReorderingDeadlineNs())
     {
         m_board.ExamineAgain();
-        if (DetectLosses(now_ns) > 0 && (m_ca_state < CC_CA_RECOVERY || (m_ca_state == CC_CA_LOSS && m_facts.loss_recovers)))
+        if (DetectLosses(now_ns) > 0 &&
+            (m_ca_state < CC_CA_RECOVERY || (m_ca_state == CC_CA_LOSS && m_facts.loss_recovers)))
         {
             EnterRecovery(false);
             if (m_reduction.IsActive()) // tcp_rack_reo_timeout
             {
-                m_reduction.OnAck(1, m_board.InFlight(), m_controller.State().ssthresh_pkts, false, m_facts.prr == prr_choice::una_advanced);
+                m_reduction.OnAck(1, m_board.InFlight(), m_controller.State().ssthresh_pkts, false,
+                                  m_facts.prr == prr_choice::una_advanced);
             }
         }
     }

@@ -2,8 +2,8 @@
 //
 // The tail loss probe (RFC 8985, section 7; Linux tcp_schedule_loss_probe, tcp_send_loss_probe, tcp_process_tlp_ack).
 //
-// Two round trips without an ACK, and a segment leaves to draw one: a new one, or the last one retransmitted. The ACK of
-// a retransmitted one tells what happened:
+// Two round trips without an ACK, and a segment leaves to draw one: a new one, or the last one retransmitted. The ACK
+// of a retransmitted one tells what happened:
 //
 //   a D-SACK, or an ACK up to it that says nothing new   its original had arrived: nothing was lost
 //   an ACK beyond it without a D-SACK                    it repaired a loss, which counts as congestion

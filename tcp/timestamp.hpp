@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// TCP's timestamps (RFC 7323): a segment carries the time at which it left, an ACK that of the segment it answers. Linux
-// counts them in milliseconds, of which its 32 bits hold 49 days: more than a run lasts.
+// TCP's timestamps (RFC 7323): a segment carries the time at which it left, an ACK that of the segment it answers.
+// Linux counts them in milliseconds, of which its 32 bits hold 49 days: more than a run lasts.
 #ifndef BBRGYM_TCP_TIMESTAMP_HPP
 #define BBRGYM_TCP_TIMESTAMP_HPP
 

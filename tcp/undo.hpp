@@ -64,8 +64,8 @@ class UndoState
   private:
     static constexpr uint64_t NONE = std::numeric_limits<uint64_t>::max();
 
-    uint64_t m_marker = NONE;         ///< what was unacknowledged when the episode began (undo_marker); NONE: nothing to undo
-    int64_t m_retransmissions = 0;    ///< of the episode, not yet reported as duplicates; -1: none was made (undo_retrans)
+    uint64_t m_marker = NONE; ///< what was unacknowledged when the episode began (undo_marker); NONE: nothing to undo
+    int64_t m_retransmissions = 0; ///< of the episode, not yet reported as duplicates; -1: none was made (undo_retrans)
     int64_t m_first_ms = NO_TIMESTAMP; ///< when the first one left that is still on the scoreboard (retrans_stamp)
     bool m_restores_window = true;
 };

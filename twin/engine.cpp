@@ -19,10 +19,10 @@ constexpr int64_t SYN_TIMEOUT_NS = 1'000'000'000; // RFC 6298; doubles each time
 constexpr uint32_t SYN_TRIES = 20;
 constexpr uint64_t FIRST_WINDOW_BYTES = 65'535; // a SYN-ACK's window is not scaled (RFC 7323, 2.2)
 constexpr uint64_t MIN_BACKLOG_PKTS = 64;
-constexpr uint64_t EVERYTHING = uint64_t{1} << 40; // more segments than any buffer takes
+constexpr uint64_t EVERYTHING = uint64_t{1} << 40;    // more segments than any buffer takes
 constexpr uint64_t EVENTS_BETWEEN_STOP_CHECKS = 1024; // some tenths of a millisecond
-constexpr int64_t MAX_TURN_NS = 10'000'000;    // so that a turn's packets stay in the caches
-constexpr double SAME_BEAT_NS = 10'000;        // more than the events that are scheduled at once
+constexpr int64_t MAX_TURN_NS = 10'000'000;           // so that a turn's packets stay in the caches
+constexpr double SAME_BEAT_NS = 10'000;               // more than the events that are scheduled at once
 constexpr std::size_t MIN_RESERVED_PKTS = 16;
 constexpr std::size_t MAX_RESERVED_PKTS = 4096; // beyond it memory is allocated when needed
 
@@ -51,8 +51,7 @@ ReservedPkts(const Scenario& scenario)
 {
     const double window_pkts = UsefulWindowBytes(scenario) / scenario.mss_bytes;
     return std::clamp(static_cast<std::size_t>(2 * window_pkts / static_cast<double>(scenario.flows.size())),
-                      MIN_RESERVED_PKTS,
-                      MAX_RESERVED_PKTS);
+                      MIN_RESERVED_PKTS, MAX_RESERVED_PKTS);
 }
 
 /** Whether a packet can take as long to the bottleneck as another takes in it, at some rate of the link. */
@@ -115,9 +114,10 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
 
     if (m_scenario->link.last_hop)
     {
-        throw ScenarioError("link.last_hop",
-                            "is given, which the twin does not have: use the ns3 world, or record the hop with `bbrgym scenario "
-                            "NAME record=FILE` and follow that file as link.trace_path");
+        throw ScenarioError(
+            "link.last_hop",
+            "is given, which the twin does not have: use the ns3 world, or record the hop with `bbrgym scenario "
+            "NAME record=FILE` and follow that file as link.trace_path");
     }
     m_bottleneck.Reset(m_scenario->link, m_scenario->flows.size(), m_scenario->mss_bytes + HEADER_BYTES, seed);
     m_link.clear();
@@ -148,7 +148,8 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     const std::string path = "flows[" + std::to_string(flow) + "]";
     if (!variant)
     {
-        throw ScenarioError(path + ".cc", "is '" + spec.cc + "', which the twin does not have: ns-3's own need the ns3 world");
+        throw ScenarioError(path + ".cc",
+                            "is '" + spec.cc + "', which the twin does not have: ns-3's own need the ns3 world");
     }
     const cc_params params = ParamsOf(spec, *variant, path);
     m_tunables.AddFlow(*variant, params);
@@ -169,7 +170,8 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     state.sender.GetController().Init(params, cc_stream_seed(seed, ("flow." + spec.name).c_str()));
     state.has_timestamps = spec.stack.socket.timestamps;
     state.receiver.Reset(spec.stack.socket, m_scenario->mss_bytes);
-    state.send_buffer.Reset(spec.stack.socket, m_scenario->mss_bytes, !state.sender.GetController().IsLossBased(), m_buffer_pkts);
+    state.send_buffer.Reset(spec.stack.socket, m_scenario->mss_bytes, !state.sender.GetController().IsLossBased(),
+                            m_buffer_pkts);
     state.access.clear();
     state.return_path.clear();
     state.return_path_blocks.clear();
@@ -278,7 +280,8 @@ Engine::RunBefore(const Event& bound, StopCheck* stop)
     uint64_t check_at = m_event_count + EVENTS_BETWEEN_STOP_CHECKS;
     for (;;)
     {
-        const Event first = std::min({m_senders.First(), m_arrivals.First(), NextService(), NextOnLink(), m_receivers.First()});
+        const Event first =
+            std::min({m_senders.First(), m_arrivals.First(), NextService(), NextOnLink(), m_receivers.First()});
         if (!(first < bound))
         {
             return;
@@ -450,7 +453,8 @@ Engine::ReachQueue(FlowState& flow, Event arrival, const Event& bound)
             NumberService();
         }
         const uint64_t next_order = arrival.order + (uint64_t{1} << Event::SOURCE_BITS);
-        is_next = !flow.access.empty() && flow.access.front().order == next_order && flow.access.front().arrives_ns == m_now_ns;
+        is_next = !flow.access.empty() && flow.access.front().order == next_order &&
+                  flow.access.front().arrives_ns == m_now_ns;
         arrival.order = next_order;
     } while (is_next && arrival < std::min(NextService(), bound));
     SchedulePipe(flow.access, m_arrivals, flow.index);
@@ -459,9 +463,8 @@ Engine::ReachQueue(FlowState& flow, Event arrival, const Event& bound)
 void
 Engine::Serve()
 {
-    m_bottleneck.Serve(m_now_ns, m_measurement, [this](const QueuedPacket& packet, LinkDelay::Arrival arrival) {
-        PutOnLink(packet, arrival);
-    });
+    m_bottleneck.Serve(m_now_ns, m_measurement,
+                       [this](const QueuedPacket& packet, LinkDelay::Arrival arrival) { PutOnLink(packet, arrival); });
     NumberService();
 }
 
@@ -516,7 +519,8 @@ Engine::ReachReceiver(const QueuedPacket& queued)
         }
     }
     ++flow.arrived_pkts;
-    if (flow.has_timestamps && flow.receiver.RefusesOld(packet.Seqno(), TimestampMs(queued.queued_ns - flow.access_ns), m_now_ns)) [[unlikely]]
+    if (flow.has_timestamps &&
+        flow.receiver.RefusesOld(packet.Seqno(), TimestampMs(queued.queued_ns - flow.access_ns), m_now_ns)) [[unlikely]]
     {
         SendAck(flow);
         return;
@@ -547,8 +551,8 @@ Engine::ReachReceiver(const QueuedPacket& queued)
 }
 
 /**
- * A packet before the first data: a SYN is answered, the first one after what arrives with it, once for the SYNs among that;
- * another packet ends the handshake.
+ * A packet before the first data: a SYN is answered, the first one after what arrives with it, once for the SYNs among
+ * that; another packet ends the handshake.
  */
 void
 Engine::OpenConnection(FlowState& flow, PacketName packet)
@@ -636,7 +640,8 @@ Engine::SendAck(FlowState& flow)
     if (Log().IsOn()) [[unlikely]]
     {
         const uint16_t flags = ece ? packet_flag::ece : 0;
-        LogAck(PacketEvent::ack_sent, flow.index, flow.receiver.Next(), std::span(blocks.data(), count), window_pkts, flags);
+        LogAck(PacketEvent::ack_sent, flow.index, flow.receiver.Next(), std::span(blocks.data(), count), window_pkts,
+               flags);
     }
     SendBack(flow, {flow.index, AckName(flow.receiver.Next(), ece, count)});
 }
@@ -676,10 +681,12 @@ Engine::LeaveGate()
 inline void
 Engine::PutOnReturnPath(FlowState& flow, HeldAck ack)
 {
-    flow.return_path.push_back({m_now_ns + flow.return_ns, Order(RECEIVERS, SourceOf(flow.index, RETURN_PATH)), ack.name});
+    flow.return_path.push_back(
+        {m_now_ns + flow.return_ns, Order(RECEIVERS, SourceOf(flow.index, RETURN_PATH)), ack.name});
     if (flow.return_path.size() == 1)
     {
-        m_senders.SetEarlier(LeafOf(flow.index, RETURN_PATH), {flow.return_path.front().arrives_ns, flow.return_path.front().order});
+        m_senders.SetEarlier(LeafOf(flow.index, RETURN_PATH),
+                             {flow.return_path.front().arrives_ns, flow.return_path.front().order});
     }
 }
 
@@ -746,10 +753,7 @@ Engine::Establish(FlowState& flow)
     flow.syn_event_ns = NEVER_NS;
     flow.window_pkts = FirstWindowPkts(flow);
     const bool is_clear = flow.syn_count == 1; // Karn
-    flow.sender.Start(m_scenario->mss_bytes,
-                       is_clear ? m_now_ns - flow.syn_sent_ns : -1,
-                       facts,
-                       m_now_ns);
+    flow.sender.Start(m_scenario->mss_bytes, is_clear ? m_now_ns - flow.syn_sent_ns : -1, facts, m_now_ns);
     ArmSend(flow, m_now_ns);
 }
 
@@ -813,7 +817,8 @@ Engine::TrySend(FlowState& flow)
         }
     }
     const bool has_sent = flow.sender.Totals().sent_pkts > sent_before;
-    flow.sender.ValidateCwnd(flow.HasUnsent(), has_sent, flow.is_running && flow.send_buffer.HasWaitingWriter(), m_now_ns);
+    flow.sender.ValidateCwnd(flow.HasUnsent(), has_sent, flow.is_running && flow.send_buffer.HasWaitingWriter(),
+                             m_now_ns);
     if (flow.sender.PacingDeadlineNs() != NEVER_NS)
     {
         ArmSend(flow, flow.sender.PacingDeadlineNs());
@@ -1029,7 +1034,8 @@ Engine::Write(FlowState& flow, uint64_t pkts)
 void
 Engine::LogAt(PacketEvent event, const PacketName& packet)
 {
-    PacketRecord record{.time_ns = m_now_ns, .flow = static_cast<uint32_t>(packet.Flow()), .flags = FlagsOf(packet), .event = event};
+    PacketRecord record{
+        .time_ns = m_now_ns, .flow = static_cast<uint32_t>(packet.Flow()), .flags = FlagsOf(packet), .event = event};
     if (packet.IsData())
     {
         record.offset_bytes = packet.Seqno() * m_scenario->mss_bytes;
@@ -1040,12 +1046,8 @@ Engine::LogAt(PacketEvent event, const PacketName& packet)
 
 /** An ACK of everything below `una`. */
 void
-Engine::LogAck(PacketEvent event,
-               std::size_t flow,
-               uint64_t una,
-               std::span<const SeqnoRange> blocks,
-               uint64_t window_pkts,
-               uint16_t flags)
+Engine::LogAck(PacketEvent event, std::size_t flow, uint64_t una, std::span<const SeqnoRange> blocks,
+               uint64_t window_pkts, uint16_t flags)
 {
     const uint64_t mss_bytes = m_scenario->mss_bytes;
     PacketRecord record{.time_ns = m_now_ns,
@@ -1077,7 +1079,8 @@ Engine::LogDecision(FlowState& flow, AckName ack, std::span<const SeqnoRange> bl
 {
     if (Log().IsOn())
     {
-        LogAck(PacketEvent::ack_arrived, flow.index, ack.Una(), blocks, flow.window_pkts, ack.Ece() ? packet_flag::ece : 0);
+        LogAck(PacketEvent::ack_arrived, flow.index, ack.Una(), blocks, flow.window_pkts,
+               ack.Ece() ? packet_flag::ece : 0);
     }
     LogLosses(flow);
     const CcController& controller = flow.sender.GetController();
@@ -1099,7 +1102,8 @@ SenderState
 Engine::Sender(std::size_t flow) const
 {
     const FlowState& state = m_flows[flow];
-    return state.is_established ? StateOf(state.sender, state.sender.GetController().Params(), m_now_ns) : SenderState{};
+    return state.is_established ? StateOf(state.sender, state.sender.GetController().Params(), m_now_ns)
+                                : SenderState{};
 }
 
 void

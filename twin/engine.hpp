@@ -7,18 +7,18 @@
 //
 // Delays are pipes that keep order; only the bottleneck queues or drops.
 //
-// Packets go round in one direction, and what a receiver does reaches a sender only after the return path. So time is cut
-// into turns, each as long as the shortest return path, and in a turn three stages follow one another instead of taking
-// every event by time: first all senders run to its end, then the bottleneck, then the receivers. Each stage has its
-// own small queue of events, and stays for many events with the same code and data. What looks at several stages, or
-// changes them, is a global event: a turn ends there.
+// Packets go round in one direction, and what a receiver does reaches a sender only after the return path. So time is
+// cut into turns, each as long as the shortest return path, and in a turn three stages follow one another instead of
+// taking every event by time: first all senders run to its end, then the bottleneck, then the receivers. Each stage has
+// its own small queue of events, and stays for many events with the same code and data. What looks at several stages,
+// or changes them, is a global event: a turn ends there.
 //
 // Events at the same time happen in the order in which they were scheduled, which those of two stages tell by the times
-// at which they were. Where clocks beat alike, these are often the same too (HaveCommonBeat): there a turn is one event,
-// and all are numbered in one series.
+// at which they were. Where clocks beat alike, these are often the same too (HaveCommonBeat): there a turn is one
+// event, and all are numbered in one series.
 //
-// An Engine is a value: a copy continues exactly as the original would. After a scenario's busiest moment it allocates no more memory, also after
-// a Reset.
+// An Engine is a value: a copy continues exactly as the original would. After a scenario's busiest moment it allocates
+// no more memory, also after a Reset.
 //
 // Not modelled: connection tear-down (nothing leaves after the last data segment), segments that are not full
 // (applications write whole ones), queueing of ACKs on the return path, slow readers
@@ -81,7 +81,8 @@ class Engine : public MeasuredWorld
     /** Whether stages take turns where they can, from the next Reset on; the results are equal. Default: true. */
     void TakeTurns(bool may_take_turns) { m_may_take_turns = may_take_turns; }
 
-    /** Begins a run and fills the tables. ScenarioError: a flow has a controller, or the link a hop, that this world does not have. */
+    /** Begins a run and fills the tables. ScenarioError: a flow has a controller, or the link a hop, that this world
+     * does not have. */
     void Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables);
 
     /**
@@ -145,7 +146,7 @@ class Engine : public MeasuredWorld
         // The receivers'.
         DELAYED_ACK,
         ACCEPT, ///< the first SYN is answered
-        // A global event.
+                // A global event.
         LIFE,
         SOURCES_PER_FLOW = 16 ///< or fewer: a power of two divides faster
     };
@@ -169,7 +170,10 @@ class Engine : public MeasuredWorld
         return FIRST_FLOW + static_cast<uint32_t>(flow) * SOURCES_PER_FLOW + kind;
     }
     FlowState& FlowOf(uint32_t source) { return m_flows[(source - FIRST_FLOW) / SOURCES_PER_FLOW]; }
-    static FlowSource KindOf(uint32_t source) { return static_cast<FlowSource>((source - FIRST_FLOW) % SOURCES_PER_FLOW); }
+    static FlowSource KindOf(uint32_t source)
+    {
+        return static_cast<FlowSource>((source - FIRST_FLOW) % SOURCES_PER_FLOW);
+    }
 
     /** Leaf of the senders' queue. */
     static std::size_t LeafOf(std::size_t flow, FlowSource kind) { return flow * BUSY_SENDER_SOURCES + kind; }
@@ -185,14 +189,16 @@ class Engine : public MeasuredWorld
         last = std::max(last + 1, static_cast<uint64_t>(m_now_ns));
         return last << Event::SOURCE_BITS | source;
     }
-    void PutGlobalEvent(int64_t time_ns, uint32_t source) { m_global_events.AddSeldom({time_ns, Order(GLOBAL, source)}); }
+    void PutGlobalEvent(int64_t time_ns, uint32_t source)
+    {
+        m_global_events.AddSeldom({time_ns, Order(GLOBAL, source)});
+    }
     void PutTimer(std::size_t flow, FlowSource kind, int64_t time_ns)
     {
         m_senders.AddSeldom({time_ns, Order(SENDERS, SourceOf(flow, kind))});
     }
     /** A pipe's next event is its first packet's arrival. */
-    template <class Pipe>
-    static void SchedulePipe(const Pipe& pipe, EventQueue& events, std::size_t leaf)
+    template <class Pipe> static void SchedulePipe(const Pipe& pipe, EventQueue& events, std::size_t leaf)
     {
         events.Set(leaf, pipe.empty() ? Event{NEVER_NS, 0} : Event{pipe.front().arrives_ns, pipe.front().order});
     }
@@ -240,17 +246,11 @@ class Engine : public MeasuredWorld
 
     // The log of packets.
     [[gnu::noinline, gnu::cold]] void LogAt(PacketEvent event, const PacketName& packet);
-    [[gnu::noinline, gnu::cold]] void LogAck(PacketEvent event,
-                                            std::size_t flow,
-                                            uint64_t una,
-                                            std::span<const SeqnoRange> blocks,
-                                            uint64_t window_pkts,
-                                            uint16_t flags);
+    [[gnu::noinline, gnu::cold]] void LogAck(PacketEvent event, std::size_t flow, uint64_t una,
+                                             std::span<const SeqnoRange> blocks, uint64_t window_pkts, uint16_t flags);
     [[gnu::noinline, gnu::cold]] void LogLosses(FlowState& flow);
-    [[gnu::noinline, gnu::cold]] void LogDecision(FlowState& flow,
-                                                 AckName ack,
-                                                 std::span<const SeqnoRange> blocks,
-                                                 const cc_sample& sample);
+    [[gnu::noinline, gnu::cold]] void LogDecision(FlowState& flow, AckName ack, std::span<const SeqnoRange> blocks,
+                                                  const cc_sample& sample);
 
     // The sender.
     void SendSyn(FlowState& flow);
@@ -279,12 +279,13 @@ class Engine : public MeasuredWorld
     bool m_may_take_turns = true;
     bool m_takes_turns = true;
     int64_t m_turn_ns = 0; ///< longest that no receiver reaches a sender
-    std::array<uint64_t, STAGES> m_last_numbers{}; ///< of the events scheduled; without turns the first one for all stages
+    std::array<uint64_t, STAGES>
+        m_last_numbers{}; ///< of the events scheduled; without turns the first one for all stages
     uint64_t m_event_count = 0;
     EventQueue m_global_events;
     EventQueue m_senders;
-    EventQueue m_arrivals;  ///< at the bottleneck, a leaf for each flow
-    EventQueue m_receivers; ///< but for arrivals in order, which wait in m_link
+    EventQueue m_arrivals;       ///< at the bottleneck, a leaf for each flow
+    EventQueue m_receivers;      ///< but for arrivals in order, which wait in m_link
     uint64_t m_server_order = 0; ///< of the bottleneck's next service
 
     Bottleneck<QueuedPacket> m_bottleneck;

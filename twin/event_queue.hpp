@@ -34,7 +34,10 @@ struct Event
     bool operator<(const Event& other) const { return Rank() < other.Rank(); }
 
     /** As one number, which compilers compare without a branch. */
-    unsigned __int128 Rank() const { return static_cast<unsigned __int128>(static_cast<uint64_t>(time_ns)) << 64 | order; }
+    unsigned __int128 Rank() const
+    {
+        return static_cast<unsigned __int128>(static_cast<uint64_t>(time_ns)) << 64 | order;
+    }
 };
 
 class EventQueue
@@ -56,7 +59,10 @@ class EventQueue
     /** The same of an event that is earlier than the one it had, if it had any. */
     void SetEarlier(std::size_t leaf, Event event) { Raise(m_leaves + leaf, event); }
     /** The same of an event that may be earlier or later. */
-    void Move(std::size_t leaf, Event event) { event < m_tree[m_leaves + leaf] ? SetEarlier(leaf, event) : Set(leaf, event); }
+    void Move(std::size_t leaf, Event event)
+    {
+        event < m_tree[m_leaves + leaf] ? SetEarlier(leaf, event) : Set(leaf, event);
+    }
     void Clear(std::size_t leaf) { Set(leaf, NOTHING); }
 
     /** An event of another source; it may have several. */
@@ -106,7 +112,8 @@ class EventQueue
         }
     }
 
-    std::vector<Event> m_tree; ///< the children of i at 2i and 2i + 1, the leaves at m_leaves and on, the last for m_seldom
+    std::vector<Event>
+        m_tree; ///< the children of i at 2i and 2i + 1, the leaves at m_leaves and on, the last for m_seldom
     std::size_t m_leaves = 1;
     std::vector<Event> m_seldom; ///< a heap, the earliest in front
 };

@@ -36,13 +36,13 @@ struct FlowState
 
     TcpSender<CcController> sender;
     TcpReceiver receiver;
-    bool is_established = false; ///< at the sender
+    bool is_established = false;  ///< at the sender
     bool has_syn_arrived = false; ///< at the receiver
     bool has_answered_syn = false;
-    bool is_accepted = false;    ///< at the receiver
-    bool is_running = false;     ///< the application is at work
-    uint64_t window_pkts = 0;    ///< for which the receiver has room, as the sender knows
-    uint64_t arrived_pkts = 0;   ///< data, at the receiver
+    bool is_accepted = false;  ///< at the receiver
+    bool is_running = false;   ///< the application is at work
+    uint64_t window_pkts = 0;  ///< for which the receiver has room, as the sender knows
+    uint64_t arrived_pkts = 0; ///< data, at the receiver
 
     // The way there, up to the queue, and back.
     Ring<PacketInPipe> access;
@@ -66,7 +66,7 @@ struct FlowState
 
     // The application: segments written, ever; those below sender.Board().Next() have been sent.
     uint64_t written = 0;
-    uint64_t backlog_pkts = 0; ///< bulk: unsent packets after each refill
+    uint64_t backlog_pkts = 0;         ///< bulk: unsent packets after each refill
     uint64_t refills_from = NO_REFILL; ///< bulk: less than half of them are unsent once this segment is the next one
 
     static constexpr uint64_t NO_REFILL = std::numeric_limits<uint64_t>::max();

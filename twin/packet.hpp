@@ -27,10 +27,7 @@ class PacketName
     uint64_t Seqno() const { return m_bits & ((uint64_t{1} << SEQNO_BITS) - 1); }
     std::size_t Flow() const { return m_bits >> SEQNO_BITS & ((uint64_t{1} << FLOW_BITS) - 1); }
     bool IsData() const { return (m_bits & DATA) != 0; }
-    EcnBits Ecn() const
-    {
-        return {.ect = (m_bits & ECT) != 0, .ce = (m_bits & CE) != 0, .cwr = (m_bits & CWR) != 0};
-    }
+    EcnBits Ecn() const { return {.ect = (m_bits & ECT) != 0, .ce = (m_bits & CE) != 0, .cwr = (m_bits & CWR) != 0}; }
     void Mark() { m_bits |= CE; }
 
   private:
@@ -47,10 +44,9 @@ inline constexpr uint64_t SYN = (uint64_t{1} << PacketName::SEQNO_BITS) - 1;
 inline constexpr uint64_t HANDSHAKE_ACK = SYN - 1;
 
 inline PacketName::PacketName(uint64_t seqno, uint64_t flow, EcnBits ecn)
-    : m_bits(seqno | flow << SEQNO_BITS | (seqno < HANDSHAKE_ACK ? DATA : 0) | (ecn.ect ? ECT : 0) |
-             (ecn.ce ? CE : 0) | (ecn.cwr ? CWR : 0))
-{
-}
+    : m_bits(seqno | flow << SEQNO_BITS | (seqno < HANDSHAKE_ACK ? DATA : 0) | (ecn.ect ? ECT : 0) | (ecn.ce ? CE : 0) |
+             (ecn.cwr ? CWR : 0))
+{}
 
 /** On its way to the bottleneck; `order` is that of its arrival's event. */
 struct PacketInPipe
@@ -117,8 +113,7 @@ class AckName
     /** `ece`: it echoes a mark; `block_count`: at most SYN_ACK_BLOCKS, which make it a SYN-ACK. */
     AckName(uint64_t una, bool ece, std::size_t block_count)
         : m_bits(una << UNA_SHIFT | uint64_t{ece} << BLOCK_BITS | block_count)
-    {
-    }
+    {}
 
     uint64_t Una() const { return m_bits >> UNA_SHIFT; }
     bool Ece() const { return (m_bits >> BLOCK_BITS & 1) != 0; }

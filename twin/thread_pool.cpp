@@ -26,7 +26,8 @@ ThreadPool::ThreadPool(std::size_t threads)
     {
         for (std::size_t i = 1; i < threads; ++i)
         {
-            const std::string what = "thread " + std::to_string(i + 1) + " of " + std::to_string(threads) + " (threads sets how many)";
+            const std::string what =
+                "thread " + std::to_string(i + 1) + " of " + std::to_string(threads) + " (threads sets how many)";
             m_helpers.push_back(StartThread(what, [this] { Serve(); }));
         }
     }
@@ -57,8 +58,7 @@ ThreadPool::End()
 }
 
 void
-ThreadPool::ForEach(std::size_t count,
-                    const std::function<void(std::size_t)>& work,
+ThreadPool::ForEach(std::size_t count, const std::function<void(std::size_t)>& work,
                     const std::function<void()>& while_waiting)
 {
     LeaveCoreToCaller();
@@ -106,7 +106,8 @@ ThreadPool::LeaveCoreToCaller()
     CPU_CLR(core, &others);
     for (std::thread& helper : m_helpers)
     {
-        pthread_setaffinity_np(helper.native_handle(), sizeof others, &others); // a failure changes nothing but the speed
+        pthread_setaffinity_np(helper.native_handle(), sizeof others,
+                               &others); // a failure changes nothing but the speed
     }
     m_callers_core = core;
 }

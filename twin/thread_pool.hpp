@@ -19,7 +19,8 @@ namespace bbrgym
 class ThreadPool
 {
   public:
-    /** `threads` in all, the caller's included; at least 1. std::runtime_error: the system refuses one; none is left. */
+    /** `threads` in all, the caller's included; at least 1. std::runtime_error: the system refuses one; none is left.
+     */
     explicit ThreadPool(std::size_t threads);
     ~ThreadPool();
     ThreadPool(const ThreadPool&) = delete;
@@ -30,8 +31,7 @@ class ThreadPool
      * throw, the rest is done nevertheless, and the exception of the smallest index is thrown. While the caller waits
      * for the other threads, it calls `while_waiting` every few milliseconds.
      */
-    void ForEach(std::size_t count,
-                 const std::function<void(std::size_t)>& work,
+    void ForEach(std::size_t count, const std::function<void(std::size_t)>& work,
                  const std::function<void()>& while_waiting);
 
   private:
@@ -43,9 +43,9 @@ class ThreadPool
     std::mutex m_mutex;
     std::condition_variable m_begin;
     std::condition_variable m_end;
-    uint64_t m_round = 0;       ///< under m_mutex
-    std::size_t m_at_work = 0;  ///< helpers in this round; under m_mutex
-    bool m_is_ending = false;   ///< under m_mutex
+    uint64_t m_round = 0;      ///< under m_mutex
+    std::size_t m_at_work = 0; ///< helpers in this round; under m_mutex
+    bool m_is_ending = false;  ///< under m_mutex
     const std::function<void(std::size_t)>* m_work = nullptr;
     std::size_t m_count = 0;
     std::atomic<std::size_t> m_next{0};

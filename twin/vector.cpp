@@ -10,8 +10,7 @@
 namespace bbrgym
 {
 
-TwinVector::TwinVector(std::size_t worlds, std::size_t threads)
-    : m_pool(threads)
+TwinVector::TwinVector(std::size_t worlds, std::size_t threads) : m_pool(threads)
 {
     for (std::size_t i = 0; i < worlds; ++i)
     {
@@ -72,7 +71,8 @@ TwinVector::AdvanceOne(std::size_t world, double duration_s, StopCheck& stop)
         Note(slot, duration_s, rows.tunables);
         if (auto& policy = slot.policy)
         {
-            policy->Run(duration_s, engine.GetScenario().duration_ns, rows, advance, [&engine] { return engine.NowNs(); });
+            policy->Run(duration_s, engine.GetScenario().duration_ns, rows, advance,
+                        [&engine] { return engine.NowNs(); });
         }
         else
         {

@@ -24,7 +24,8 @@ namespace bbrgym
 struct Snapshot
 {
     Engine engine;
-    /** All that was asked of the run, by which another process repeats it: of each advance its seconds, a number of changed tunables, and of each its place in the table and its value. */
+    /** All that was asked of the run, by which another process repeats it: of each advance its seconds, a number of
+     * changed tunables, and of each its place in the table and its value. */
     std::vector<double> history;
     std::vector<double> tunables;
     std::vector<double> flow_stats;
@@ -39,7 +40,8 @@ class TwinVector
 
     TwinVector(std::size_t worlds, std::size_t threads);
 
-    /** Lets a policy set the tunables of tuned flows in the runs to come. std::invalid_argument: it cannot be loaded. */
+    /** Lets a policy set the tunables of tuned flows in the runs to come. std::invalid_argument: it cannot be loaded.
+     */
     void UsePolicy(const std::string& path) { m_policy = std::make_shared<const Policy>(path); }
 
     /** Uses these arrays from now on; their rows must hold what the former arrays held. */
@@ -69,7 +71,7 @@ class TwinVector
     {
         Engine engine;
         std::optional<PolicyRun> policy;
-        std::vector<double> history; ///< see Snapshot
+        std::vector<double> history;  ///< see Snapshot
         std::vector<double> tunables; ///< after the last advance
         bool is_running = false;
     };

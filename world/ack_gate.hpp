@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// The gate through which everything leaves the receivers on the return path. Open, it holds nothing. In slots it lets all
-// it holds go at each multiple of a time; in bursts as soon as it holds so many, or when the first has waited too long.
-// The host puts packets in and calls Release at DeadlineNs, or when Put says so.
+// The gate through which everything leaves the receivers on the return path. Open, it holds nothing. In slots it lets
+// all it holds go at each multiple of a time; in bursts as soon as it holds so many, or when the first has waited too
+// long. The host puts packets in and calls Release at DeadlineNs, or when Put says so.
 #ifndef BBRGYM_WORLD_ACK_GATE_HPP
 #define BBRGYM_WORLD_ACK_GATE_HPP
 
@@ -17,8 +17,7 @@
 namespace bbrgym
 {
 
-template <class Packet>
-class AckGate
+template <class Packet> class AckGate
 {
   public:
     /** Empties it; keeps its memory. */
@@ -49,8 +48,7 @@ class AckGate
     /** When all that is held leaves; NEVER_NS: nothing is held. */
     int64_t DeadlineNs() const { return m_deadline_ns; }
 
-    template <class Leave>
-    void Release(Leave&& leave)
+    template <class Leave> void Release(Leave&& leave)
     {
         m_deadline_ns = NEVER_NS;
         for (; !m_held.empty(); m_held.pop_front())

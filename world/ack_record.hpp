@@ -5,7 +5,8 @@
 #ifndef BBRGYM_WORLD_ACK_RECORD_HPP
 #define BBRGYM_WORLD_ACK_RECORD_HPP
 
-extern "C" {
+extern "C"
+{
 #include "cc.h"
 }
 
@@ -39,8 +40,9 @@ TargetPkts(const cc_state& state, const cc_params& params)
     {
         return -1;
     }
-    const uint64_t pkts = cc_is_bbr3(&params) ? bbr3_inflight_pkts(&state, bbr3_max_bw_q24(&state.bbr3))
-                                              : bbr_inflight_pkts(&state.bbr, state.pacing_Bps, cc_bw_Bps(&state), CC_Q16_ONE);
+    const uint64_t pkts = cc_is_bbr3(&params)
+                              ? bbr3_inflight_pkts(&state, bbr3_max_bw_q24(&state.bbr3))
+                              : bbr_inflight_pkts(&state.bbr, state.pacing_Bps, cc_bw_Bps(&state), CC_Q16_ONE);
     return static_cast<int64_t>(pkts);
 }
 
@@ -48,12 +50,16 @@ inline AckRecord
 MakeAckRecord(const cc_sample& sample, const cc_state& state, const cc_params& params, int64_t undo_count = -1)
 {
     const auto signed_of = [](uint64_t value) { return static_cast<int64_t>(value); };
-    const auto time_of = [signed_of](uint64_t time_us) { return time_us == CC_RTT_UNKNOWN_US ? -1 : signed_of(time_us); };
+    const auto time_of = [signed_of](uint64_t time_us) {
+        return time_us == CC_RTT_UNKNOWN_US ? -1 : signed_of(time_us);
+    };
     const bool is_bbr = cc_is_bbr(&params);
     const bool has_bounds = cc_is_bbr3(&params);
     const bbr_state& bbr = state.bbr;
     const bbr3_state& bbr3 = state.bbr3;
-    const auto bound = [has_bounds](uint32_t pkts) { return has_bounds && pkts != BBR3_UNSET_PKTS ? int64_t{pkts} : -1; };
+    const auto bound = [has_bounds](uint32_t pkts) {
+        return has_bounds && pkts != BBR3_UNSET_PKTS ? int64_t{pkts} : -1;
+    };
     return {
 #define ACK_FIELD(type, name, unit, value, meaning) .name = value,
 #include "ack_record.def"

@@ -35,8 +35,7 @@ namespace bbrgym
 {
 
 /** `Packet`: see packet_events.hpp. */
-template <class Packet>
-class Bottleneck
+template <class Packet> class Bottleneck
 {
   public:
     /** Empties it and takes a link's settings; keeps its memory. */
@@ -52,8 +51,7 @@ class Bottleneck
      * Call at NextServiceNs. Hands each packet that gets through, and its LinkDelay::Arrival, to `deliver`, in order,
      * before the transmission of the next one begins.
      */
-    template <class Deliver>
-    void Serve(int64_t now_ns, Measurement& measurement, Deliver&& deliver);
+    template <class Deliver> void Serve(int64_t now_ns, Measurement& measurement, Deliver&& deliver);
 
     /** Applies a change of the link. True: NextServiceNs is another now. */
     [[gnu::noinline, gnu::cold]] bool Change(const LinkChange& change, int64_t now_ns, Measurement& measurement);
@@ -97,7 +95,8 @@ class Bottleneck
         }
     };
 
-    // Durations of transmissions are counted in 2^-20 ns: 65 KB at 1 kbit/s fit, and the link of 400 Gbit/s errs by 10^-6.
+    // Durations of transmissions are counted in 2^-20 ns: 65 KB at 1 kbit/s fit, and the link of 400 Gbit/s errs by
+    // 10^-6.
     static constexpr int UNIT_BITS = 20;
     static constexpr int64_t UNITS_OF_NS = int64_t{1} << UNIT_BITS;
 
@@ -108,7 +107,8 @@ class Bottleneck
     }
 
     // With the log of packets.
-    [[gnu::noinline, gnu::cold]] void Log(PacketEvent event, const Packet& packet, int64_t now_ns, Measurement& measurement) const;
+    [[gnu::noinline, gnu::cold]] void Log(PacketEvent event, const Packet& packet, int64_t now_ns,
+                                          Measurement& measurement) const;
     [[gnu::noinline, gnu::cold]] void PutLogged(const Packet& packet, int64_t now_ns, Measurement& measurement);
     [[gnu::noinline, gnu::cold]] bool DequeueLogged(int64_t now_ns, Measurement& measurement);
 
@@ -128,11 +128,11 @@ class Bottleneck
     std::optional<TokenBucket> m_policer;
     std::optional<LossModel> m_loss; ///< always there after Reset
     LinkDelay m_delay;
-    double m_rate_bps = 0;          ///< 0: an outage, or a trace
-    int64_t m_full_units = 0;       ///< duration of a full packet's transmission; 0: as m_rate_bps
-    int64_t m_ahead_units = 0;      ///< by which the transmission ends before NextServiceNs, below a nanosecond
-    double m_held_bits = 0;         ///< left of the packet in transmission when the rate changed
-    int64_t m_held_until_ns = -1;   ///< NextServiceNs of that packet
+    double m_rate_bps = 0;        ///< 0: an outage, or a trace
+    int64_t m_full_units = 0;     ///< duration of a full packet's transmission; 0: as m_rate_bps
+    int64_t m_ahead_units = 0;    ///< by which the transmission ends before NextServiceNs, below a nanosecond
+    double m_held_bits = 0;       ///< left of the packet in transmission when the rate changed
+    int64_t m_held_until_ns = -1; ///< NextServiceNs of that packet
     uint32_t m_packet_bytes = 0;
     std::optional<Opportunities> m_trace;
     Packet m_in_service{};
@@ -388,7 +388,8 @@ inline bool
 Bottleneck<Packet>::DequeueNext(int64_t now_ns, Measurement& measurement)
 {
     NoteQueueLength(now_ns);
-    m_is_serving = measurement.Log().IsOn() ? DequeueLogged(now_ns, measurement) : m_queue.Dequeue(m_in_service, now_ns, Report{measurement});
+    m_is_serving = measurement.Log().IsOn() ? DequeueLogged(now_ns, measurement)
+                                            : m_queue.Dequeue(m_in_service, now_ns, Report{measurement});
     if (m_is_serving)
     {
         m_bytes_left = m_in_service.Bytes(m_packet_bytes);
@@ -404,7 +405,8 @@ Bottleneck<Packet>::StartAtRate(int64_t now_ns, Measurement& measurement)
     if (m_full_units > 0 && DequeueNext(now_ns, measurement))
     {
         const uint32_t bytes = m_in_service.Bytes(m_packet_bytes);
-        DepartAfter((bytes == m_packet_bytes ? m_full_units : UnitsOf(bytes * 8.0, m_rate_bps)) - m_ahead_units, now_ns);
+        DepartAfter((bytes == m_packet_bytes ? m_full_units : UnitsOf(bytes * 8.0, m_rate_bps)) - m_ahead_units,
+                    now_ns);
     }
 }
 

@@ -5,7 +5,8 @@
 #ifndef BBRGYM_WORLD_CC_CONTROLLER_HPP
 #define BBRGYM_WORLD_CC_CONTROLLER_HPP
 
-extern "C" {
+extern "C"
+{
 #include "cc.h"
 }
 
@@ -37,7 +38,10 @@ class CcController
     {
         cc_on_probe_repair(&m_state, &m_params, now_us, delivered_pkts, is_app_limited);
     }
-    void OnLossState(cc_ca_state state, uint32_t in_flight_pkts) { cc_on_loss_state(&m_state, &m_params, state, in_flight_pkts); }
+    void OnLossState(cc_ca_state state, uint32_t in_flight_pkts)
+    {
+        cc_on_loss_state(&m_state, &m_params, state, in_flight_pkts);
+    }
     void OnRto(bool is_new_episode, uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts)
     {
         cc_on_rto(&m_state, &m_params, is_new_episode, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);

@@ -20,8 +20,7 @@ CoDelState::CoDelState(const CoDel& codel, uint64_t min_bytes)
     : m_target(Ticks(codel.target_ns)),
       m_interval(Ticks(codel.interval_ns)),
       m_min_bytes(min_bytes)
-{
-}
+{}
 
 bool
 CoDelState::MayDrop(int64_t waited_ns, uint64_t queued_bytes, int64_t now_ns)

@@ -23,8 +23,7 @@ struct Field
 };
 
 // A field nobody sets stays NaN, which the tests of the worlds look for.
-#define BBRGYM_MEMBER(name, unit, visibility, meaning)                                                       \
-    double name = std::numeric_limits<double>::quiet_NaN();
+#define BBRGYM_MEMBER(name, unit, visibility, meaning) double name = std::numeric_limits<double>::quiet_NaN();
 #define BBRGYM_FIELD(name, unit, visibility, meaning) {#name, unit, #visibility, meaning},
 
 struct FlowStats

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // Fair queueing with CoDel as Linux's fq_codel does it (RFC 8290): a queue for each flow, deficit round robin between
-// them, flows that begin first, CoDel for each flow's queue. If all of it is full, the flow with most bytes loses packets
-// from its front: half of its bytes, at most 64 packets. Flows are told apart without hashing, so none shares a queue.
+// them, flows that begin first, CoDel for each flow's queue. If all of it is full, the flow with most bytes loses
+// packets from its front: half of its bytes, at most 64 packets. Flows are told apart without hashing, so none shares a
+// queue.
 #ifndef BBRGYM_WORLD_FQ_CODEL_HPP
 #define BBRGYM_WORLD_FQ_CODEL_HPP
 
@@ -16,8 +17,7 @@
 namespace bbrgym
 {
 
-template <class Packet>
-class FairQueue
+template <class Packet> class FairQueue
 {
   public:
     /** Empties it and takes settings; keeps its memory. */
@@ -58,8 +58,7 @@ class FairQueue
     }
 
     /** The queue is full: the flow with most bytes loses some. */
-    template <class Report>
-    [[gnu::noinline]] void DropFromFattest(Report& report)
+    template <class Report> [[gnu::noinline]] void DropFromFattest(Report& report)
     {
         constexpr uint32_t MAX_DROPS = 64; // Linux: drop_batch_size
         FlowQueue* fattest = &m_flows[0];
@@ -79,8 +78,7 @@ class FairQueue
         fattest->codel.CountForcedDrops(drops);
     }
 
-    template <class Report>
-    [[gnu::noinline]] bool Dequeue(Packet& packet, bool marks, int64_t now_ns, Report& report)
+    template <class Report> [[gnu::noinline]] bool Dequeue(Packet& packet, bool marks, int64_t now_ns, Report& report)
     {
         for (;;)
         {

@@ -64,8 +64,7 @@ class Histogram
         if (m_count > 0)
         {
             std::fill(m_counts.begin() + static_cast<std::ptrdiff_t>(Low() - m_first),
-                      m_counts.begin() + static_cast<std::ptrdiff_t>(High() - m_first) + 1,
-                      0);
+                      m_counts.begin() + static_cast<std::ptrdiff_t>(High() - m_first) + 1, 0);
         }
         m_count = m_sum_ns = m_max_ns = 0;
         m_min_ns = NONE;
@@ -124,7 +123,8 @@ class Histogram
     /** Widens the buckets kept to hold this one too, and some beyond it. */
     void Cover(std::size_t bucket)
     {
-        const std::size_t first = std::min(m_counts.empty() ? bucket : m_first, bucket - std::min<std::size_t>(bucket, STEPS / 2));
+        const std::size_t first =
+            std::min(m_counts.empty() ? bucket : m_first, bucket - std::min<std::size_t>(bucket, STEPS / 2));
         const std::size_t end = std::max(m_first + m_counts.size(), bucket + STEPS / 2);
         std::vector<uint64_t> counts(end - first, 0);
         std::copy(m_counts.begin(), m_counts.end(), counts.begin() + static_cast<std::ptrdiff_t>(m_first - first));

@@ -26,8 +26,7 @@ class LinkDelay
     };
 
     LinkDelay() = default;
-    LinkDelay(const Link& link, uint64_t run_seed)
-        : m_delay_ns(link.delay_ns)
+    LinkDelay(const Link& link, uint64_t run_seed) : m_delay_ns(link.delay_ns)
     {
         if (link.jitter)
         {
@@ -43,7 +42,8 @@ class LinkDelay
         if (m_jitter && m_jitter->random.Chance(m_jitter->law.share)) [[unlikely]]
         {
             const bool is_overtaken = m_jitter->law.reorders;
-            return {InOrder(now_ns + m_delay_ns + m_jitter->law.delay_ns, is_overtaken ? m_last_late_ns : m_last_ns), is_overtaken};
+            return {InOrder(now_ns + m_delay_ns + m_jitter->law.delay_ns, is_overtaken ? m_last_late_ns : m_last_ns),
+                    is_overtaken};
         }
         return {InOrder(now_ns + m_delay_ns, m_last_ns), false};
     }

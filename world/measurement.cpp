@@ -50,7 +50,8 @@ Utilisation(double carried_bytes, double capacity_bytes, double if_nothing)
     return std::min(Ratio(carried_bytes, capacity_bytes, if_nothing), 1.0);
 }
 
-/** The time of a transfer alone on the link as it is at the beginning: handshake, way there, all packets at its rate. */
+/** The time of a transfer alone on the link as it is at the beginning: handshake, way there, all packets at its rate.
+ */
 double
 IdealSeconds(const Scenario& scenario, const Flow& flow, uint64_t pkts)
 {
@@ -334,10 +335,7 @@ Measurement::IsActiveInInterval(std::size_t flow, const MeasuredWorld& world) co
 }
 
 FlowStats
-Measurement::IntervalOf(std::size_t flow,
-                        double seconds,
-                        double fair_share_mbps,
-                        const PartlySent& in_transmission,
+Measurement::IntervalOf(std::size_t flow, double seconds, double fair_share_mbps, const PartlySent& in_transmission,
                         const MeasuredWorld& world)
 {
     FlowRecord& record = m_flows[flow];

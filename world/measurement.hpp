@@ -119,8 +119,8 @@ class Measurement
         uint64_t retransmitted_pkts = 0;
         uint64_t dropped_pkts = 0;
         uint64_t ecn_marked_pkts = 0;
-        uint64_t departed_bytes = 0;    ///< of whole packets
-        double partly_sent_bytes = 0;   ///< beside them
+        uint64_t departed_bytes = 0;  ///< of whole packets
+        double partly_sent_bytes = 0; ///< beside them
         uint64_t goodput_bytes = 0;
         uint64_t in_order_pkts = 0; ///< arrivals that advanced the next expected sequence number
         uint64_t waited_ns = 0;
@@ -140,7 +140,7 @@ class Measurement
         int64_t time_ns = 0;
         double capacity_bytes = 0;
         double queue_byte_ns = 0;
-        double fair_share_bytes = 0; ///< integral of payload capacity / active flows
+        double fair_share_bytes = 0;  ///< integral of payload capacity / active flows
         uint64_t departed_bytes = 0;  ///< of whole packets
         double partly_sent_bytes = 0; ///< beside them
         uint64_t goodput_bytes = 0;
@@ -180,7 +180,7 @@ class Measurement
         FlowTotals flow_at_close;
         LinkTotals link_at_open;
         LinkTotals link_at_close;
-        Histogram window_rtt; ///< gathered at ends of intervals
+        Histogram window_rtt;       ///< gathered at ends of intervals
         bool opened_within = false; ///< the window opened within this interval: it takes each sample itself
     };
 
@@ -191,10 +191,7 @@ class Measurement
     static void GatherRtt(FlowRecord& record);
     void OpenWindow(std::size_t flow, const MeasuredWorld& world);
     bool IsActiveInInterval(std::size_t flow, const MeasuredWorld& world) const;
-    FlowStats IntervalOf(std::size_t flow,
-                         double seconds,
-                         double fair_share_mbps,
-                         const PartlySent& in_transmission,
+    FlowStats IntervalOf(std::size_t flow, double seconds, double fair_share_mbps, const PartlySent& in_transmission,
                          const MeasuredWorld& world);
     LinkStats IntervalOfLink(const LinkTotals& interval, double active_flows) const;
     FlowSummary SummaryOf(std::size_t flow, const MeasuredWorld& world) const;
@@ -211,7 +208,7 @@ class Measurement
     LinkTotals m_link_at_interval;
     LinkTotals m_link_at_warm;
     Histogram m_interval_wait;
-    Histogram m_window_wait;     ///< as window_rtt
+    Histogram m_window_wait;      ///< as window_rtt
     bool m_warmed_within = false; ///< as opened_within
 };
 

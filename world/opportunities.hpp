@@ -19,9 +19,7 @@ class Opportunities
     Opportunities() = default;
 
     /** `times_ns` ascending within [0, period_ns], repeats allowed; `counts`: opportunities at each, empty: one. */
-    Opportunities(const std::vector<int64_t>& times_ns,
-                  int64_t period_ns,
-                  uint64_t bytes_each,
+    Opportunities(const std::vector<int64_t>& times_ns, int64_t period_ns, uint64_t bytes_each,
                   const std::vector<uint64_t>& counts = {})
         : m_period_ns(period_ns)
     {

@@ -72,7 +72,8 @@ struct PacketRecord
     uint16_t flags = 0;
     PacketEvent event = PacketEvent::sent;
     uint8_t block_count = 0;
-    std::array<std::array<uint64_t, 2>, MAX_BLOCKS> blocks{}; ///< of an ACK: begin and end, the first may report a duplicate
+    std::array<std::array<uint64_t, 2>, MAX_BLOCKS>
+        blocks{}; ///< of an ACK: begin and end, the first may report a duplicate
 };
 
 /** An ACK's decision. */
@@ -110,7 +111,8 @@ class PacketLog
         FlowPart& flow = m_flows[record.flow];
         const bool is_syn = (record.flags & packet_flag::syn) != 0;
         const uint64_t end = record.offset_bytes + record.payload_bytes;
-        const bool carried = is_syn ? std::exchange(flow.has_sent_syn, true) : record.payload_bytes > 0 && end <= flow.sent_bytes;
+        const bool carried =
+            is_syn ? std::exchange(flow.has_sent_syn, true) : record.payload_bytes > 0 && end <= flow.sent_bytes;
         flow.sent_bytes = std::max(flow.sent_bytes, end);
         record.event = PacketEvent::sent;
         record.flags |= carried ? packet_flag::retransmission : 0;
@@ -118,7 +120,8 @@ class PacketLog
     }
 
     /** The sender marked segments lost, and its timer has fired so often. */
-    void MarkedLost(int64_t time_ns, std::size_t flow, std::span<const uint64_t> seqnos, uint32_t mss_bytes, uint64_t timeouts)
+    void MarkedLost(int64_t time_ns, std::size_t flow, std::span<const uint64_t> seqnos, uint32_t mss_bytes,
+                    uint64_t timeouts)
     {
         PacketRecord record{.time_ns = time_ns, .flow = static_cast<uint32_t>(flow)};
         if (timeouts > std::exchange(m_flows[flow].timeouts, timeouts))
@@ -144,7 +147,8 @@ class PacketLog
     uint64_t Widened(std::size_t flow, uint32_t low) const
     {
         const auto sent = static_cast<int64_t>(m_flows[flow].sent_bytes);
-        return static_cast<uint64_t>(std::max<int64_t>(sent + static_cast<int32_t>(low - static_cast<uint32_t>(sent)), 0));
+        return static_cast<uint64_t>(
+            std::max<int64_t>(sent + static_cast<int32_t>(low - static_cast<uint32_t>(sent)), 0));
     }
 
     /** The rows since the last Drain. */

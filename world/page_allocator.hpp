@@ -14,16 +14,12 @@
 namespace bbrgym
 {
 
-template <class T>
-struct PageAllocator
+template <class T> struct PageAllocator
 {
     using value_type = T;
 
     PageAllocator() = default;
-    template <class Other>
-    PageAllocator(const PageAllocator<Other>& /*other*/)
-    {
-    }
+    template <class Other> PageAllocator(const PageAllocator<Other>& /*other*/) {}
 
     T* allocate(std::size_t count)
     {
@@ -31,7 +27,8 @@ struct PageAllocator
         {
             return std::allocator<T>().allocate(count);
         }
-        void* const block = mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void* const block =
+            mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (block == MAP_FAILED)
         {
             throw std::bad_alloc();

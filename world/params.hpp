@@ -5,7 +5,8 @@
 #ifndef BBRGYM_WORLD_PARAMS_HPP
 #define BBRGYM_WORLD_PARAMS_HPP
 
-extern "C" {
+extern "C"
+{
 #include "cc.h"
 }
 
@@ -43,8 +44,8 @@ struct TunableInfo
     std::string_view scale;     ///< linear or log
     std::string_view mechanism; ///< of mechanisms.def, or BBR
     std::string_view source;
-    int64_t cc_params::*field; ///< null for a switch
-    uint32_t bit;              ///< of the mechanism; 0: BBR v1's own, CC_BBR3: v3's
+    int64_t cc_params::* field; ///< null for a switch
+    uint32_t bit;               ///< of the mechanism; 0: BBR v1's own, CC_BBR3: v3's
 };
 
 struct VariantInfo
@@ -141,7 +142,8 @@ Preset(int variant)
     return params;
 }
 
-/** BBR's own tunables belong to every BBR of the version, a mechanism's to the variants that have it, all of v1's to bbr-mix. */
+/** BBR's own tunables belong to every BBR of the version, a mechanism's to the variants that have it, all of v1's to
+ * bbr-mix. */
 inline bool
 VariantHasTunable(int variant, int tunable)
 {
@@ -155,7 +157,8 @@ VariantHasTunable(int variant, int tunable)
     {
         return false;
     }
-    return variant == CC_VARIANT_BBR_MIX || t.bit == 0 || (t.kind != TunableKind::on_off && (v.mechanisms & t.bit) != 0);
+    return variant == CC_VARIANT_BBR_MIX || t.bit == 0 ||
+           (t.kind != TunableKind::on_off && (v.mechanisms & t.bit) != 0);
 }
 
 /** Value of a tunable in natural units. */

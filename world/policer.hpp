@@ -21,8 +21,7 @@ class TokenBucket
         : m_bytes_per_ns(policer.rate_bps / 8e9),
           m_burst_bytes(static_cast<double>(policer.burst_bytes)),
           m_bytes(m_burst_bytes)
-    {
-    }
+    {}
 
     bool Passes(uint32_t ip_bytes, int64_t now_ns)
     {

@@ -63,13 +63,15 @@ class EntryCheck
         link_map* object = nullptr;
         const Elf64_Sym* row = nullptr;
         if (symbol == nullptr || dladdr1(symbol, &info, reinterpret_cast<void**>(&object), RTLD_DL_LINKMAP) == 0 ||
-            dladdr1(symbol, &info, reinterpret_cast<void**>(const_cast<Elf64_Sym**>(&row)), RTLD_DL_SYMENT) == 0 || row == nullptr)
+            dladdr1(symbol, &info, reinterpret_cast<void**>(const_cast<Elf64_Sym**>(&row)), RTLD_DL_SYMENT) == 0 ||
+            row == nullptr)
         {
             RefuseFormat();
         }
         m_base = object->l_addr;
         m_entry = static_cast<const PolicyEntry*>(symbol);
-        if (row->st_size < sizeof(PolicyEntry) || !IsMapped(symbol, sizeof(PolicyEntry), PF_R) || m_entry->format != FORMAT)
+        if (row->st_size < sizeof(PolicyEntry) || !IsMapped(symbol, sizeof(PolicyEntry), PF_R) ||
+            m_entry->format != FORMAT)
         {
             RefuseFormat();
         }
@@ -90,7 +92,8 @@ class EntryCheck
         {
             Refuse("variant is '" + variant + "', which is none");
         }
-        if (!IsMapped(reinterpret_cast<const void*>(entry.begin), 1, PF_X) || !IsMapped(reinterpret_cast<const void*>(entry.decide), 1, PF_X))
+        if (!IsMapped(reinterpret_cast<const void*>(entry.begin), 1, PF_X) ||
+            !IsMapped(reinterpret_cast<const void*>(entry.decide), 1, PF_X))
         {
             Refuse("begin or decide is not a function of it");
         }
@@ -100,7 +103,8 @@ class EntryCheck
     std::size_t FieldOf(const PolicyColumn& column) const
     {
         const std::string name = Text("the name of a field", column.name);
-        const auto found = std::ranges::find_if(FLOW_STAT_FIELDS, [&name](const Field& field) { return field.name == name; });
+        const auto found =
+            std::ranges::find_if(FLOW_STAT_FIELDS, [&name](const Field& field) { return field.name == name; });
         if (found == std::end(FLOW_STAT_FIELDS))
         {
             Refuse("observes '" + name + "', which no world measures");
@@ -162,14 +166,16 @@ class EntryCheck
     {
         if (value < low || value > high)
         {
-            Refuse(std::string(what) + " is " + std::to_string(value) + ", allowed are " + std::to_string(low) + " to " + std::to_string(high));
+            Refuse(std::string(what) + " is " + std::to_string(value) + ", allowed are " + std::to_string(low) +
+                   " to " + std::to_string(high));
         }
     }
 
     [[noreturn]] void RefuseFormat() const
     {
-        throw std::invalid_argument("policy: " + m_path + " is not a policy of format " + std::to_string(FORMAT) +
-                                    ", expected what `bbrgym export --format c` wrote, compiled with BBRGYM_POLICY_ENTRY");
+        throw std::invalid_argument(
+            "policy: " + m_path + " is not a policy of format " + std::to_string(FORMAT) +
+            ", expected what `bbrgym export --format c` wrote, compiled with BBRGYM_POLICY_ENTRY");
     }
 
     [[noreturn]] void Refuse(const std::string& why) const
@@ -228,8 +234,7 @@ Policy::IntervalNs() const
 
 // ---- at work --------------------------------------------------------------------------------------------
 
-PolicyRun::PolicyRun(std::shared_ptr<const Policy> policy, const Scenario& scenario)
-    : m_policy(std::move(policy))
+PolicyRun::PolicyRun(std::shared_ptr<const Policy> policy, const Scenario& scenario) : m_policy(std::move(policy))
 {
     const PolicyEntry& entry = *m_policy->m_entry;
     std::vector<Controlled> controlled;
@@ -243,13 +248,15 @@ PolicyRun::PolicyRun(std::shared_ptr<const Policy> policy, const Scenario& scena
     }
     if (controlled.empty())
     {
-        throw std::invalid_argument("policy: sets tunables of " + std::string(entry.variant) + ", expected a flow with role tuned and cc " +
-                                    entry.variant + " in scenario '" + scenario.name + "'");
+        throw std::invalid_argument("policy: sets tunables of " + std::string(entry.variant) +
+                                    ", expected a flow with role tuned and cc " + entry.variant + " in scenario '" +
+                                    scenario.name + "'");
     }
     if (entry.is_per_flow == 0 && controlled.size() > entry.flows)
     {
-        throw std::invalid_argument("policy: observes up to " + std::to_string(entry.flows) + " tuned flows, scenario '" + scenario.name +
-                                    "' has " + std::to_string(controlled.size()));
+        throw std::invalid_argument("policy: observes up to " + std::to_string(entry.flows) +
+                                    " tuned flows, scenario '" + scenario.name + "' has " +
+                                    std::to_string(controlled.size()));
     }
     if (entry.is_per_flow == 0)
     {
@@ -263,8 +270,8 @@ PolicyRun::PolicyRun(std::shared_ptr<const Policy> policy, const Scenario& scena
 }
 
 /**
- * A flow's own controller acts in each interval in which the flow runs, one for all flows in all. Decisions that hold for
- * several intervals are made at the same times by all controllers.
+ * A flow's own controller acts in each interval in which the flow runs, one for all flows in all. Decisions that hold
+ * for several intervals are made at the same times by all controllers.
  */
 void
 PolicyRun::Decide(int64_t now_ns, const WorldTables& tables)
@@ -291,7 +298,8 @@ PolicyRun::Decide(Controller& controller, const WorldTables& tables)
     m_values.clear();
     for (const Policy::Column& column : m_policy->m_tunables)
     {
-        m_values.push_back(std::llround(tables.tunables[controller.flows.front().flow * tunables + column.index] * column.per_unit));
+        m_values.push_back(
+            std::llround(tables.tunables[controller.flows.front().flow * tunables + column.index] * column.per_unit));
     }
     if (!controller.has_begun)
     {
@@ -306,8 +314,8 @@ PolicyRun::Decide(Controller& controller, const WorldTables& tables)
             m_fields.push_back(std::llround(tables.flow_stats[one.flow * fields + column.index] * column.per_unit));
         }
     }
-    m_policy->m_entry->decide(
-        controller.state.data(), m_fields.data(), static_cast<uint32_t>(controller.flows.size()), m_values.data());
+    m_policy->m_entry->decide(controller.state.data(), m_fields.data(), static_cast<uint32_t>(controller.flows.size()),
+                              m_values.data());
     for (const Controlled& one : controller.flows)
     {
         for (std::size_t i = 0; i < m_values.size(); ++i)
@@ -326,7 +334,8 @@ PolicyRun::EndOf(double duration_s, int64_t now_ns, int64_t end_ns) const
     {
         throw std::invalid_argument("advance: the duration is " + std::to_string(duration_s) +
                                     " s, allowed with this policy are multiples of its interval, " +
-                                    std::to_string(static_cast<double>(m_policy->IntervalNs()) / 1e9) + " s (interval_s of an evaluation, env.control_interval_s of an environment)");
+                                    std::to_string(static_cast<double>(m_policy->IntervalNs()) / 1e9) +
+                                    " s (interval_s of an evaluation, env.control_interval_s of an environment)");
     }
     return until_ns;
 }

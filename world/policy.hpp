@@ -6,7 +6,8 @@
 //   run time   |--- interval ---|--- interval ---|---
 //              ^ decides        ^ decides        ^ decides, from the rows of the interval before
 //
-// It acts on the world's tables alone, between two advances, so a world needs nothing for it and costs the same without.
+// It acts on the world's tables alone, between two advances, so a world needs nothing for it and costs the same
+// without.
 #ifndef BBRGYM_WORLD_POLICY_HPP
 #define BBRGYM_WORLD_POLICY_HPP
 

@@ -20,20 +20,17 @@
 namespace bbrgym
 {
 
-template <class Packet>
-class PacketQueue
+template <class Packet> class PacketQueue
 {
   public:
     /** Empties it and takes a link's settings; keeps its memory. */
     void Reset(const Link& link, std::size_t flows, uint32_t packet_bytes, uint64_t run_seed);
 
     /** Takes a packet, unless it is dropped; fq_codel may drop others. */
-    template <class Report>
-    void Put(Packet packet, int64_t now_ns, Report&& report);
+    template <class Report> void Put(Packet packet, int64_t now_ns, Report&& report);
 
     /** Moves the next packet to `packet`, false if there is none. */
-    template <class Report>
-    [[gnu::always_inline]] bool Dequeue(Packet& packet, int64_t now_ns, Report&& report);
+    template <class Report> [[gnu::always_inline]] bool Dequeue(Packet& packet, int64_t now_ns, Report&& report);
 
     uint64_t Bytes() const { return m_bytes; }
     std::size_t Size() const { return m_is_fair ? m_fair.Size() : m_packets.size(); }
@@ -44,10 +41,8 @@ class PacketQueue
     [[gnu::always_inline]] bool PopFront(Packet& packet);
 
   private:
-    template <class Report>
-    [[gnu::noinline]] bool DequeueByDiscipline(Packet& packet, int64_t now_ns, Report& report);
-    template <class Report>
-    [[gnu::noinline]] void PutFairly(Packet& packet, Report& report);
+    template <class Report> [[gnu::noinline]] bool DequeueByDiscipline(Packet& packet, int64_t now_ns, Report& report);
+    template <class Report> [[gnu::noinline]] void PutFairly(Packet& packet, Report& report);
     template <class Report>
     bool RedPasses(RedState& red, Packet& packet, uint32_t ip_bytes, int64_t now_ns, Report& report);
 
@@ -117,7 +112,8 @@ PacketQueue<Packet>::Put(Packet packet, int64_t now_ns, Report&& report)
             PutFairly(packet, report);
             return;
         }
-        if (auto* red = std::get_if<RedState>(&m_discipline); red != nullptr && !RedPasses(*red, packet, ip_bytes, now_ns, report))
+        if (auto* red = std::get_if<RedState>(&m_discipline);
+            red != nullptr && !RedPasses(*red, packet, ip_bytes, now_ns, report))
         {
             report.Dropped(packet);
             return;

@@ -4,7 +4,8 @@
 #ifndef BBRGYM_WORLD_RANDOM_HPP
 #define BBRGYM_WORLD_RANDOM_HPP
 
-extern "C" {
+extern "C"
+{
 #include "rng.h"
 }
 
@@ -17,10 +18,7 @@ namespace bbrgym
 class Random
 {
   public:
-    Random(uint64_t run_seed, const std::string& stream)
-        : m_rng(cc_rng_make(run_seed, stream.c_str()))
-    {
-    }
+    Random(uint64_t run_seed, const std::string& stream) : m_rng(cc_rng_make(run_seed, stream.c_str())) {}
 
     /** A multiple of 2^-53 in [0, 1). */
     double Uniform() { return static_cast<double>(cc_rng_53(&m_rng)) * 0x1p-53; }

@@ -48,8 +48,7 @@ RedState::RedState(const Red& red, double rate_bps, uint32_t packet_bytes, uint6
       m_packets_per_s(static_cast<double>(static_cast<uint64_t>(rate_bps)) / (8.0 * packet_bytes)),
       m_packet_bytes(packet_bytes),
       m_random(run_seed, "link.queue")
-{
-}
+{}
 
 RedState::Verdict
 RedState::Judge(uint32_t ip_bytes, uint64_t queued_bytes, int64_t now_ns)
@@ -85,8 +84,8 @@ RedState::Average(uint64_t queued_bytes, int64_t now_ns)
         missed_packets = static_cast<uint64_t>(m_packets_per_s * idle_s);
         m_idle_since_ns.reset();
     }
-    m_average_bytes = m_average_bytes * Power(1 - RED_WEIGHT, missed_packets + 1) +
-                      RED_WEIGHT * static_cast<double>(queued_bytes);
+    m_average_bytes =
+        m_average_bytes * Power(1 - RED_WEIGHT, missed_packets + 1) + RED_WEIGHT * static_cast<double>(queued_bytes);
 }
 
 /** Drops are spread evenly: the chance grows with the bytes that passed since the last one. */

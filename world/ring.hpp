@@ -18,8 +18,7 @@
 namespace bbrgym
 {
 
-template <class T>
-class Ring
+template <class T> class Ring
 {
   public:
     Ring() = default;
@@ -137,7 +136,7 @@ class Ring
 
     std::vector<T, PageAllocator<T>> m_slots;
     T* m_front = nullptr;
-    T* m_back = nullptr; ///< the slot of the next element
+    T* m_back = nullptr;        ///< the slot of the next element
     std::size_t m_capacity = 0; ///< slots; a vector would divide by the size of T to know it
     std::size_t m_size = 0;
 };

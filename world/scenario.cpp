@@ -14,7 +14,7 @@ namespace
 {
 
 constexpr double LEAST_BUFFER_BYTES = 64e6;
-constexpr double MAX_BUFFER_BYTES = 1e9; // what TCP's window scale can announce
+constexpr double MAX_BUFFER_BYTES = 1e9;      // what TCP's window scale can announce
 constexpr double WINDOW_UNIT_BYTES = 1 << 14; // of the largest scale: every scale can tell a multiple exactly
 
 /** The longest time that jitter and the gate of the ACKs add to a round trip. */
@@ -52,7 +52,8 @@ DrawTransfer(Flow& flow, uint32_t mss_bytes, uint64_t run_seed)
 {
     const Transfer& transfer = *flow.transfer;
     Random random(run_seed, "flow." + flow.name + ".app");
-    flow.start_ns = transfer.earliest_ns + static_cast<int64_t>(random.Uniform() * static_cast<double>(transfer.within_ns));
+    flow.start_ns =
+        transfer.earliest_ns + static_cast<int64_t>(random.Uniform() * static_cast<double>(transfer.within_ns));
     double bytes = ChosenBy(transfer.weights, transfer.size_bytes, random);
     if (transfer.exponential)
     {

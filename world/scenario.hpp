@@ -28,8 +28,7 @@ class ScenarioError : public std::invalid_argument
   public:
     ScenarioError(const std::string& path, const std::string& problem)
         : std::invalid_argument("scenario" + (path.empty() ? "" : ": " + path) + ": " + problem)
-    {
-    }
+    {}
 };
 
 struct DropTail
@@ -89,7 +88,8 @@ struct Bernoulli
     double rate = 0;
 };
 
-/** Two states; in each a packet is lost with that state's probability. The state may change at each tick of its clock. */
+/** Two states; in each a packet is lost with that state's probability. The state may change at each tick of its clock.
+ */
 struct GilbertElliott
 {
     enum class Clock
@@ -150,14 +150,23 @@ struct Trace
 
     double MeanRateBps() const
     {
-        const uint64_t count = counts.empty() ? times_ns.size() : std::accumulate(counts.begin(), counts.end(), uint64_t{0});
+        const uint64_t count =
+            counts.empty() ? times_ns.size() : std::accumulate(counts.begin(), counts.end(), uint64_t{0});
         return TraceRateBps(count, opportunity_bytes, period_ns);
     }
 };
 
 /** A time as every world counts it: the nearest nanosecond. Times that are equal or in order stay so. */
-inline int64_t NanosecondsOfMs(double time_ms) { return std::llround(time_ms * 1e6); }
-inline int64_t NanosecondsOfS(double time_s) { return std::llround(time_s * 1e9); }
+inline int64_t
+NanosecondsOfMs(double time_ms)
+{
+    return std::llround(time_ms * 1e6);
+}
+inline int64_t
+NanosecondsOfS(double time_s)
+{
+    return std::llround(time_s * 1e9);
+}
 
 struct LinkChange
 {
@@ -284,7 +293,8 @@ double MeanRateBps(const Link& link);
 /** The largest useful window of a scenario: the bandwidth-delay product and a full queue. */
 double UsefulWindowBytes(const Scenario& scenario);
 
-/** The buffer of each socket: four times that, at least 64 MB, at most 1 GB; a multiple of 16 KB, which any window scale can tell. */
+/** The buffer of each socket: four times that, at least 64 MB, at most 1 GB; a multiple of 16 KB, which any window
+ * scale can tell. */
 uint32_t BufferBytes(const Scenario& scenario);
 
 /** Parses a resolved scenario; throws ScenarioError for the first invalid field. */

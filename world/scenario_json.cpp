@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// A scenario is read from what the package's Scenario writes, which has checked it. So each field is looked at by itself,
-// that it is there, of its type and within its bounds: whoever edits such a file is told the place, the value and what is
-// allowed.
+// A scenario is read from what the package's Scenario writes, which has checked it. So each field is looked at by
+// itself, that it is there, of its type and within its bounds: whoever edits such a file is told the place, the value
+// and what is allowed.
 #include "bounds.hpp"
 #include "scenario.hpp"
 
@@ -26,11 +26,7 @@ constexpr Bound ANY_COUNT{"", 0, 1e18, "count"};
 class Value
 {
   public:
-    Value(const Json& json, std::string path)
-        : m_json(json),
-          m_path(std::move(path))
-    {
-    }
+    Value(const Json& json, std::string path) : m_json(json), m_path(std::move(path)) {}
 
     const Json& Raw() const { return m_json; }
 
@@ -62,8 +58,7 @@ class Value
         return number;
     }
 
-    template <class Count = uint64_t>
-    Count Whole(const Bound& bound) const
+    template <class Count = uint64_t> Count Whole(const Bound& bound) const
     {
         const double number = Number(bound);
         Require(number == std::floor(number), "a whole number");
@@ -72,7 +67,8 @@ class Value
 
     uint32_t OneOf(const std::vector<uint32_t>& numbers) const
     {
-        Require(std::ranges::any_of(numbers, [this](uint32_t number) { return m_json == number; }), "one of " + Json(numbers).dump());
+        Require(std::ranges::any_of(numbers, [this](uint32_t number) { return m_json == number; }),
+                "one of " + Json(numbers).dump());
         return m_json.get<uint32_t>();
     }
 
@@ -93,8 +89,7 @@ class Value
     }
 
     /** The index of the text in a list of names. */
-    template <class Names>
-    std::size_t Choice(const Names& names) const
+    template <class Names> std::size_t Choice(const Names& names) const
     {
         const std::string text = m_json.is_string() ? m_json.get<std::string>() : "";
         const auto found = std::ranges::find(names, text);
@@ -112,8 +107,7 @@ class Value
     }
 
     /** Null is nothing. */
-    template <class Read>
-    auto Optional(Read read) const -> std::optional<std::invoke_result_t<Read, const Value&>>
+    template <class Read> auto Optional(Read read) const -> std::optional<std::invoke_result_t<Read, const Value&>>
     {
         return m_json.is_null() ? decltype(Optional(read))() : read(*this);
     }
@@ -179,14 +173,10 @@ ReadDiscipline(const Value& value)
 {
     switch (value["kind"].Choice({"droptail", "red", "codel", "fq_codel"}))
     {
-    case 0:
-        return DropTail{};
-    case 1:
-        return ReadRed(value["red"]);
-    case 2:
-        return ReadCoDel(value["codel"]);
-    default:
-        return FqCoDel{ReadCoDel(value["codel"]), value["quantum_bytes"].Whole(bounds::quantum_bytes)};
+    case 0: return DropTail{};
+    case 1: return ReadRed(value["red"]);
+    case 2: return ReadCoDel(value["codel"]);
+    default: return FqCoDel{ReadCoDel(value["codel"]), value["quantum_bytes"].Whole(bounds::quantum_bytes)};
     }
 }
 
@@ -199,8 +189,10 @@ ReadQueue(const Value& value)
                       .ecn = value["ecn"].Flag(),
                       .ecn_threshold_bytes = value["ecn_threshold_bytes"].Optional(ReadBytes),
                       .ecn_threshold_packets = value["ecn_threshold_packets"].Optional(ReadPackets),
-                      .ecn_threshold_ns = value["ecn_threshold_ms"].Optional([](const Value& ms) { return ms.Ms(bounds::codel_ms); })};
-    value.Require(queue.size_bytes.has_value() != queue.size_packets.has_value(), "exactly one of size_bytes and size_packets");
+                      .ecn_threshold_ns =
+                          value["ecn_threshold_ms"].Optional([](const Value& ms) { return ms.Ms(bounds::codel_ms); })};
+    value.Require(queue.size_bytes.has_value() != queue.size_packets.has_value(),
+                  "exactly one of size_bytes and size_packets");
     return queue;
 }
 
@@ -213,7 +205,8 @@ ReadPolicer(const Value& value)
 Jitter
 ReadJitter(const Value& value)
 {
-    return {value["share"].Number(bounds::probability), value["delay_ms"].Ms(bounds::delay_ms), value["reorder"].Flag()};
+    return {value["share"].Number(bounds::probability), value["delay_ms"].Ms(bounds::delay_ms),
+            value["reorder"].Flag()};
 }
 
 Acks
@@ -221,12 +214,9 @@ ReadAcks(const Value& value)
 {
     switch (value["kind"].Choice({"at_once", "slots", "bursts"}))
     {
-    case 0:
-        return AcksAtOnce{};
-    case 1:
-        return AckSlots{value["every_ms"].Ms(bounds::ack_hold_ms)};
-    default:
-        return AckBursts{value["packets"].Whole(bounds::ack_burst), value["timeout_ms"].Ms(bounds::ack_hold_ms)};
+    case 0: return AcksAtOnce{};
+    case 1: return AckSlots{value["every_ms"].Ms(bounds::ack_hold_ms)};
+    default: return AckBursts{value["packets"].Whole(bounds::ack_burst), value["timeout_ms"].Ms(bounds::ack_hold_ms)};
     }
 }
 
@@ -236,10 +226,8 @@ ReadLoss(const Value& value)
     const auto chance = [&value](const char* key) { return value[key].Number(bounds::probability); };
     switch (value["kind"].Choice({"none", "bernoulli", "gilbert_elliott"}))
     {
-    case 0:
-        return Bernoulli{};
-    case 1:
-        return Bernoulli{chance("rate")};
+    case 0: return Bernoulli{};
+    case 1: return Bernoulli{chance("rate")};
     default:
         using Clock = GilbertElliott::Clock;
         return GilbertElliott{chance("good_to_bad"), chance("bad_to_good"), chance("loss_good"), chance("loss_bad"),
@@ -258,7 +246,8 @@ ReadTrace(const Value& value)
     trace.times_ns.reserve(times.Raw().size());
     for (const Json& time : times.Raw())
     {
-        const int64_t time_ns = time.is_number() && time <= bounds::trace_period_ms.high ? NanosecondsOfMs(time.get<double>()) : -1;
+        const int64_t time_ns =
+            time.is_number() && time <= bounds::trace_period_ms.high ? NanosecondsOfMs(time.get<double>()) : -1;
         if (time_ns < (trace.times_ns.empty() ? 0 : trace.times_ns.back()) || time_ns > trace.period_ns)
         {
             times[trace.times_ns.size()].Require(false, "a number, not below the one before and at most period_ms");
@@ -267,9 +256,12 @@ ReadTrace(const Value& value)
     }
     if (value.Raw().contains("counts"))
     {
-        const Bound most{"", 1, std::max(1.0, std::floor(bounds::bytes.high / static_cast<double>(trace.opportunity_bytes))), "count"};
+        const Bound most{"", 1,
+                         std::max(1.0, std::floor(bounds::bytes.high / static_cast<double>(trace.opportunity_bytes))),
+                         "count"};
         const auto size = static_cast<double>(trace.times_ns.size());
-        trace.counts = value["counts"].List({"", size, size, "count"}, [&most](const Value& count) { return count.Whole(most); });
+        trace.counts =
+            value["counts"].List({"", size, size, "count"}, [&most](const Value& count) { return count.Whole(most); });
     }
     return trace;
 }
@@ -277,10 +269,11 @@ ReadTrace(const Value& value)
 LinkChange
 ReadChange(const Value& value)
 {
-    return {.at_ns = value["at_s"].S(bounds::time_s),
-            .rate_bps = value["rate_mbps"].Optional([](const Value& rate) { return rate.Raw() == 0 ? 0 : rate.RateBps(); }),
-            .delay_ns = value["delay_ms"].Optional([](const Value& delay) { return delay.Ms(bounds::delay_ms); }),
-            .loss_rate = value["loss_rate"].Optional([](const Value& loss) { return loss.Number(bounds::probability); })};
+    return {
+        .at_ns = value["at_s"].S(bounds::time_s),
+        .rate_bps = value["rate_mbps"].Optional([](const Value& rate) { return rate.Raw() == 0 ? 0 : rate.RateBps(); }),
+        .delay_ns = value["delay_ms"].Optional([](const Value& delay) { return delay.Ms(bounds::delay_ms); }),
+        .loss_rate = value["loss_rate"].Optional([](const Value& loss) { return loss.Number(bounds::probability); })};
 }
 
 LastHop
@@ -291,11 +284,18 @@ ReadLastHop(const Value& value)
     const auto queue_packets = static_cast<uint32_t>(ReadPackets(value["queue_packets"]));
     if (is_wifi)
     {
-        const auto mcs = value["mcs"].Optional([](const Value& index) { return index.Whole<uint32_t>({"", 0, 11, "count"}); });
+        const auto mcs =
+            value["mcs"].Optional([](const Value& index) { return index.Whole<uint32_t>({"", 0, 11, "count"}); });
         value["standard"].Choice({"n", "ac", "ax"});
-        return WifiHop{value["standard"].Text(), value["width_mhz"].OneOf({20, 40, 80}), value["streams"].OneOf({1, 2}), mcs, distance_m, queue_packets};
+        return WifiHop{value["standard"].Text(),
+                       value["width_mhz"].OneOf({20, 40, 80}),
+                       value["streams"].OneOf({1, 2}),
+                       mcs,
+                       distance_m,
+                       queue_packets};
     }
-    return LteHop{value["bandwidth_mhz"].OneOf({5, 10, 15, 20}), value["layers"].OneOf({1, 2}), distance_m, queue_packets};
+    return LteHop{value["bandwidth_mhz"].OneOf({5, 10, 15, 20}), value["layers"].OneOf({1, 2}), distance_m,
+                  queue_packets};
 }
 
 Link
@@ -314,7 +314,8 @@ ReadLink(const Value& value)
     value["rate_mbps"].Require((link.rate_bps > 0) != link.trace.has_value(), "exactly one of rate_mbps and trace");
     for (std::size_t i = 1; i < link.changes.size(); ++i)
     {
-        value["changes"][i]["at_s"].Require(link.changes[i].at_ns >= link.changes[i - 1].at_ns, "times in ascending order");
+        value["changes"][i]["at_s"].Require(link.changes[i].at_ns >= link.changes[i - 1].at_ns,
+                                            "times in ascending order");
     }
     return link;
 }
@@ -326,24 +327,23 @@ ReadApp(const Value& value, uint32_t mss_bytes)
 {
     switch (value["kind"].Choice({"bulk", "cbr", "onoff", "flows"}))
     {
-    case 0:
-        return Bulk{(value["size_bytes"].Optional(ReadBytes).value_or(0) + mss_bytes - 1) / mss_bytes};
-    case 1:
-        return Cbr{value["rate_mbps"].RateBps()};
+    case 0: return Bulk{(value["size_bytes"].Optional(ReadBytes).value_or(0) + mss_bytes - 1) / mss_bytes};
+    case 1: return Cbr{value["rate_mbps"].RateBps()};
     case 2:
-        return OnOff{value["rate_mbps"].RateBps(), value["on_s"].S(bounds::burst_s), value["off_s"].S(bounds::burst_s), value["random"].Flag()};
-    default:
-        return Bulk{}; // drawn by its Transfer
+        return OnOff{value["rate_mbps"].RateBps(), value["on_s"].S(bounds::burst_s), value["off_s"].S(bounds::burst_s),
+                     value["random"].Flag()};
+    default: return Bulk{}; // drawn by its Transfer
     }
 }
 
 Transfer
 ReadTransfer(const Value& value, int64_t start_ns)
 {
-    Transfer transfer{.size_bytes = value["size_bytes"].List(ANY_COUNT, [](const Value& size) { return size.Number(bounds::bytes); }),
-                      .exponential = value["exponential"].Flag(),
-                      .earliest_ns = start_ns,
-                      .within_ns = value["within_s"].S(bounds::burst_s)};
+    Transfer transfer{
+        .size_bytes = value["size_bytes"].List(ANY_COUNT, [](const Value& size) { return size.Number(bounds::bytes); }),
+        .exponential = value["exponential"].Flag(),
+        .earliest_ns = start_ns,
+        .within_ns = value["within_s"].S(bounds::burst_s)};
     const auto sizes = static_cast<double>(transfer.size_bytes.size());
     transfer.weights = value["weights"].List({"", std::max(1.0, sizes), sizes, "count"},
                                              [](const Value& weight) { return weight.Number(bounds::weight); });
@@ -419,7 +419,8 @@ ParseScenario(const std::string& text)
                       .warmup_ns = value["warmup_s"].S(bounds::time_s),
                       .mss_bytes = value["mss_bytes"].Whole<uint32_t>(bounds::mss_bytes),
                       .link = ReadLink(value["link"])};
-    scenario.flows = value["flows"].List(bounds::flows, [&scenario](const Value& flow) { return ReadFlow(flow, scenario.mss_bytes); });
+    scenario.flows = value["flows"].List(bounds::flows,
+                                         [&scenario](const Value& flow) { return ReadFlow(flow, scenario.mss_bytes); });
     value["warmup_s"].Require(scenario.warmup_ns < scenario.duration_ns, "a number < duration_s");
     return scenario;
 }

@@ -31,8 +31,7 @@ constexpr uint64_t MAX_ADDRESS = uint64_t{1} << 40;
 class ElfFile
 {
   public:
-    explicit ElfFile(const std::string& path)
-        : m_path(path)
+    explicit ElfFile(const std::string& path) : m_path(path)
     {
         std::error_code error;
         const auto status = std::filesystem::status(path, error);
@@ -61,12 +60,12 @@ class ElfFile
 
     [[noreturn]] void Refuse(const std::string& why) const
     {
-        throw std::invalid_argument("policy: cannot be loaded: '" + m_path + "': " + why + ", expected a shared object of this machine");
+        throw std::invalid_argument("policy: cannot be loaded: '" + m_path + "': " + why +
+                                    ", expected a shared object of this machine");
     }
 
   private:
-    template <class Row>
-    std::vector<Row> Read(uint64_t offset, std::size_t count)
+    template <class Row> std::vector<Row> Read(uint64_t offset, std::size_t count)
     {
         if (!Holds(offset, count * sizeof(Row)))
         {
@@ -94,8 +93,9 @@ class ElfFile
         {
             Refuse("it is for another machine");
         }
-        if (m_header.e_type != ET_DYN || m_header.e_phnum == 0 || m_header.e_shnum == 0 || m_header.e_ehsize != sizeof(Elf64_Ehdr) ||
-            m_header.e_phentsize != sizeof(Elf64_Phdr) || m_header.e_shentsize != sizeof(Elf64_Shdr))
+        if (m_header.e_type != ET_DYN || m_header.e_phnum == 0 || m_header.e_shnum == 0 ||
+            m_header.e_ehsize != sizeof(Elf64_Ehdr) || m_header.e_phentsize != sizeof(Elf64_Phdr) ||
+            m_header.e_shentsize != sizeof(Elf64_Shdr))
         {
             Refuse("it is not a shared object with segments and sections");
         }
@@ -114,12 +114,15 @@ IsWithin(uint64_t begin, uint64_t bytes, uint64_t outer_begin, uint64_t outer_by
     return begin >= outer_begin && bytes <= outer_bytes && begin - outer_begin <= outer_bytes - bytes;
 }
 
-/** Whether a segment has a section, at the same place of the file and of memory, with what the section may be used for. */
+/** Whether a segment has a section, at the same place of the file and of memory, with what the section may be used for.
+ */
 bool
 Has(const Elf64_Phdr& segment, const Elf64_Shdr& section)
 {
-    const bool is_in_file = section.sh_type == SHT_NOBITS || IsWithin(section.sh_offset, section.sh_size, segment.p_offset, segment.p_filesz);
-    const bool is_at_place = section.sh_type == SHT_NOBITS || section.sh_addr - segment.p_vaddr == section.sh_offset - segment.p_offset;
+    const bool is_in_file = section.sh_type == SHT_NOBITS ||
+                            IsWithin(section.sh_offset, section.sh_size, segment.p_offset, segment.p_filesz);
+    const bool is_at_place =
+        section.sh_type == SHT_NOBITS || section.sh_addr - segment.p_vaddr == section.sh_offset - segment.p_offset;
     const auto needed = static_cast<Elf64_Word>(PF_R | ((section.sh_flags & SHF_WRITE) != 0 ? PF_W : 0) |
                                                 ((section.sh_flags & SHF_EXECINSTR) != 0 ? PF_X : 0));
     return is_in_file && is_at_place && (segment.p_flags & needed) == needed &&
@@ -144,15 +147,17 @@ SegmentsOf(const std::string& path)
         if (segment.p_type == PT_LOAD)
         {
             const bool follows = mapped.empty() || segment.p_vaddr >= mapped.back().p_vaddr + mapped.back().p_memsz;
-            if (segment.p_filesz > segment.p_memsz || segment.p_memsz > MAX_SEGMENT_BYTES || segment.p_vaddr > MAX_ADDRESS || !follows ||
-                !std::has_single_bit(segment.p_align) || (segment.p_vaddr - segment.p_offset) % segment.p_align != 0)
+            if (segment.p_filesz > segment.p_memsz || segment.p_memsz > MAX_SEGMENT_BYTES ||
+                segment.p_vaddr > MAX_ADDRESS || !follows || !std::has_single_bit(segment.p_align) ||
+                (segment.p_vaddr - segment.p_offset) % segment.p_align != 0)
             {
                 file.Refuse("a segment has an impossible place or size");
             }
             mapped.push_back(segment);
         }
     }
-    for (const Elf64_Phdr& part : all) // the others tell the loader where in those something is, such as what it protects in the end
+    for (const Elf64_Phdr& part :
+         all) // the others tell the loader where in those something is, such as what it protects in the end
     {
         const auto has_it = [&part](const Elf64_Phdr& segment) {
             return IsWithin(part.p_vaddr, part.p_memsz, segment.p_vaddr, segment.p_memsz) &&
@@ -177,9 +182,11 @@ SegmentsOf(const std::string& path)
         {
             file.Refuse("a section lies in no segment");
         }
-        has_dynamic = has_dynamic || (section.sh_type == SHT_DYNAMIC && std::ranges::any_of(all, [&section](const Elf64_Phdr& segment) {
-            return segment.p_type == PT_DYNAMIC && segment.p_vaddr == section.sh_addr && segment.p_memsz == section.sh_size;
-        }));
+        has_dynamic = has_dynamic || (section.sh_type == SHT_DYNAMIC &&
+                                      std::ranges::any_of(all, [&section](const Elf64_Phdr& segment) {
+                                          return segment.p_type == PT_DYNAMIC && segment.p_vaddr == section.sh_addr &&
+                                                 segment.p_memsz == section.sh_size;
+                                      }));
     }
     if (mapped.empty() || !has_dynamic)
     {

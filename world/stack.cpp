@@ -97,18 +97,15 @@ FactText(const StackFact& fact, int64_t value)
 {
     switch (fact.kind)
     {
-    case StackFactKind::FLAG:
-        return value != 0 ? "true" : "false";
-    case StackFactKind::CHOICE:
-        return "'" + fact.choices[static_cast<std::size_t>(value)] + "'";
+    case StackFactKind::FLAG: return value != 0 ? "true" : "false";
+    case StackFactKind::CHOICE: return "'" + fact.choices[static_cast<std::size_t>(value)] + "'";
     case StackFactKind::SIZE:
         if (value <= 0)
         {
             return "'" + fact.choices[static_cast<std::size_t>(-value)] + "'";
         }
         break;
-    case StackFactKind::NUMBER:
-        break;
+    case StackFactKind::NUMBER: break;
     }
     return std::to_string(value);
 }
@@ -118,7 +115,8 @@ HasNs3Receiver(const SocketFacts& facts)
 {
     const SocketFacts& ns3 = StackOf(StackPreset::NS3).socket;
     return facts.d_sack == ns3.d_sack && facts.quick_acks == ns3.quick_acks && facts.ecn_precise == ns3.ecn_precise &&
-           facts.receive_buffer_bytes == ns3.receive_buffer_bytes && facts.window_growth_acks == ns3.window_growth_acks &&
+           facts.receive_buffer_bytes == ns3.receive_buffer_bytes &&
+           facts.window_growth_acks == ns3.window_growth_acks &&
            facts.adaptive_delayed_acks == ns3.adaptive_delayed_acks && facts.compressed_acks == ns3.compressed_acks &&
            facts.delayed_ack_segments == ns3.delayed_ack_segments && facts.delayed_ack_ms == ns3.delayed_ack_ms;
 }

@@ -5,7 +5,8 @@
 #ifndef BBRGYM_WORLD_STACK_HPP
 #define BBRGYM_WORLD_STACK_HPP
 
-extern "C" {
+extern "C"
+{
 #include "cc.h"
 }
 
@@ -32,12 +33,9 @@ enum class StackPreset
     NS3_3_28
 };
 
-inline constexpr std::array STACK_PRESETS = {std::string_view("linux-6"),
-                                             std::string_view("linux-5.10"),
-                                             std::string_view("linux-4.17"),
-                                             std::string_view("linux-4.11"),
-                                             std::string_view("linux-4.9"),
-                                             std::string_view("ns3"),
+inline constexpr std::array STACK_PRESETS = {std::string_view("linux-6"),    std::string_view("linux-5.10"),
+                                             std::string_view("linux-4.17"), std::string_view("linux-4.11"),
+                                             std::string_view("linux-4.9"),  std::string_view("ns3"),
                                              std::string_view("ns3-3.28")};
 
 // clang-format off

@@ -22,10 +22,7 @@ namespace bbrgym
 class Stopped : public std::exception
 {
   public:
-    explicit Stopped(std::size_t world = 0)
-        : m_world(world)
-    {
-    }
+    explicit Stopped(std::size_t world = 0) : m_world(world) {}
     const char* what() const noexcept override { return "the advance was stopped"; }
     std::size_t World() const { return m_world; } ///< the first one that did not come to its end
 
@@ -47,8 +44,7 @@ class StopCheck
     explicit StopCheck(std::function<bool(Clock::duration)> asks)
         : m_asks(std::move(asks)),
           m_owner(std::this_thread::get_id())
-    {
-    }
+    {}
 
     void Request() { m_is_requested.store(true, std::memory_order_relaxed); }
     bool IsRequested() const { return m_is_requested.load(std::memory_order_relaxed); }

@@ -35,7 +35,8 @@ class TunableTable
      * Returns the flows whose rows the caller changed, with their new parameters. std::invalid_argument if any value
      * is invalid; then nothing changes. `scenario` provides the names in the message.
      */
-    const std::vector<std::pair<std::size_t, cc_params>>& Changes(std::span<const double> table, const Scenario& scenario);
+    const std::vector<std::pair<std::size_t, cc_params>>& Changes(std::span<const double> table,
+                                                                  const Scenario& scenario);
 
   private:
     struct FlowRow
@@ -49,7 +50,8 @@ class TunableTable
     std::vector<std::pair<std::size_t, cc_params>> m_changes;
 };
 
-/** The parameters of a flow that runs `variant`: its preset, on the flow's stack and with its own tunables. ScenarioError at `path`. */
+/** The parameters of a flow that runs `variant`: its preset, on the flow's stack and with its own tunables.
+ * ScenarioError at `path`. */
 cc_params ParamsOf(const Flow& flow, int variant, const std::string& path);
 
 } // namespace bbrgym

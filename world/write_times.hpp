@@ -23,10 +23,10 @@ class WriteTimes
         : m_app(flow.app),
           m_segment_bytes(segment_bytes),
           m_random(run_seed, "flow." + flow.name + ".app")
-    {
-    }
+    {}
 
-    /** A segment is written at this time, the flow's start or what was returned before; returns when the next one is. */
+    /** A segment is written at this time, the flow's start or what was returned before; returns when the next one is.
+     */
     int64_t NextNs(int64_t now_ns)
     {
         const auto* on_off = std::get_if<OnOff>(&m_app);

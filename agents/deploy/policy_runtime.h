@@ -3,14 +3,14 @@
  * Runs a policy from its tables, see policy_types.h:
  *
  *   a network      fields -> features -> the last intervals -> layers -> positions -> tunables
- *   a rule         fields -> features -> merits of the modes and corrections -> one mode's setting, corrected -> positions
- *                  -> tunables
+ *   a rule         fields -> features -> merits of the modes and corrections -> one mode's setting, corrected
+ *                  -> positions -> tunables
  *   a portfolio    fields -> features -> intervals of the identification -> program -> layers -> one of some
  *                  settings, held; it may reselect by the last intervals and the setting that it holds
  *
- * Features, positions (of tunables in their ranges) and the network's numbers are Q16; a rule's or a portfolio's features,
- * merits and the numbers of its program are Q20. Weights have 16 bits and a power of two for each layer; sums of 64 bits cannot overflow,
- * and outputs saturate at 32 bits.
+ * Features, positions (of tunables in their ranges) and the network's numbers are Q16; a rule's or a portfolio's
+ * features, merits and the numbers of its program are Q20. Weights have 16 bits and a power of two for each layer; sums
+ * of 64 bits cannot overflow, and outputs saturate at 32 bits.
  */
 
 /* ---- arithmetic ---- */
@@ -19,7 +19,8 @@ static inline int64_t policy_clamp(int64_t x, int64_t low, int64_t high) { retur
 
 /* Value of a table at a step, and so far on the straight line to the next one. */
 #define POLICY_ON_LINE(table, index, rest, digits)                                                                     \
-    ((int64_t)(table)[index] + ((((int64_t)(table)[(index) + 1] - (int64_t)(table)[index]) * (int64_t)(rest)) >> (digits)))
+    ((int64_t)(table)[index] +                                                                                         \
+     ((((int64_t)(table)[(index) + 1] - (int64_t)(table)[index]) * (int64_t)(rest)) >> (digits)))
 
 /* log2 in Q20 of 1 .. 2^62; of 0 it is 0 */
 POLICY_ALONE int64_t policy_log2(uint64_t x)
@@ -39,7 +40,8 @@ POLICY_ALONE int64_t policy_log2(uint64_t x)
 
 #if POLICY_MEMORIES > 0
 #define POLICY_MAX_SUM (INT64_C(1) << 60)
-#define POLICY_MAX_AVERAGED (INT64_C(1) << 34) /* largest measurement in POLICY_EWMA, whose sum in Q16 thus fits 64 bits */
+#define POLICY_MAX_AVERAGED                                                                                            \
+    (INT64_C(1) << 34) /* largest measurement in POLICY_EWMA, whose sum in Q16 thus fits 64 bits */
 
 /* x * keep / 2^32, for x up to 2^60 */
 static inline int64_t policy_kept(int64_t x, uint32_t keep)
@@ -59,7 +61,8 @@ static inline int64_t policy_mean(int64_t sum, int64_t count, uint32_t digits)
  * Adds a value to the smallest one of the last two halves of a time: `sum` is that of this half, `weight` how many
  * intervals of it have passed. Returns the smallest.
  */
-static inline int64_t policy_lowest(int64_t x, bool counts, uint32_t half, int64_t *sum, int64_t *weight, int64_t *former)
+static inline int64_t policy_lowest(int64_t x, bool counts, uint32_t half, int64_t *sum, int64_t *weight,
+                                    int64_t *former)
 {
     int64_t value;
 
@@ -166,7 +169,8 @@ POLICY_ALONE int policy_find_feature(struct policy_state *state, uint32_t flow, 
     else
         y = x;
     found = policy_clamp(y - row->low, 0, row->span) * row->factor;
-    state->features[flow][feature] = (int32_t)((found + (INT64_C(1) << (55 - POLICY_FEATURE_BITS))) >> (56 - POLICY_FEATURE_BITS));
+    state->features[flow][feature] =
+        (int32_t)((found + (INT64_C(1) << (55 - POLICY_FEATURE_BITS))) >> (56 - POLICY_FEATURE_BITS));
     return 0;
 }
 
@@ -271,7 +275,8 @@ POLICY_ALONE int64_t policy_exp2(uint64_t x)
 
 static inline bool policy_is_bounded(uint32_t tunable)
 {
-    return policy_tunables[tunable].not_below < POLICY_TUNABLE_COUNT || policy_tunables[tunable].least > policy_tunables[tunable].low;
+    return policy_tunables[tunable].not_below < POLICY_TUNABLE_COUNT ||
+           policy_tunables[tunable].least > policy_tunables[tunable].low;
 }
 
 /* Sets a tunable by its position; that of a whole number moves to the middle of the number's share of the range. */
@@ -286,7 +291,8 @@ POLICY_ALONE int policy_set_tunable(struct policy_state *state, uint32_t tunable
     low = policy_least(state, row);
     position = state->positions[tunable];
     if (row->scale == POLICY_WHOLE) {
-        uint64_t count = (uint64_t)(row->high - row->low + 1), nth = ((uint64_t)position * count + POLICY_ONE - 1) >> 16;
+        uint64_t count = (uint64_t)(row->high - row->low + 1),
+                 nth = ((uint64_t)position * count + POLICY_ONE - 1) >> 16;
 
         nth = nth > 0 ? nth - 1 : 0;
         state->tunables[tunable] = row->low + (int64_t)nth;
@@ -436,7 +442,8 @@ static inline void policy_run_network(struct policy_state *state) { POLICY_LAYER
 
 #if POLICY_IS_POOLED
 /* Mean, minimum and maximum of a feature over the active flows, 0 without one. */
-static inline void policy_pool(struct policy_state *state, uint32_t feature, int32_t *mean, int32_t *smallest, int32_t *largest)
+static inline void policy_pool(struct policy_state *state, uint32_t feature, int32_t *mean, int32_t *smallest,
+                               int32_t *largest)
 {
     uint32_t flow, count = 0;
     int64_t sum = 0;
@@ -463,7 +470,8 @@ static inline void policy_view_flows(struct policy_state *state, int32_t *view)
     uint64_t active = 0;
 
     for (feature = 0; feature < POLICY_FEATURES; feature++)
-        policy_pool(state, feature, &view[feature], &view[POLICY_FEATURES + feature], &view[2 * POLICY_FEATURES + feature]);
+        policy_pool(state, feature, &view[feature], &view[POLICY_FEATURES + feature],
+                    &view[2 * POLICY_FEATURES + feature]);
     for (flow = 0; flow < POLICY_FLOWS; flow++)
         active += flow < state->flows && state->fields[flow][POLICY_FIELD_active] > 0;
     view[3 * POLICY_FEATURES] = (int32_t)((active << POLICY_FEATURE_BITS) / POLICY_FLOWS);
@@ -493,7 +501,8 @@ POLICY_ALONE int policy_observe(struct policy_state *state)
     view = &state->inputs[POLICY_INPUTS - POLICY_VIEW];
     policy_view_flows(state, view);
     for (tunable = 0; tunable < POLICY_TUNABLE_COUNT; tunable++)
-        view[POLICY_VIEW - POLICY_TUNABLE_COUNT + tunable] = state->positions[tunable] * (1 << (POLICY_FEATURE_BITS - 16));
+        view[POLICY_VIEW - POLICY_TUNABLE_COUNT + tunable] =
+            state->positions[tunable] * (1 << (POLICY_FEATURE_BITS - 16));
     if (!state->has_decided)
         for (i = POLICY_INPUTS - POLICY_VIEW; i > 0; i--)
             state->inputs[i - 1] = state->inputs[i - 1 + POLICY_VIEW];
@@ -512,7 +521,8 @@ POLICY_ALONE int policy_apply_outputs(struct policy_state *state)
         return 0;
     for (tunable = 0; tunable < POLICY_TUNABLE_COUNT; tunable++) {
         const struct policy_tunable *row = &policy_tunables[tunable];
-        int64_t output = policy_clamp(state->layers[0][tunable], -POLICY_ONE, POLICY_ONE), position = state->positions[tunable];
+        int64_t output = policy_clamp(state->layers[0][tunable], -POLICY_ONE, POLICY_ONE),
+                position = state->positions[tunable];
         int64_t target = POLICY_IS_RELATIVE ? position + ((row->step * output) >> 16) : (output + POLICY_ONE + 1) >> 1;
 
         target = policy_clamp(target, position - row->limit, position + row->limit);
@@ -712,7 +722,8 @@ POLICY_ALONE int policy_observe(struct policy_state *state)
     for (flow = 0; flow < POLICY_FLOWS; flow++)
         for (feature = 0; feature < POLICY_FEATURES; feature++) {
             at = (state->observed * POLICY_FLOWS + flow) * POLICY_FEATURES + feature;
-            state->history[policy_inside(at, POLICY_HISTORY)] = flow < state->flows ? state->features[flow][feature] : 0;
+            state->history[policy_inside(at, POLICY_HISTORY)] =
+                flow < state->flows ? state->features[flow][feature] : 0;
         }
     state->observed++;
     return state->observed == POLICY_IDENTIFICATION;
@@ -805,10 +816,10 @@ static void policy_entry_decide(void *memory, const int64_t *fields, uint32_t fl
         tunables[i] = state->tunables[i];
 }
 
-#define POLICY_FIELD_COLUMN(name, source, per_unit) {source, per_unit},
-static const struct bbrgym_policy_column policy_field_columns[] = {POLICY_FIELDS(POLICY_FIELD_COLUMN)};
-#define POLICY_TUNABLE_COLUMN(name, kind, per_unit) { #name, per_unit},
-static const struct bbrgym_policy_column policy_tunable_columns[] = {POLICY_TUNABLES(POLICY_TUNABLE_COLUMN)};
+#define POLICY_FIELD_COLUMN(name, source, per_unit) { source, per_unit },
+static const struct bbrgym_policy_column policy_field_columns[] = { POLICY_FIELDS(POLICY_FIELD_COLUMN) };
+#define POLICY_TUNABLE_COLUMN(name, kind, per_unit) { #name, per_unit },
+static const struct bbrgym_policy_column policy_tunable_columns[] = { POLICY_TUNABLES(POLICY_TUNABLE_COLUMN) };
 
 extern const struct bbrgym_policy bbrgym_policy;
 __attribute__((visibility("default"))) const struct bbrgym_policy bbrgym_policy = {

@@ -69,7 +69,8 @@ struct policy_state {
 
 enum policy_scale { POLICY_LOG, POLICY_LINEAR, POLICY_WITHIN, POLICY_WHOLE };
 
-/* Feature ((y - low) * factor) >> (56 - POLICY_FEATURE_BITS): y is the field (divided by another one) or its log2 in Q20. */
+/* Feature ((y - low) * factor) >> (56 - POLICY_FEATURE_BITS): y is the field (divided by another one) or its log2 in
+ * Q20. */
 struct policy_feature {
     int64_t low;
     int64_t span;

@@ -100,7 +100,7 @@ class EvolutionTrainer(Trainer):
 
     def train(self, run: TrainingRun) -> None:
         """Search; see `Trainer`."""
-        run.settings.refuse_all_but_whole_settings()
+        run.settings.check_whole_settings()
         if self.draws <= len(self.distributions):
             raise ConfigError(f"agent.draws: is {self.draws}, expected one for each distribution at least")
         with ExitStack() as worlds:

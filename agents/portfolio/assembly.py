@@ -44,7 +44,7 @@ class Assembly:
     def __init__(self, settings: TrainingSettings, asked: StageSettings) -> None:
         options = settings.options(settings.world_name)
         batch = batch_of(1, options)
-        settings.refuse_all_but_whole_settings()
+        settings.check_whole_settings()
         self.scaling = batch.scaling  # of the tunables that the agent sets
         self.is_per_flow = settings.is_per_flow
         self.draining = _draining(batch.scaling)  # setting that drains, [tunables]

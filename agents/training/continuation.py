@@ -85,14 +85,14 @@ def check_continued(settings: TrainingSettings, trainer: Trainer) -> None:
     free = {*_MAY_DIFFER, *(f"agent.{part}" for part in trainer.changeable)}
     for name in now:
         if name not in free:
-            _refuse_difference(name, now[name], was[name], folder, free)
+            _check_same(name, now[name], was[name], folder, free)
 
 
-def _refuse_difference(name: str, now: Any, was: Any, folder: str, free: Collection[str]) -> None:
+def _check_same(name: str, now: Any, was: Any, folder: str, free: Collection[str]) -> None:
     if isinstance(now, Mapping) and isinstance(was, Mapping):
         for part in dict.fromkeys((*now, *was)):
             if f"{name}.{part}" not in free:
-                _refuse_difference(f"{name}.{part}", now.get(part), was.get(part), folder, free)
+                _check_same(f"{name}.{part}", now.get(part), was.get(part), folder, free)
     elif now != was:
         raise ConfigError(
             f"{name}: is {shown(now)}, was {shown(was)} in {folder!r}, which {OPTION} names; only "

@@ -211,7 +211,7 @@ class TrainingRun:
         Raises:
             TrainingError: a metric is NaN or infinite.
         """
-        self.refuse_nan(step, metrics)
+        self.check_finite(step, metrics)
         row = {name: float(value) for name, value in metrics.items()}
         if self._since_row.count:
             self._reward = self._since_row.rewards / self._since_row.count
@@ -220,7 +220,7 @@ class TrainingRun:
         self._recorded_step = step
         self._add(step, row)
 
-    def refuse_nan(self, step: int, metrics: Mapping[str, float]) -> None:
+    def check_finite(self, step: int, metrics: Mapping[str, float]) -> None:
         """Raise TrainingError if a metric is NaN or infinite."""
         for name, value in metrics.items():
             if not math.isfinite(value):

@@ -195,7 +195,7 @@ class TrainingSettings(Model):
         """Return the options of the agent's environments in the world of the validation."""
         return replace(self.options(self.validation.world), critic=False)
 
-    def refuse_less_than_a_rollout(self, n_steps: int) -> None:
+    def check_rollout_fits(self, n_steps: int) -> None:
         """Raise ConfigError unless the steps suffice for one rollout of `n_steps` in each environment."""
         least = n_steps * self.envs_side_by_side
         if self.total_steps < least:
@@ -204,7 +204,7 @@ class TrainingSettings(Model):
                 f"{n_steps} steps in each of num_envs = {self.envs_side_by_side} environments"
             )
 
-    def refuse_more_than_the_cores_allow(self) -> None:
+    def check_cores(self) -> None:
         """Raise ConfigError unless environments in real time have two cores each, and a thread."""
         if not self._is_real_time:
             return
@@ -215,7 +215,7 @@ class TrainingSettings(Model):
                 f"runs in real time, and takes two cores and a thread"
             )
 
-    def refuse_all_but_whole_settings(self) -> None:
+    def check_whole_settings(self) -> None:
         """Raise ConfigError unless an action sets all tunables at once, as agents that choose settings need."""
         options = self.options(self.world_name)
         is_free = options.levels is None and options.max_change is None and options.hold_intervals == 1

@@ -22,7 +22,7 @@ from bbrgym.loggers.logger import LoggedRun, Logger, LoggerSettings, logged, log
 from bbrgym.runs.drawing import reason_not_to_draw
 from bbrgym.schema import plain, shown
 from bbrgym.targets import build, class_of, shipped, shipped_names
-from bbrgym.worlds import refuse_found_programs
+from bbrgym.worlds import check_no_programs
 
 __all__ = ["TrainingOptions", "TrainingProgress", "resume_training", "train"]
 
@@ -174,8 +174,8 @@ def _train(
     """Train as `config` says; `trusted` are options that may run code and are the user's own, not just found."""
     settings = parse_training(config)
     if "world" not in trusted:
-        refuse_found_programs(settings.world)
-    settings.refuse_more_than_the_cores_allow()
+        check_no_programs(settings.world)
+    settings.check_cores()
     trainer, logger_settings, rollouts = _parts_of(settings, trusted)
     if callback is not None:
         trainer.check_callback(callback)
@@ -183,8 +183,8 @@ def _train(
     folder = TrainingFolder(output_dir)
     with folder.opened(resume=resume):
         if folder.has_config():
-            _refuse_another(settings, folder)
-            _refuse_damaged(settings, folder, trainer)
+            _check_same_run(settings, folder)
+            _check_readable(settings, folder, trainer)
         elif settings.continue_from is not None:
             check_continued(settings, trainer)
             source = ContinuedFolder(Path(settings.continue_from.folder))
@@ -238,7 +238,7 @@ def _parts_of(settings: TrainingSettings, trusted: Collection[str]) -> tuple[Tra
     return trainer, logger, rollouts
 
 
-def _refuse_another(settings: TrainingSettings, folder: TrainingFolder) -> None:
+def _check_same_run(settings: TrainingSettings, folder: TrainingFolder) -> None:
     difference = settings.difference(folder.read_request(parse_training))
     if difference is not None:
         raise ConfigError(
@@ -247,7 +247,7 @@ def _refuse_another(settings: TrainingSettings, folder: TrainingFolder) -> None:
         )
 
 
-def _refuse_damaged(settings: TrainingSettings, folder: TrainingFolder, trainer: Trainer) -> None:
+def _check_readable(settings: TrainingSettings, folder: TrainingFolder, trainer: Trainer) -> None:
     """Raise ConfigError if the best agent of a training that goes on cannot be loaded: it stays if none is better."""
     if folder.has_checkpoint("last"):
         trainer.load(folder, settings, "best")

@@ -7,10 +7,11 @@
  *   cong_control              -> ACK         cwnd_event          -> restart from idle
  *   undo_cwnd                 -> undo
  *
- * One program text for all variants of a generation: a flow's settings say which. v1 is one program, v2 and v3 are another
- * (-DBBRGYM_BBR3), in which cong_control and set_state tell first of packets lost (flights.h). With cong_control the kernel
- * leaves the window to the algorithm in recovery too, which is right for BBR; for the loss-based ones it would need the
- * kernel's rate reduction.
+ * One program text for all variants of a generation: a flow's settings say which. v1 is one program, v2 and v3 are
+ * another
+ * (-DBBRGYM_BBR3), in which cong_control and set_state tell first of packets lost (flights.h). With cong_control the
+ * kernel leaves the window to the algorithm in recovery too, which is right for BBR; for the loss-based ones it would
+ * need the kernel's rate reduction.
  */
 #include "kernel.h"
 #ifdef BBRGYM_BBR3
@@ -62,7 +63,8 @@ struct bpf_flow_settings default_settings SEC(".data.settings") = {};
  * granted.
  */
 #define EVENT_FUNCTION(name, kind_)                                                                                    \
-    __noinline int name(struct bpf_flow *flow, const struct bpf_flow_settings *settings, const struct bpf_event *event) \
+    __noinline int name(struct bpf_flow *flow, const struct bpf_flow_settings *settings,                               \
+                        const struct bpf_event *event)                                                                 \
     {                                                                                                                  \
         if (!flow || !settings || !event || event->kind != (kind_))                                                    \
             return 0;                                                                                                  \
@@ -241,7 +243,7 @@ static __always_inline void end_undo(struct sock *sk, const struct cc_state *sta
 static __always_inline void tell_repair(struct sock *sk, uint8_t new_state)
 {
     struct bpf_flights *flights = bpf_sk_storage_get(&flights_of, sk, 0, 0);
-    struct bpf_event event = {.kind = BPF_EVENT_PROBE_REPAIR};
+    struct bpf_event event = { .kind = BPF_EVENT_PROBE_REPAIR };
     struct tcp_sock *tp = (struct tcp_sock *)sk;
     struct place at;
     bool is_repair;
@@ -264,7 +266,9 @@ static __always_inline void tell_repair(struct sock *sk, uint8_t new_state)
 static __always_inline void start_flights(struct sock *sk) {}
 static __always_inline void tell_losses(struct sock *sk) {}
 static __always_inline void sample_flight(struct sock *sk, struct cc_sample *sample, uint32_t ack, int flag,
-                                          const struct rate_sample *rs) {}
+                                          const struct rate_sample *rs)
+{
+}
 static __always_inline void end_ack(struct sock *sk) {}
 static __always_inline void end_loss_state(struct sock *sk, const struct cc_state *state) {}
 static __always_inline void end_undo(struct sock *sk, const struct cc_state *state) {}
@@ -283,7 +287,7 @@ struct {
     __type(value, struct bpf_policy);
 } policy_of SEC(".maps");
 
-const volatile struct bpf_policy_about policy_about SEC(".rodata.policy") = {POLICY_VARIANT};
+const volatile struct bpf_policy_about policy_about SEC(".rodata.policy") = { POLICY_VARIANT };
 
 static __always_inline void count_totals(struct bpf_policy *policy, const struct tcp_sock *tp)
 {
@@ -364,7 +368,9 @@ static __always_inline void note_timeout(struct sock *sk)
 
 static __always_inline void start_policy(struct sock *sk, const struct place *at) {}
 static __always_inline void run_policy(struct sock *sk, const struct place *at, const struct cc_sample *sample,
-                                       const struct rate_sample *rs) {}
+                                       const struct rate_sample *rs)
+{
+}
 static __always_inline void note_timeout(struct sock *sk) {}
 
 #endif
@@ -376,7 +382,7 @@ SEC("struct_ops/init")
 void BPF_HOOK(init, struct sock *sk)
 {
     struct tcp_sock *tp = (struct tcp_sock *)sk;
-    struct bpf_event event = {.kind = BPF_EVENT_START};
+    struct bpf_event event = { .kind = BPF_EVENT_START };
     struct place at;
 
     bpf_sk_storage_get(&settings_of, sk, &default_settings, BPF_SK_STORAGE_GET_F_CREATE);
@@ -435,7 +441,7 @@ SEC("struct_ops/cong_control")
 void BPF_HOOK(cong_control, struct sock *sk, uint32_t ack, int flag, const struct rate_sample *rs)
 {
     struct tcp_sock *tp = (struct tcp_sock *)sk;
-    struct bpf_event event = {.kind = BPF_EVENT_ACK};
+    struct bpf_event event = { .kind = BPF_EVENT_ACK };
     uint32_t ssthresh_pkts;
     struct place at;
 
@@ -504,7 +510,7 @@ SEC("struct_ops/cwnd_event")
 void BPF_HOOK(cwnd_event, struct sock *sk, enum tcp_ca_event kind)
 {
     struct tcp_sock *tp = (struct tcp_sock *)sk;
-    struct bpf_event event = {.kind = BPF_EVENT_RESTART};
+    struct bpf_event event = { .kind = BPF_EVENT_RESTART };
     struct place at;
 
     if (kind != CA_EVENT_TX_START || !begin_event(sk, &at))
@@ -519,7 +525,7 @@ void BPF_HOOK(cwnd_event, struct sock *sk, enum tcp_ca_event kind)
 SEC("struct_ops/undo_cwnd")
 uint32_t BPF_HOOK(undo_cwnd, struct sock *sk)
 {
-    struct bpf_event event = {.kind = BPF_EVENT_UNDO};
+    struct bpf_event event = { .kind = BPF_EVENT_UNDO };
     struct place at;
 
     if (begin_event(sk, &at)) {
@@ -541,10 +547,7 @@ uint32_t BPF_HOOK(min_tso_segs, struct sock *sk)
 }
 
 SEC("struct_ops/sndbuf_expand")
-uint32_t BPF_HOOK(sndbuf_expand, struct sock *sk)
-{
-    return SNDBUF_WINDOWS;
-}
+uint32_t BPF_HOOK(sndbuf_expand, struct sock *sk) { return SNDBUF_WINDOWS; }
 
 /* ---- connections and sockets, for user space ---- */
 
@@ -558,12 +561,12 @@ uint32_t BPF_HOOK(sndbuf_expand, struct sock *sk)
 /*
  * One of the two is registered; the loader writes a name of its own over theirs.
  *
- * A kernel may leave out a program, seen on a 6.18 where a timer had interrupted threads of process 1: what the hook answers
- * is then whatever was in memory, and min_tso_segs, asked by the pacing timer, lets a whole window leave as one burst
- * 20 to 40 times a minute. The other hooks run with the packets that the emulator writes, and so in its thread.
+ * A kernel may leave out a program, seen on a 6.18 where a timer had interrupted threads of process 1: what the hook
+ * answers is then whatever was in memory, and min_tso_segs, asked by the pacing timer, lets a whole window leave as one
+ * burst 20 to 40 times a minute. The other hooks run with the packets that the emulator writes, and so in its thread.
  */
 SEC(".struct_ops")
-struct tcp_congestion_ops bbrgym_ops = {HOOKS};
+struct tcp_congestion_ops bbrgym_ops = { HOOKS };
 
 SEC(".struct_ops")
-struct tcp_congestion_ops bbrgym_slow_ops = {HOOKS, .min_tso_segs = (void *)min_tso_segs};
+struct tcp_congestion_ops bbrgym_slow_ops = { HOOKS, .min_tso_segs = (void *)min_tso_segs };

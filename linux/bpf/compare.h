@@ -9,9 +9,9 @@
 
 /* What is compared; written by user space before the program is loaded. */
 struct bpf_comparison {
-    char names[2][16];  /* of the controls: A, B */
-    uint64_t seed;      /* of the draws */
-    uint32_t b_below;   /* draws of 32 bits below it are B's */
+    char names[2][16];   /* of the controls: A, B */
+    uint64_t seed;       /* of the draws */
+    uint32_t b_below;    /* draws of 32 bits below it are B's */
     uint32_t port_count; /* 0: connections of all ports */
     uint32_t ports[BPF_COMPARED_PORTS];
 };
@@ -26,7 +26,7 @@ struct bpf_comparison_counts {
 /* A connection that is given a control, and at its end its row. */
 struct bpf_compared {
     uint64_t cookie;
-    uint64_t start_us; /* established; of the monotonic clock, as all times here */
+    uint64_t start_us;  /* established; of the monotonic clock, as all times here */
     uint64_t finish_us; /* its last data was acknowledged */
     uint64_t end_us;
     uint64_t acked_bytes;
@@ -35,15 +35,15 @@ struct bpf_compared {
     uint32_t min_rtt_us;
     uint32_t sent_pkts; /* with those sent again */
     uint32_t retransmitted_pkts;
-    uint32_t arm; /* 0: A, 1: B */
+    uint32_t arm;      /* 0: A, 1: B */
     uint32_t is_whole; /* all its data was acknowledged */
     uint32_t family;
-    uint32_t port; /* of the service */
-    uint8_t remote[16]; /* in network order; of IPv4 the first 4 bytes */
-    uint64_t given;     /* where the kernel has the control that it was given */
+    uint32_t port;       /* of the service */
+    uint8_t remote[16];  /* in network order; of IPv4 the first 4 bytes */
+    uint64_t given;      /* where the kernel has the control that it was given */
     uint32_t is_changed; /* it had another one since */
-    uint32_t has_fin;   /* queued, as the last byte to acknowledge */
-    char control[16];   /* that it has at its end */
+    uint32_t has_fin;    /* queued, as the last byte to acknowledge */
+    char control[16];    /* that it has at its end */
 };
 
 #endif

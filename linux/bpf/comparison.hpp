@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// A program at a cgroup that gives each new connection one of two congestion controls (compare.bpf.c). It is attached as
-// long as its object lives: the kernel takes it off when its owner ends, however it ends. Connections keep what they have.
+// A program at a cgroup that gives each new connection one of two congestion controls (compare.bpf.c). It is attached
+// as long as its object lives: the kernel takes it off when its owner ends, however it ends. Connections keep what they
+// have.
 #ifndef BBRGYM_LINUX_BPF_COMPARISON_HPP
 #define BBRGYM_LINUX_BPF_COMPARISON_HPP
 
 #include "descriptor.hpp"
 #include "object.hpp"
 
-extern "C" {
+extern "C"
+{
 #include "compare.h"
 }
 

@@ -62,8 +62,9 @@ RequireBbr(const bpf_flow_settings& settings)
     if (!cc_is_bbr(&settings.params))
     {
         throw CongestionControlError("algorithm = " + std::to_string(settings.params.algorithm) +
-                                     ": in BPF there are the variants of BBR, expected " + std::to_string(CC_ALGORITHM_BBR) + ", " +
-                                     std::to_string(CC_ALGORITHM_BBR2) + " or " + std::to_string(CC_ALGORITHM_BBR3));
+                                     ": in BPF there are the variants of BBR, expected " +
+                                     std::to_string(CC_ALGORITHM_BBR) + ", " + std::to_string(CC_ALGORITHM_BBR2) +
+                                     " or " + std::to_string(CC_ALGORITHM_BBR3));
     }
 }
 
@@ -110,7 +111,8 @@ ObjectNamed(std::string object, const std::string& name)
     }
     if (names != 2)
     {
-        throw CongestionControlError("the BPF object has the name " + std::string(UNNAMED) + " " + std::to_string(names) + " times, expected 2");
+        throw CongestionControlError("the BPF object has the name " + std::string(UNNAMED) + " " +
+                                     std::to_string(names) + " times, expected 2");
     }
     return object;
 }
@@ -124,7 +126,8 @@ VariantOfPolicy(const BpfObject& object)
         return "";
     }
     std::size_t bytes = 0;
-    const auto* variant = static_cast<const char*>(Libbpf::Get().bpf_map__initial_value(Map(object, ".rodata.policy"), &bytes));
+    const auto* variant =
+        static_cast<const char*>(Libbpf::Get().bpf_map__initial_value(Map(object, ".rodata.policy"), &bytes));
     return variant == nullptr ? "" : std::string(variant, strnlen(variant, bytes));
 }
 
@@ -132,11 +135,8 @@ VariantOfPolicy(const BpfObject& object)
 
 // ---- the object in the kernel ---------------------------------------------------------------------------
 
-CongestionControl::CongestionControl(const bpf_flow_settings& defaults,
-                                     std::size_t records,
-                                     bool is_slow,
-                                     const std::string& object,
-                                     const std::string& name)
+CongestionControl::CongestionControl(const bpf_flow_settings& defaults, std::size_t records, bool is_slow,
+                                     const std::string& object, const std::string& name)
     : m_name(name.empty() ? RandomName() : name),
       m_map(is_slow ? "bbrgym_slow_ops" : "bbrgym_ops"),
       m_is_bbr3(cc_is_bbr3(&defaults.params))
@@ -144,12 +144,15 @@ CongestionControl::CongestionControl(const bpf_flow_settings& defaults,
     RequireBbr(defaults);
     m_object = OpenObject(ObjectNamed(object.empty() ? CarriedObject(defaults) : ObjectOf(object), m_name));
     CheckObject(object);
-    Require("setting the defaults", Libbpf::Get().bpf_map__set_initial_value(Map(m_object, ".data.settings"), &defaults, sizeof(defaults)));
+    Require("setting the defaults",
+            Libbpf::Get().bpf_map__set_initial_value(Map(m_object, ".data.settings"), &defaults, sizeof(defaults)));
     const std::size_t bytes = std::bit_ceil(std::max(records * (sizeof(bpf_record) + 8), PAGE_BYTES));
-    Require("sizing the records", Libbpf::Get().bpf_map__set_max_entries(Map(m_object, "records"), static_cast<uint32_t>(bytes)));
+    Require("sizing the records",
+            Libbpf::Get().bpf_map__set_max_entries(Map(m_object, "records"), static_cast<uint32_t>(bytes)));
     for (const char* iterator : {"flows", "sockets"}) // a machine may refuse them alone
     {
-        Require("choosing programs", Libbpf::Get().bpf_program__set_autoload(Program(m_object, iterator), !name.empty()));
+        Require("choosing programs",
+                Libbpf::Get().bpf_program__set_autoload(Program(m_object, iterator), !name.empty()));
     }
     Require("loading the BPF object", Libbpf::Get().bpf_object__load(m_object.get()));
     Register();
@@ -159,8 +162,10 @@ void
 CongestionControl::CheckObject(const std::string& file) const
 {
     bpf_map* policies = FindMap(m_object, "policy_of");
-    const bool has_whole_policy = policies == nullptr || Libbpf::Get().bpf_map__value_size(policies) > 2 * sizeof(uint64_t);
-    if (Libbpf::Get().bpf_map__value_size(Map(m_object, "settings_of")) != sizeof(bpf_flow_settings) || !has_whole_policy)
+    const bool has_whole_policy =
+        policies == nullptr || Libbpf::Get().bpf_map__value_size(policies) > 2 * sizeof(uint64_t);
+    if (Libbpf::Get().bpf_map__value_size(Map(m_object, "settings_of")) != sizeof(bpf_flow_settings) ||
+        !has_whole_policy)
     {
         throw CongestionControlError("the BPF object '" + file + "' is of another version of bbrgym: compile it again");
     }
@@ -197,15 +202,18 @@ CongestionControl::Register()
     }
     Libbpf::Get().bpf_link__disconnect(prepared);
     Libbpf::Get().bpf_link__destroy(prepared);
-    m_link = Descriptor(Require("registering " + m_name,
-                                Libbpf::Get().bpf_link_create(MapFd(m_object, m_map), 0, static_cast<bpf_attach_type>(ATTACH_STRUCT_OPS), nullptr)));
+    m_link =
+        Descriptor(Require("registering " + m_name,
+                           Libbpf::Get().bpf_link_create(MapFd(m_object, m_map), 0,
+                                                         static_cast<bpf_attach_type>(ATTACH_STRUCT_OPS), nullptr)));
 }
 
 void
 CongestionControl::PinIterator(const char* name, const char* map, const std::string& file) const
 {
     bpf_iter_link_info over{};
-    bpf_link_create_opts options{.sz = sizeof(options), .flags = 0, .iter_info = nullptr, .iter_info_len = 0, .target_btf_id = 0};
+    bpf_link_create_opts options{
+        .sz = sizeof(options), .flags = 0, .iter_info = nullptr, .iter_info_len = 0, .target_btf_id = 0};
     if (map != nullptr)
     {
         over.map.map_fd = static_cast<uint32_t>(MapFd(m_object, map));
@@ -271,14 +279,16 @@ CongestionControl::SetSettings(int socket, const bpf_flow_settings& settings)
         throw CongestionControlError("algorithm = " + std::to_string(settings.params.algorithm) +
                                      ": the program has the other generation of BBR");
     }
-    Require("setting a flow's parameters", Libbpf::Get().bpf_map_update_elem(MapFd(m_object, "settings_of"), &socket, &settings, BPF_ANY));
+    Require("setting a flow's parameters",
+            Libbpf::Get().bpf_map_update_elem(MapFd(m_object, "settings_of"), &socket, &settings, BPF_ANY));
 }
 
 bpf_flow_settings
 CongestionControl::Settings(int socket) const
 {
     bpf_flow_settings settings{};
-    Require("reading a flow's parameters", Libbpf::Get().bpf_map_lookup_elem(MapFd(m_object, "settings_of"), &socket, &settings));
+    Require("reading a flow's parameters",
+            Libbpf::Get().bpf_map_lookup_elem(MapFd(m_object, "settings_of"), &socket, &settings));
     return settings;
 }
 
@@ -315,8 +325,8 @@ CongestionControl::ReadPolicy(int socket) const
 }
 
 /**
- * A copy is whole if it was made between two in which no event was being processed, and no other began: `changes` is even
- * and the same.
+ * A copy is whole if it was made between two in which no event was being processed, and no other began: `changes` is
+ * even and the same.
  */
 std::optional<bpf_flow>
 CongestionControl::Read(int socket) const
@@ -324,7 +334,9 @@ CongestionControl::Read(int socket) const
     bpf_flow before{};
     bpf_flow flow{};
     bpf_flow after{};
-    const auto copy = [&](bpf_flow& to) { return Libbpf::Get().bpf_map_lookup_elem(MapFd(m_object, "flow_of"), &socket, &to) == 0; };
+    const auto copy = [&](bpf_flow& to) {
+        return Libbpf::Get().bpf_map_lookup_elem(MapFd(m_object, "flow_of"), &socket, &to) == 0;
+    };
     for (int read = 0; read < READS; ++read)
     {
         if (!copy(before) || !copy(flow) || !copy(after))

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// cc/ as a TCP congestion control of the running kernel. It is registered as long as its object lives: unless it is pinned,
-// the kernel takes it off when its owner ends, however it ends. Sockets that still use it keep it until they close.
+// cc/ as a TCP congestion control of the running kernel. It is registered as long as its object lives: unless it is
+// pinned, the kernel takes it off when its owner ends, however it ends. Sockets that still use it keep it until they
+// close.
 #ifndef BBRGYM_LINUX_BPF_CONGESTION_CONTROL_HPP
 #define BBRGYM_LINUX_BPF_CONGESTION_CONTROL_HPP
 
 #include "descriptor.hpp"
 #include "object.hpp"
 
-extern "C" {
+extern "C"
+{
 #include "flow.h"
 }
 
@@ -24,11 +26,11 @@ namespace bbrgym
 /** What one program of the kernel costs. */
 struct ProgramCost
 {
-    std::string name;              ///< of the hook: cong_control, set_state, ...
-    uint32_t instructions = 0;     ///< as compiled, with the functions it calls
-    uint32_t verified = 0;         ///< that the verifier went through
-    uint64_t runs = 0;             ///< since MeasureCost
-    uint64_t run_time_ns = 0;      ///< of these
+    std::string name;          ///< of the hook: cong_control, set_state, ...
+    uint32_t instructions = 0; ///< as compiled, with the functions it calls
+    uint32_t verified = 0;     ///< that the verifier went through
+    uint64_t runs = 0;         ///< since MeasureCost
+    uint64_t run_time_ns = 0;  ///< of these
 };
 
 /** What a flow's policy did so far. */
@@ -66,19 +68,15 @@ class CongestionControl
     static std::string PolicyVariantOf(const std::string& object);
 
     /**
-     * Loads and registers it. `defaults` are the settings of a socket that is given none; their algorithm says whether the
-     * program has BBR v1, or v2 and v3. `records`: how many records of
-     * events may wait to be taken, of the flows whose settings ask for them. `is_slow`: below BBR_MIN_TSO_RATE_Bps
-     * segments leave one by one, as BBR wants it, otherwise by two at all rates. `object`: file of a program compiled
-     * with a policy, see policy.h; empty: the one without. `name`: for TCP_CONGESTION, at most 15 bytes; empty: one of this
-     * object alone, bbrgym_ and eight digits, without the iterators that one to be pinned has. Throws
-     * CongestionControlError.
+     * Loads and registers it. `defaults` are the settings of a socket that is given none; their algorithm says whether
+     * the program has BBR v1, or v2 and v3. `records`: how many records of events may wait to be taken, of the flows
+     * whose settings ask for them. `is_slow`: below BBR_MIN_TSO_RATE_Bps segments leave one by one, as BBR wants it,
+     * otherwise by two at all rates. `object`: file of a program compiled with a policy, see policy.h; empty: the one
+     * without. `name`: for TCP_CONGESTION, at most 15 bytes; empty: one of this object alone, bbrgym_ and eight digits,
+     * without the iterators that one to be pinned has. Throws CongestionControlError.
      */
-    explicit CongestionControl(const bpf_flow_settings& defaults,
-                               std::size_t records = 0,
-                               bool is_slow = false,
-                               const std::string& object = "",
-                               const std::string& name = "");
+    explicit CongestionControl(const bpf_flow_settings& defaults, std::size_t records = 0, bool is_slow = false,
+                               const std::string& object = "", const std::string& name = "");
     CongestionControl(const CongestionControl&) = delete;
     CongestionControl& operator=(const CongestionControl&) = delete;
 
@@ -86,8 +84,8 @@ class CongestionControl
     const std::string& Name() const { return m_name; }
 
     /**
-     * Gives a socket these settings, of the program's generation of BBR, and this congestion control, before or after it
-     * connects. Throws.
+     * Gives a socket these settings, of the program's generation of BBR, and this congestion control, before or after
+     * it connects. Throws.
      */
     void Attach(int socket, const bpf_flow_settings& settings);
 
@@ -114,9 +112,9 @@ class CongestionControl
     std::vector<ProgramCost> Costs() const;
 
     /**
-     * Pins one with a name in a folder of a BPF file system, so that it outlives this object: what new sockets are given ("defaults",
-     * bpf_flow_settings), what is written by reading it ("flows", rows of bpf_flow_row; "sockets", see iterators.h, with
-     * "move", bpf_move), and last what keeps it registered ("link"). Throws.
+     * Pins one with a name in a folder of a BPF file system, so that it outlives this object: what new sockets are
+     * given ("defaults", bpf_flow_settings), what is written by reading it ("flows", rows of bpf_flow_row; "sockets",
+     * see iterators.h, with "move", bpf_move), and last what keeps it registered ("link"). Throws.
      */
     void PinTo(const std::string& folder) const;
 

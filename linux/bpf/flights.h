@@ -9,12 +9,12 @@
  *
  *   in flight when the sampled packet left   exact for a new one; a retransmission counts as the first after the ACK
  *   marked lost since it left                exact, but for marks of a timer that the loss state does not show
- *   which packets were marked lost           not told, only how many (tcp_sock.lost): the newest packet that was acknowledged
- *                                            before stands for them, which left at most a reordering window after them
+ *   which packets were marked lost           not told, only how many (tcp_sock.lost): the newest packet acknowledged before
+ *                                            stands for them, which left at most a reordering window after them
  *   a tail loss probe repaired a loss        the kernel's state becomes CWR and leaves it in one ACK
  *   a tail loss probe's segment was the      as the newest packet that was acknowledged before
  *   application's last
- *   each packet's mark is echoed             never, the kernel's ECN is RFC 3168's: so marks change nothing, as in google/bbr
+ *   each packet's mark is echoed             never, the kernel's ECN is RFC 3168's: marks change nothing, as in google/bbr
  */
 #ifndef BBRGYM_LINUX_BPF_FLIGHTS_H
 #define BBRGYM_LINUX_BPF_FLIGHTS_H
@@ -68,8 +68,8 @@ static __always_inline uint32_t tx_in_flight_pkts(const struct bpf_flight *fligh
     return cc_max_u32((uint32_t)cc_sub_sat(flight->in_flight_pkts, (uint32_t)-beyond_bytes / mss), 1);
 }
 
-static __always_inline void fill_flight(struct cc_sample *sample, struct bpf_flights *flights, const struct tcp_sock *tp,
-                                        uint32_t ack, int flag, const struct rate_sample *rs)
+static __always_inline void fill_flight(struct cc_sample *sample, struct bpf_flights *flights,
+                                        const struct tcp_sock *tp, uint32_t ack, int flag, const struct rate_sample *rs)
 {
     const struct bpf_flight *flight = &flights->after[rs->prior_delivered % FLIGHTS];
 
@@ -87,7 +87,8 @@ static __always_inline void fill_flight(struct cc_sample *sample, struct bpf_fli
 }
 
 /* The packets marked lost that cc/ does not know of yet. Returns how many. */
-static __always_inline uint32_t fill_lost(struct bpf_event *event, struct bpf_flights *flights, const struct tcp_sock *tp)
+static __always_inline uint32_t fill_lost(struct bpf_event *event, struct bpf_flights *flights,
+                                          const struct tcp_sock *tp)
 {
     struct cc_lost_packet *last = &event->lost.last;
 

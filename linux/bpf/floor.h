@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The floor under a policy: a flow that does worse for long enough has its preset for the rest of its life. Each second it
- * is bad, good or, where it tells nothing, neither; bad time is added up until a good second. Only time in which the network
- * limits is bad: none while the application, its send buffer or the receiver's window holds back.
+ * The floor under a policy: a flow that does worse for long enough has its preset for the rest of its life. Each second
+ * it is bad, good or, where it tells nothing, neither; bad time is added up until a good second. Only time in which the
+ * network limits is bad: none while the application, its send buffer or the receiver's window holds back.
  *
  *   goodput   bad below a share of BBR's own estimate of the bandwidth
  *   RTT       bad if the mean is above so many times the minimum, and 15 ms above it; nothing is told without a sample
@@ -13,7 +13,8 @@
 #include "flow.h"
 
 #define FLOOR_SECOND_US 1000000
-#define FLOOR_RISE_US 15000 /* RFC 8033, 4.2: the standing queue that PIE allows; BBR needs it where the path is short */
+#define FLOOR_RISE_US                                                                                                  \
+    15000 /* RFC 8033, 4.2: the standing queue that PIE allows; BBR needs it where the path is short */
 
 /* Kept with the socket. */
 struct floor_watch {
@@ -21,8 +22,8 @@ struct floor_watch {
     uint64_t began_delivered_pkts;
     uint64_t rtt_sum_us;
     uint64_t rtt_samples;
-    uint64_t low_us; /* goodput was bad for so long */
-    uint64_t high_us; /* RTT was */
+    uint64_t low_us;                 /* goodput was bad for so long */
+    uint64_t high_us;                /* RTT was */
     uint32_t jiffies, began_jiffies; /* as of this ACK and when the second began */
     uint32_t limited, began_limited; /* by the network, in jiffies */
     bool is_app_limited;

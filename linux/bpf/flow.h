@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the BPF program and user space share: a flow's settings and state, which the kernel keeps with its socket, and the
- * record of an event.
+ * What the BPF program and user space share: a flow's settings and state, which the kernel keeps with its socket, and
+ * the record of an event.
  */
 #ifndef BBRGYM_LINUX_BPF_FLOW_H
 #define BBRGYM_LINUX_BPF_FLOW_H
@@ -22,11 +22,7 @@ struct bpf_floor {
     uint64_t rtt_us;
 };
 
-enum bpf_fallen {
-    BPF_FALLEN_NOT,
-    BPF_FALLEN_GOODPUT,
-    BPF_FALLEN_RTT
-};
+enum bpf_fallen { BPF_FALLEN_NOT, BPF_FALLEN_GOODPUT, BPF_FALLEN_RTT };
 
 /* Written by user space, whole, at any time; read on each event. */
 struct bpf_flow_settings {
@@ -36,7 +32,7 @@ struct bpf_flow_settings {
     uint32_t flow;     /* its number, in records */
     bool is_paced;     /* as from Linux 4.13; otherwise the pacing rate only sizes bursts. Read when the flow starts */
     bool is_recorded;
-    bool has_policy; /* the program's policy, if it has one, sets the tunables. Read when the flow starts */
+    bool has_policy;     /* the program's policy, if it has one, sets the tunables. Read when the flow starts */
     uint32_t generation; /* of the parameters and the floor: a socket whose differs from the defaults' takes theirs */
 };
 
@@ -65,7 +61,7 @@ enum bpf_event_kind {
 
 /* One event: what the kernel reported. */
 struct bpf_event {
-    uint32_t kind; /* enum bpf_event_kind */
+    uint32_t kind;      /* enum bpf_event_kind */
     uint32_t cwnd_pkts; /* ACK: the kernel's window before it */
     union {
         struct cc_start start;
@@ -140,13 +136,11 @@ struct bpf_move {
 };
 
 /* One event into cc/; in line, so that a program has only what its kind of event needs. */
-static inline __attribute__((always_inline)) void bpf_event_apply(struct cc_state *state, const struct cc_params *params,
-                                   const struct bpf_event *event)
+static inline __attribute__((always_inline)) void
+bpf_event_apply(struct cc_state *state, const struct cc_params *params, const struct bpf_event *event)
 {
     switch (event->kind) {
-    case BPF_EVENT_START:
-        cc_init(state, params, &event->start);
-        break;
+    case BPF_EVENT_START: cc_init(state, params, &event->start); break;
     case BPF_EVENT_ACK:
         state->cwnd_pkts = event->cwnd_pkts;
         cc_on_ack(state, params, &event->sample);
@@ -159,19 +153,13 @@ static inline __attribute__((always_inline)) void bpf_event_apply(struct cc_stat
         cc_on_rto(state, params, event->timeout.asked_ssthresh, event->timeout.in_flight_pkts,
                   event->timeout.in_flight_pkts, event->timeout.total_lost_pkts);
         break;
-    case BPF_EVENT_RESTART:
-        cc_on_restart(state, params, event->restart.now_us, event->restart.is_app_limited);
-        break;
-    case BPF_EVENT_LOST:
-        cc_on_packets_lost(state, params, &event->lost.last, event->lost.count);
-        break;
+    case BPF_EVENT_RESTART: cc_on_restart(state, params, event->restart.now_us, event->restart.is_app_limited); break;
+    case BPF_EVENT_LOST: cc_on_packets_lost(state, params, &event->lost.last, event->lost.count); break;
     case BPF_EVENT_PROBE_REPAIR:
         cc_on_probe_repair(state, params, event->probe_repair.now_us, event->probe_repair.delivered_pkts,
                            event->probe_repair.is_app_limited);
         break;
-    default:
-        cc_on_undo(state, params);
-        break;
+    default: cc_on_undo(state, params); break;
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a BPF program says to its loader and to the kernel: sections, maps, the helpers used by their numbers in the kernel's
- * ABI (include/uapi/linux/bpf.h), and a hook's arguments. It needs no header but the compiler's own.
+ * What a BPF program says to its loader and to the kernel: sections, maps, the helpers used by their numbers in the
+ * kernel's ABI (include/uapi/linux/bpf.h), and a hook's arguments. It needs no header but the compiler's own.
  */
 #ifndef BBRGYM_LINUX_BPF_HELPERS_H
 #define BBRGYM_LINUX_BPF_HELPERS_H
@@ -14,7 +14,7 @@
 #define __always_inline inline __attribute__((always_inline))
 
 /* A map's property, which the loader reads from the type of a pointer. */
-#define __uint(name, value) int(*name)[value]
+#define __uint(name, value) int (*name)[value]
 #define __type(name, type) type *name
 
 enum { BPF_MAP_TYPE_SK_STORAGE = 24, BPF_MAP_TYPE_RINGBUF = 27 };
@@ -34,8 +34,8 @@ static void (*const bpf_ringbuf_submit)(void *record, uint64_t flags) = (void *)
 static void *(*const bpf_skc_to_tcp_sock)(void *sk) = (void *)137;
 
 /*
- * A hook of the kernel's. Its arguments arrive as an array of 64-bit words; the body is a function of its own with their
- * types.
+ * A hook of the kernel's. Its arguments arrive as an array of 64-bit words; the body is a function of its own with
+ * their types.
  */
 #define HOOK_WORDS_1(a) (void *)words[0]
 #define HOOK_WORDS_2(a, b) (void *)words[0], words[1]
@@ -45,10 +45,7 @@ static void *(*const bpf_skc_to_tcp_sock)(void *sk) = (void *)137;
 #define BPF_HOOK(name, ...)                                                                                            \
     name(unsigned long long *words);                                                                                   \
     static __always_inline __typeof__(name(0)) name##_body(__VA_ARGS__);                                               \
-    __typeof__(name(0)) name(unsigned long long *words)                                                                \
-    {                                                                                                                  \
-        return name##_body(HOOK_WORDS(__VA_ARGS__));                                                                   \
-    }                                                                                                                  \
+    __typeof__(name(0)) name(unsigned long long *words) { return name##_body(HOOK_WORDS(__VA_ARGS__)); }               \
     static __always_inline __typeof__(name(0)) name##_body(__VA_ARGS__)
 
 /*
@@ -59,24 +56,17 @@ static void *(*const bpf_skc_to_tcp_sock)(void *sk) = (void *)137;
 #define FIELD_SIZE_BYTES(pointer, field) __builtin_preserve_field_info((pointer)->field, 1)
 #define FIELD_BITS_LEFT(pointer, field) __builtin_preserve_field_info((pointer)->field, 4)
 #define FIELD_BITS_RIGHT(pointer, field) __builtin_preserve_field_info((pointer)->field, 5)
-#define READ_BITS(pointer, field)                                                                                       \
+#define READ_BITS(pointer, field)                                                                                      \
     ({                                                                                                                 \
         const void *place_of_field = (const void *)(pointer) + FIELD_OFFSET_BYTES(pointer, field);                     \
         uint64_t word_of_field;                                                                                        \
                                                                                                                        \
         __asm__ volatile("" : "=r"(place_of_field) : "0"(place_of_field));                                             \
         switch (FIELD_SIZE_BYTES(pointer, field)) {                                                                    \
-        case 1:                                                                                                        \
-            word_of_field = *(const uint8_t *)place_of_field;                                                          \
-            break;                                                                                                     \
-        case 2:                                                                                                        \
-            word_of_field = *(const uint16_t *)place_of_field;                                                         \
-            break;                                                                                                     \
-        case 4:                                                                                                        \
-            word_of_field = *(const uint32_t *)place_of_field;                                                         \
-            break;                                                                                                     \
-        default:                                                                                                       \
-            word_of_field = *(const uint64_t *)place_of_field;                                                         \
+        case 1: word_of_field = *(const uint8_t *)place_of_field; break;                                               \
+        case 2: word_of_field = *(const uint16_t *)place_of_field; break;                                              \
+        case 4: word_of_field = *(const uint32_t *)place_of_field; break;                                              \
+        default: word_of_field = *(const uint64_t *)place_of_field;                                                    \
         }                                                                                                              \
         (word_of_field << FIELD_BITS_LEFT(pointer, field)) >> FIELD_BITS_RIGHT(pointer, field);                        \
     })

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What user space reads from a version that is loaded: its connections, in all network namespaces; and the sockets of the
- * reader's network namespace, which may thereby be given another congestion control.
+ * What user space reads from a version that is loaded: its connections, in all network namespaces; and the sockets of
+ * the reader's network namespace, which may thereby be given another congestion control.
  */
 #ifndef BBRGYM_LINUX_BPF_ITERATORS_H
 #define BBRGYM_LINUX_BPF_ITERATORS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the program reads and writes of the kernel: of each structure the fields used, in no order. Where they lie in the
- * running kernel is found out when the program is loaded (CO-RE), so the object fits every kernel that has them.
+ * What the program reads and writes of the kernel: of each structure the fields used, in no order. Where they lie in
+ * the running kernel is found out when the program is loaded (CO-RE), so the object fits every kernel that has them.
  */
 #ifndef BBRGYM_LINUX_BPF_KERNEL_H
 #define BBRGYM_LINUX_BPF_KERNEL_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // The functions of libbpf that are used, found when they are first needed: a machine without libbpf has the rest of the
-// package, and a static libbpf cannot be part of a module (Debian's is not position-independent). Their types are those of
-// libbpf 1.0's ABI (libbpf.so.1), declared here, so that the package is built without libbpf's headers.
+// package, and a static libbpf cannot be part of a module (Debian's is not position-independent). Their types are those
+// of libbpf 1.0's ABI (libbpf.so.1), declared here, so that the package is built without libbpf's headers.
 #ifndef BBRGYM_LINUX_BPF_LIBBPF_HPP
 #define BBRGYM_LINUX_BPF_LIBBPF_HPP
 
@@ -12,30 +12,36 @@
 #include <cstddef>
 #include <cstdint>
 
-extern "C" {
-struct bpf_link;
-struct bpf_map;
-struct bpf_object;
-struct bpf_program;
-struct ring_buffer;
-
-enum libbpf_print_level { LIBBPF_WARN, LIBBPF_INFO, LIBBPF_DEBUG };
-
-/** The beginning of the options, which tell libbpf how much of them there is. */
-struct bpf_object_open_opts
+extern "C"
 {
-    std::size_t sz;
-    const char* object_name;
-};
+    struct bpf_link;
+    struct bpf_map;
+    struct bpf_object;
+    struct bpf_program;
+    struct ring_buffer;
 
-struct bpf_link_create_opts
-{
-    std::size_t sz;
-    uint32_t flags;
-    const bpf_iter_link_info* iter_info;
-    uint32_t iter_info_len;
-    uint32_t target_btf_id;
-};
+    enum libbpf_print_level
+    {
+        LIBBPF_WARN,
+        LIBBPF_INFO,
+        LIBBPF_DEBUG
+    };
+
+    /** The beginning of the options, which tell libbpf how much of them there is. */
+    struct bpf_object_open_opts
+    {
+        std::size_t sz;
+        const char* object_name;
+    };
+
+    struct bpf_link_create_opts
+    {
+        std::size_t sz;
+        uint32_t flags;
+        const bpf_iter_link_info* iter_info;
+        uint32_t iter_info_len;
+        uint32_t target_btf_id;
+    };
 }
 
 namespace bbrgym
@@ -67,7 +73,7 @@ struct Libbpf
     FUNCTION(bpf_link__fd, int, const bpf_link*)                                                                       \
     FUNCTION(bpf_link__disconnect, void, bpf_link*)                                                                    \
     FUNCTION(bpf_link__destroy, int, bpf_link*)                                                                        \
-    FUNCTION(bpf_link_create, int, int, int, bpf_attach_type, const bpf_link_create_opts*)                                            \
+    FUNCTION(bpf_link_create, int, int, int, bpf_attach_type, const bpf_link_create_opts*)                             \
     FUNCTION(bpf_map_create, int, bpf_map_type, const char*, uint32_t, uint32_t, uint32_t, const void*)                \
     FUNCTION(bpf_map_get_next_id, int, uint32_t, uint32_t*)                                                            \
     FUNCTION(bpf_map_get_fd_by_id, int, uint32_t)                                                                      \

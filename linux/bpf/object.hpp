@@ -57,8 +57,7 @@ bpf_program* Program(const BpfObject& object, const char* name);
 int ProgramFd(const BpfObject& object, const char* name);
 
 /** Takes the records that wait in an object's ring buffer, oldest first. */
-template <typename Record>
-class RecordRing
+template <typename Record> class RecordRing
 {
   public:
     std::vector<Record> Take(const BpfObject& object, const char* map)

@@ -81,12 +81,8 @@ Pin(int descriptor, const std::string& file)
 void
 PinValue(const std::string& file, const std::string& value)
 {
-    const Descriptor map(Required(Libbpf::Get().bpf_map_create(BPF_MAP_TYPE_ARRAY,
-                                                               "bbrgym_value",
-                                                               sizeof(ONLY_KEY),
-                                                               static_cast<uint32_t>(value.size()),
-                                                               1,
-                                                               nullptr),
+    const Descriptor map(Required(Libbpf::Get().bpf_map_create(BPF_MAP_TYPE_ARRAY, "bbrgym_value", sizeof(ONLY_KEY),
+                                                               static_cast<uint32_t>(value.size()), 1, nullptr),
                                   "making a map for " + file));
     Required(Libbpf::Get().bpf_map_update_elem(map.Get(), &ONLY_KEY, value.data(), BPF_ANY), "writing " + file);
     Pin(map.Get(), file);
@@ -130,7 +126,8 @@ HeldControls()
         }
         std::string value(info.value_size, '\0');
         const bool is_there = Libbpf::Get().bpf_map_lookup_elem(map.Get(), &ONLY_KEY, value.data()) == 0;
-        const std::size_t name = is_there ? value.find("gym_") : std::string::npos; // of a control's fields the only text
+        const std::size_t name =
+            is_there ? value.find("gym_") : std::string::npos; // of a control's fields the only text
         if (name != std::string::npos && name > 0 && value[name - 1] == '\0')
         {
             names.emplace_back(value.c_str() + name);
@@ -149,7 +146,9 @@ ReadIterator(const std::string& file, const std::string& net_namespace)
     }
     return std::async(std::launch::async,
                       [&] {
-                          const Descriptor place(Required(open(net_namespace.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC), "opening " + net_namespace));
+                          const Descriptor place(
+                              Required(open(net_namespace.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC),
+                                       "opening " + net_namespace));
                           Required(setns(place.Get(), CLONE_NEWNET), "entering " + net_namespace);
                           return ReadAll(file);
                       })

@@ -10,7 +10,8 @@
 namespace bbrgym
 {
 
-/** Names the layout of what user space shares with programs of this build: those of another may not be read or written. */
+/** Names the layout of what user space shares with programs of this build: those of another may not be read or written.
+ */
 std::string LayoutHash();
 
 /** Pins an object of the kernel's. Throws CongestionControlError, as all of these. */
@@ -25,7 +26,8 @@ std::string ReadPinned(const std::string& file);
 /** Writes the only value of a pinned map, which has as many bytes. */
 void WritePinned(const std::string& file, const std::string& value);
 
-/** The names of this package's controls that the kernel holds, one for each program, registered or still used by a socket. */
+/** The names of this package's controls that the kernel holds, one for each program, registered or still used by a
+ * socket. */
 std::vector<std::string> HeldControls();
 
 /** What a pinned iterator writes, read in a network namespace; an empty name: in this process's. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A policy in integer arithmetic (`bbrgym export --format c`) in the kernel: measures a flow and, every interval, sets its
- * tunables, on the first ACK at or after the interval's end. Only in a program that is compiled with
+ * A policy in integer arithmetic (`bbrgym export --format c`) in the kernel: measures a flow and, every interval, sets
+ * its tunables, on the first ACK at or after the interval's end. Only in a program that is compiled with
  *
  *   -DBBRGYM_POLICY='"FILE.h"'
  *
- * The measurements are those of world/fields.def, as this socket knows them. RTTs are those of the ACKs' rate samples; their
- * 95th percentile is exact to 1.6 %.
+ * The measurements are those of world/fields.def, as this socket knows them. RTTs are those of the ACKs' rate samples;
+ * their 95th percentile is exact to 1.6 %.
  */
 #ifndef BBRGYM_LINUX_BPF_POLICY_H
 #define BBRGYM_LINUX_BPF_POLICY_H
@@ -136,8 +136,8 @@ __noinline int policy_close_rtts(struct bpf_policy *policy)
 }
 
 /* What changed since the last decision. */
-__noinline int policy_measure(struct bpf_policy *policy, const struct bpf_flow *flow, const struct bpf_flow_settings *settings,
-                              uint32_t mss_bytes)
+__noinline int policy_measure(struct bpf_policy *policy, const struct bpf_flow *flow,
+                              const struct bpf_flow_settings *settings, uint32_t mss_bytes)
 {
     struct policy_measured *is;
     uint64_t us, min_rtt_us;
@@ -189,7 +189,8 @@ __noinline int policy_start(struct bpf_policy *policy, const struct bpf_flow_set
     settings->params.mechanisms = (settings->params.mechanisms & ~(uint32_t)CC_MECHANISM_OF_##name) |                  \
                                   ((value) > 0 ? (uint32_t)CC_MECHANISM_OF_##name : 0);
 #define POLICY_ASK(name, kind, per_unit) POLICY_ASK_##kind(name, policy->state.tunables[POLICY_TUNABLE_##name])
-#define POLICY_SHOW(name, source, per_unit) policy->state.fields[0][POLICY_FIELD_##name] = (int64_t)policy->measured.name;
+#define POLICY_SHOW(name, source, per_unit)                                                                            \
+    policy->state.fields[0][POLICY_FIELD_##name] = (int64_t)policy->measured.name;
 
 /* Decides from what was measured, and sets the flow's tunables. */
 __noinline int policy_step(struct bpf_policy *policy, struct bpf_flow_settings *settings)

@@ -9,9 +9,9 @@
 //                                       ^      |
 //                              second --+      +--> first's receiver
 //
-// The name of a flow begins with long, first or second and says which bottlenecks it crosses. The scenario gives the rate,
-// delay and queue of the first bottleneck; the second one has 80 % of that rate, and the same delay and queue. A flow's
-// base RTT is the scenario's; its applications are bulk, whatever the scenario says.
+// The name of a flow begins with long, first or second and says which bottlenecks it crosses. The scenario gives the
+// rate, delay and queue of the first bottleneck; the second one has 80 % of that rate, and the same delay and queue. A
+// flow's base RTT is the scenario's; its applications are bulk, whatever the scenario says.
 #include "serve.h"
 #include "socket-world.h"
 
@@ -119,8 +119,8 @@ TwoBottlenecks::AddBottlenecks()
 {
     const bbrgym::Link& link = GetScenario().link;
     const bbrgym::Queue& queue = link.queue;
-    const std::string size = queue.size_bytes ? std::to_string(*queue.size_bytes) + "B"
-                                              : std::to_string(*queue.size_packets) + "p";
+    const std::string size =
+        queue.size_bytes ? std::to_string(*queue.size_bytes) + "B" : std::to_string(*queue.size_packets) + "p";
     TrafficControlHelper queues;
     queues.SetRootQueueDisc("ns3::FifoQueueDisc", "MaxSize", StringValue(size));
     for (uint32_t i = 0; i < 2; ++i)
@@ -163,9 +163,8 @@ TwoBottlenecks::AddFlow(std::size_t flow)
     const Ptr<TcpSocket> socket = CreateSender(flow, ends.Get(0), path); // 3: whose sockets send
     socket->SetSendCallback(MakeCallback(&TwoBottlenecks::Write));
     socket->Bind();
-    Simulator::Schedule(NanoSeconds(spec.start_ns), [this, socket, to = there.GetAddress(1)] {
-        socket->Connect(InetSocketAddress(to, PORT));
-    });
+    Simulator::Schedule(NanoSeconds(spec.start_ns),
+                        [this, socket, to = there.GetAddress(1)] { socket->Connect(InetSocketAddress(to, PORT)); });
     Simulator::Schedule(NanoSeconds(spec.stop_ns), [socket] { socket->Close(); });
 }
 
@@ -198,7 +197,6 @@ TwoBottlenecks::Accept(std::size_t flow, Ptr<Socket> socket)
 int
 main()
 {
-    return bbrgym::ServeMain([](auto scenario, uint64_t seed) {
-        return std::make_unique<TwoBottlenecks>(scenario, seed);
-    });
+    return bbrgym::ServeMain(
+        [](auto scenario, uint64_t seed) { return std::make_unique<TwoBottlenecks>(scenario, seed); });
 }

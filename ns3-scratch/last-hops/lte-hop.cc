@@ -31,9 +31,9 @@ using namespace ns3;
 namespace
 {
 
-constexpr uint32_t QUEUED_PACKET_BYTES = 1500; // RLC counts its buffer in bytes
+constexpr uint32_t QUEUED_PACKET_BYTES = 1500;  // RLC counts its buffer in bytes
 constexpr uint32_t RESOURCE_BLOCKS_PER_MHZ = 5; // 3GPP TS 36.101, table 5.6-1, from 5 MHz on
-constexpr uint16_t SOUNDING_PERIODICITY = 40; // ms; ns-3's default
+constexpr uint16_t SOUNDING_PERIODICITY = 40;   // ms; ns-3's default
 constexpr uint8_t BEARER = 1;
 
 class LteRadioHop : public StationHop
@@ -58,7 +58,8 @@ LteRadioHop::LteRadioHop(const LteHop& spec, const Ends& ends)
 {
     // The RLC entities come to be when the bearer does, out of reach; only their defaults can be set.
     Config::SetDefault("ns3::LteRlcUm::MaxTxBufferSize", UintegerValue(spec.queue_packets * QUEUED_PACKET_BYTES));
-    Config::SetDefault("ns3::LteRlcUm::EnablePdcpDiscarding", BooleanValue(false)); // the queue drops for its length alone
+    Config::SetDefault("ns3::LteRlcUm::EnablePdcpDiscarding",
+                       BooleanValue(false)); // the queue drops for its length alone
 
     m_helper->SetSchedulerType("ns3::PfFfMacScheduler");
     m_helper->SetEnbDeviceAttribute("DlBandwidth", UintegerValue(spec.bandwidth_mhz * RESOURCE_BLOCKS_PER_MHZ));

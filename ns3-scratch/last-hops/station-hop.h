@@ -21,24 +21,15 @@ namespace bbrgym
 class StationHop : public RadioHop
 {
   public:
-    void Down(ns3::Ptr<ns3::Packet> packet) final
-    {
-        m_is_connected ? SendDown(packet) : Hold(m_waiting_down, packet);
-    }
+    void Down(ns3::Ptr<ns3::Packet> packet) final { m_is_connected ? SendDown(packet) : Hold(m_waiting_down, packet); }
 
-    void Up(ns3::Ptr<ns3::Packet> packet) final
-    {
-        m_is_connected ? SendUp(packet) : Hold(m_waiting_up, packet);
-    }
+    void Up(ns3::Ptr<ns3::Packet> packet) final { m_is_connected ? SendUp(packet) : Hold(m_waiting_up, packet); }
 
   protected:
     static constexpr int64_t FIRST_STREAM = 1'000; ///< the queue disciplines have those from 0 on
 
     /** In each direction at most so many packets wait; further ones are dropped. */
-    explicit StationHop(std::size_t waiting_packets)
-        : m_capacity(waiting_packets)
-    {
-    }
+    explicit StationHop(std::size_t waiting_packets) : m_capacity(waiting_packets) {}
 
     static ns3::Ptr<ns3::Node> MakeNodeAt(double x_m)
     {

@@ -32,8 +32,9 @@ namespace
 const Time PROBE_TIMEOUT = MilliSeconds(5);
 const Time LONGEST_WAIT = Seconds(100); // the queue drops for its length alone
 
-const std::map<std::string, WifiStandard> STANDARDS = {
-    {"n", WIFI_STANDARD_80211n}, {"ac", WIFI_STANDARD_80211ac}, {"ax", WIFI_STANDARD_80211ax}};
+const std::map<std::string, WifiStandard> STANDARDS = {{"n", WIFI_STANDARD_80211n},
+                                                       {"ac", WIFI_STANDARD_80211ac},
+                                                       {"ax", WIFI_STANDARD_80211ax}};
 
 /** HT numbers its MCS through all streams, VHT and HE for each. */
 std::string
@@ -55,15 +56,15 @@ class WifiRadioHop : public StationHop
     void SendDown(Ptr<Packet> packet) override;
     void SendUp(Ptr<Packet> packet) override;
     void Connected(Mac48Address access_point);
-    static Ptr<WifiNetDevice> Install(const WifiHelper& wifi, const YansWifiPhyHelper& phy, const WifiMacHelper& mac, Ptr<Node> node);
+    static Ptr<WifiNetDevice> Install(const WifiHelper& wifi, const YansWifiPhyHelper& phy, const WifiMacHelper& mac,
+                                      Ptr<Node> node);
     static void SetQueue(Ptr<WifiNetDevice> device, uint32_t packets);
 
     Ptr<WifiNetDevice> m_access_point;
     Ptr<WifiNetDevice> m_station;
 };
 
-WifiRadioHop::WifiRadioHop(const WifiHop& spec, const Ends& ends)
-    : StationHop(spec.queue_packets)
+WifiRadioHop::WifiRadioHop(const WifiHop& spec, const Ends& ends) : StationHop(spec.queue_packets)
 {
     auto channel_helper = YansWifiChannelHelper::Default();
     YansWifiPhyHelper phy;
@@ -77,8 +78,7 @@ WifiRadioHop::WifiRadioHop(const WifiHop& spec, const Ends& ends)
     wifi.SetStandard(STANDARDS.at(spec.standard));
     if (spec.mcs)
     {
-        wifi.SetRemoteStationManager("ns3::ConstantRateWifiManager",
-                                     "DataMode", StringValue(DataMode(spec)),
+        wifi.SetRemoteStationManager("ns3::ConstantRateWifiManager", "DataMode", StringValue(DataMode(spec)),
                                      "ControlMode", StringValue("OfdmRate24Mbps"));
     }
     else
@@ -90,12 +90,12 @@ WifiRadioHop::WifiRadioHop(const WifiHop& spec, const Ends& ends)
     WifiMacHelper mac;
     mac.SetType("ns3::ApWifiMac", "Ssid", ssid, "EnableBeaconJitter", BooleanValue(false));
     m_access_point = Install(wifi, phy, mac, MakeNodeAt(0));
-    mac.SetType("ns3::StaWifiMac",
-                "Ssid", ssid,
-                "ActiveProbing", BooleanValue(true), // connected after some milliseconds instead of a beacon's interval
+    mac.SetType("ns3::StaWifiMac", "Ssid", ssid, "ActiveProbing",
+                BooleanValue(true), // connected after some milliseconds instead of a beacon's interval
                 "ProbeRequestTimeout", TimeValue(PROBE_TIMEOUT));
     m_station = Install(wifi, phy, mac, MakeNodeAt(spec.distance_m));
-    const int64_t next_stream = WifiHelper::AssignStreams(NetDeviceContainer(m_access_point), FIRST_STREAM) + FIRST_STREAM;
+    const int64_t next_stream =
+        WifiHelper::AssignStreams(NetDeviceContainer(m_access_point), FIRST_STREAM) + FIRST_STREAM;
     WifiHelper::AssignStreams(NetDeviceContainer(m_station), next_stream);
     SetQueue(m_access_point, spec.queue_packets);
     SetQueue(m_station, spec.queue_packets);

@@ -27,9 +27,7 @@ BottleneckPacket::Mark()
     return true;
 }
 
-BottleneckDevice::BottleneckDevice(const bbrgym::Scenario& scenario,
-                                   uint64_t run_seed,
-                                   uint16_t first_port,
+BottleneckDevice::BottleneckDevice(const bbrgym::Scenario& scenario, uint64_t run_seed, uint16_t first_port,
                                    bbrgym::Measurement& measurement)
     : m_measurement(measurement),
       m_first_port(first_port)
@@ -86,11 +84,8 @@ BottleneckDevice::Serve()
 {
     const int64_t now_ns = bbrgym::NowNs();
     const auto deliver = [this, now_ns](const BottleneckPacket& packet, bbrgym::LinkDelay::Arrival arrival) {
-        Simulator::ScheduleWithContext(m_to->GetNode()->GetId(),
-                                       NanoSeconds(arrival.at_ns - now_ns),
-                                       &LinkDevice::Receive,
-                                       m_to,
-                                       packet.packet);
+        Simulator::ScheduleWithContext(m_to->GetNode()->GetId(), NanoSeconds(arrival.at_ns - now_ns),
+                                       &LinkDevice::Receive, m_to, packet.packet);
     };
     m_bottleneck.Serve(now_ns, m_measurement, deliver);
     ScheduleService();

@@ -41,9 +41,7 @@ class BottleneckDevice : public LinkDevice
 {
   public:
     /** A packet's flow is the offset of its destination port from `first_port`. */
-    BottleneckDevice(const bbrgym::Scenario& scenario,
-                     uint64_t run_seed,
-                     uint16_t first_port,
+    BottleneckDevice(const bbrgym::Scenario& scenario, uint64_t run_seed, uint16_t first_port,
                      bbrgym::Measurement& measurement);
 
     void Connect(Ptr<LinkDevice> to) { m_to = to; }

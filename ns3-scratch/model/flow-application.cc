@@ -20,14 +20,14 @@ namespace ns3
 namespace
 {
 
-constexpr uint32_t INITIAL_CWND_PKTS = 10;     // Linux: TCP_INIT_CWND
-constexpr uint32_t SYN_TRIES = 20;             // ns-3 doubles the timer in an int: more would overflow it
-constexpr uint32_t DATA_TRIES = 1000;          // a flow is never given up for its losses
-constexpr uint32_t DELAYED_ACK_PKTS = 2;       // RFC 5681
+constexpr uint32_t INITIAL_CWND_PKTS = 10;         // Linux: TCP_INIT_CWND
+constexpr uint32_t SYN_TRIES = 20;                 // ns-3 doubles the timer in an int: more would overflow it
+constexpr uint32_t DATA_TRIES = 1000;              // a flow is never given up for its losses
+constexpr uint32_t DELAYED_ACK_PKTS = 2;           // RFC 5681
 const Time DELAYED_ACK_TIMEOUT = MilliSeconds(40); // Linux: TCP_DELACK_MIN
-const Time SYN_TIMEOUT = Seconds(1);           // RFC 6298; ns-3's default is 3 s
-const Time SYN_ACK_TIMEOUT = Days(365);        // none, as in TcpLinuxSocket: data completes the handshake as well
-const Time MIN_RTO = MilliSeconds(200);        // Linux: TCP_RTO_MIN; ns-3's default is 1 s
+const Time SYN_TIMEOUT = Seconds(1);               // RFC 6298; ns-3's default is 3 s
+const Time SYN_ACK_TIMEOUT = Days(365);            // none, as in TcpLinuxSocket: data completes the handshake as well
+const Time MIN_RTO = MilliSeconds(200);            // Linux: TCP_RTO_MIN; ns-3's default is 1 s
 constexpr uint64_t MIN_BACKLOG_PKTS = 64;
 constexpr uint64_t EVERYTHING = uint64_t{1} << 40; // more segments than any buffer takes
 
@@ -53,12 +53,8 @@ SocketSettings::ApplyTo(Ptr<TcpSocket> socket) const
 
 // ---- FlowApplication ------------------------------------------------------------------------------------
 
-FlowApplication::FlowApplication(const bbrgym::Flow& flow,
-                                 uint64_t run_seed,
-                                 FlowSender& sender,
-                                 const SocketSettings& settings,
-                                 const Address& sink,
-                                 Observer observer)
+FlowApplication::FlowApplication(const bbrgym::Flow& flow, uint64_t run_seed, FlowSender& sender,
+                                 const SocketSettings& settings, const Address& sink, Observer observer)
     : m_app(flow.app),
       m_sender(sender),
       m_settings(settings),
@@ -93,7 +89,8 @@ FlowApplication::StartApplication()
     }
     else
     {
-        m_socket->SetSendCallback(Callback<void, Ptr<Socket>, uint32_t>([this](Ptr<Socket>, uint32_t) { RefillSoon(); }));
+        m_socket->SetSendCallback(
+            Callback<void, Ptr<Socket>, uint32_t>([this](Ptr<Socket>, uint32_t) { RefillSoon(); }));
     }
     m_observer.started();
     m_socket->Bind();
@@ -181,7 +178,8 @@ FlowApplication::WriteOnBeat()
 {
     Write(1);
     const int64_t now_ns = bbrgym::NowNs();
-    m_event = Simulator::Schedule(NanoSeconds(m_write_times.NextNs(now_ns) - now_ns), &FlowApplication::WriteOnBeat, this);
+    m_event =
+        Simulator::Schedule(NanoSeconds(m_write_times.NextNs(now_ns) - now_ns), &FlowApplication::WriteOnBeat, this);
 }
 
 bbrgym::SendBufferLoad
@@ -249,16 +247,13 @@ FlowApplication::DoDispose()
 
 // ---- FlowSink -------------------------------------------------------------------------------------------
 
-FlowSink::FlowSink(const Address& listen,
-                   const SocketSettings& settings,
-                   std::optional<bbrgym::SocketFacts> facts,
+FlowSink::FlowSink(const Address& listen, const SocketSettings& settings, std::optional<bbrgym::SocketFacts> facts,
                    std::function<void(uint32_t bytes)> readable)
     : m_listen(listen),
       m_settings(settings),
       m_facts(facts),
       m_readable(std::move(readable))
-{
-}
+{}
 
 void
 FlowSink::StartApplication()
@@ -266,10 +261,11 @@ FlowSink::StartApplication()
     m_socket = MakeListener();
     m_socket->Bind(m_listen);
     m_socket->Listen();
-    m_socket->SetAcceptCallback(MakeNullCallback<bool, Ptr<Socket>, const Address&>(),
-                                Callback<void, Ptr<Socket>, const Address&>([this](Ptr<Socket> accepted, const Address&) {
-                                    accepted->SetRecvCallback(MakeCallback(&FlowSink::Read, this));
-                                }));
+    m_socket->SetAcceptCallback(
+        MakeNullCallback<bool, Ptr<Socket>, const Address&>(),
+        Callback<void, Ptr<Socket>, const Address&>([this](Ptr<Socket> accepted, const Address&) {
+            accepted->SetRecvCallback(MakeCallback(&FlowSink::Read, this));
+        }));
 }
 
 Ptr<TcpSocket>

@@ -45,12 +45,8 @@ class FlowApplication : public Application
         FlowSender::RttCallback rtt;
     };
 
-    FlowApplication(const bbrgym::Flow& flow,
-                    uint64_t run_seed,
-                    FlowSender& sender,
-                    const SocketSettings& settings,
-                    const Address& sink,
-                    Observer observer);
+    FlowApplication(const bbrgym::Flow& flow, uint64_t run_seed, FlowSender& sender, const SocketSettings& settings,
+                    const Address& sink, Observer observer);
 
     /** A segment of this flow goes on the wire. */
     void NoteSegment(const SegmentView& segment);
@@ -97,9 +93,7 @@ class FlowSink : public Application
 {
   public:
     /** `facts`: of a receiver that is Linux's; nothing: ns-3's own. */
-    FlowSink(const Address& listen,
-             const SocketSettings& settings,
-             std::optional<bbrgym::SocketFacts> facts,
+    FlowSink(const Address& listen, const SocketSettings& settings, std::optional<bbrgym::SocketFacts> facts,
              std::function<void(uint32_t bytes)> readable);
 
   protected:

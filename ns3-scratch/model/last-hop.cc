@@ -29,8 +29,8 @@ KindOf(const LastHop& spec)
 }
 
 /**
- * The library lies where the run path of this program or module leads. It stays loaded. Its functions are bound when they
- * are called: the package's config-store, which lte names and never calls, lacks GTK's.
+ * The library lies where the run path of this program or module leads. It stays loaded. Its functions are bound when
+ * they are called: the package's config-store, which lte names and never calls, lacks GTK's.
  */
 MakeRadioHopFunction
 LoadHop(const std::string& kind)
@@ -40,9 +40,10 @@ LoadHop(const std::string& kind)
     void* symbol = handle ? dlsym(handle, BBRGYM_NAME_OF(BBRGYM_MAKE_RADIO_HOP)) : nullptr;
     if (!symbol)
     {
-        throw ScenarioError("link.last_hop",
-                            "is " + kind + ", which this build of the ns-3 world lacks: build it against an ns-3 with the module " +
-                                kind + " (" + dlerror() + ")");
+        throw ScenarioError(
+            "link.last_hop",
+            "is " + kind + ", which this build of the ns-3 world lacks: build it against an ns-3 with the module " +
+                kind + " (" + dlerror() + ")");
     }
     return reinterpret_cast<MakeRadioHopFunction>(symbol);
 }

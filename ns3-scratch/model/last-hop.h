@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // The radio between a wired network and its one station: IP packets in at either end come out at the other, later or
-// never. ns-3's own modules carry them; each kind of hop is a library of its own, loaded when a run asks for it, so that
-// runs without a hop load no radio.
+// never. ns-3's own modules carry them; each kind of hop is a library of its own, loaded when a run asks for it, so
+// that runs without a hop load no radio.
 //
 //   wired network --Down()--> [ access point ~~~ radio ~~~ station ] --ends.down()--> receiver
 //   wired network <--ends.up()-- [         the same         ] <--Up()-- receiver
@@ -51,8 +51,9 @@ std::unique_ptr<RadioHop> MakeRadioHop(const LastHop& spec, RadioHop::Ends ends)
 inline constexpr int64_t HOP_CONNECTS_WITHIN_NS = 1'000'000'000;
 
 /**
- * Saturates a hop downwards with UDP packets of `packet_bytes` and returns the times at which they arrive, from a second
- * after the hop's start to `duration_ns` later. Throws as MakeRadioHop, and std::runtime_error while a simulation is alive.
+ * Saturates a hop downwards with UDP packets of `packet_bytes` and returns the times at which they arrive, from a
+ * second after the hop's start to `duration_ns` later. Throws as MakeRadioHop, and std::runtime_error while a
+ * simulation is alive.
  */
 std::vector<int64_t> RecordArrivals(const LastHop& spec, uint64_t seed, int64_t duration_ns, uint32_t packet_bytes);
 

@@ -29,11 +29,8 @@ SegmentView::Of(Ptr<const Packet> packet)
         return value;
     };
     const uint32_t tcp_bytes = uint32_t{head[IP_BYTES + 12]} / 16 * 4;
-    return {Ipv4Address(big_endian(16, 4)),
-            static_cast<uint16_t>(big_endian(IP_BYTES + 2, 2)),
-            big_endian(IP_BYTES + 4, 4),
-            packet->GetSize() - IP_BYTES - tcp_bytes,
-            (head[1] & ECN_BITS) != 0};
+    return {Ipv4Address(big_endian(16, 4)), static_cast<uint16_t>(big_endian(IP_BYTES + 2, 2)),
+            big_endian(IP_BYTES + 4, 4), packet->GetSize() - IP_BYTES - tcp_bytes, (head[1] & ECN_BITS) != 0};
 }
 
 // ---- LinkDevice -----------------------------------------------------------------------------------------

@@ -10,15 +10,12 @@
 namespace ns3
 {
 
-LinuxSender::LinuxSender(const bbrgym::Flow& flow,
-                         const cc_params& params,
-                         const bbrgym::SocketFacts& facts,
+LinuxSender::LinuxSender(const bbrgym::Flow& flow, const cc_params& params, const bbrgym::SocketFacts& facts,
                          uint64_t run_seed)
     : m_rng_seed(cc_stream_seed(run_seed, ("flow." + flow.name).c_str())),
       m_facts(facts),
       m_params(params)
-{
-}
+{}
 
 Ptr<TcpSocket>
 LinuxSender::CreateSocket(Ptr<Node> node) const
@@ -32,7 +29,8 @@ LinuxSender::Watch(Ptr<TcpSocket> socket, RttCallback on_rtt)
     const auto linux_socket = DynamicCast<TcpLinuxSocket>(socket);
     if (!linux_socket)
     {
-        throw std::invalid_argument("the socket is a " + socket->GetInstanceTypeId().GetName() + ", expected a ns3::TcpLinuxSocket");
+        throw std::invalid_argument("the socket is a " + socket->GetInstanceTypeId().GetName() +
+                                    ", expected a ns3::TcpLinuxSocket");
     }
     m_socket = linux_socket;
     m_on_rtt = std::move(on_rtt);
@@ -61,7 +59,8 @@ bbrgym::SenderState
 LinuxSender::State() const
 {
     const bool stands = m_socket && m_socket->HasStarted();
-    return stands ? bbrgym::StateOf(m_socket->GetSender(), m_params, Simulator::Now().GetNanoSeconds()) : bbrgym::SenderState{};
+    return stands ? bbrgym::StateOf(m_socket->GetSender(), m_params, Simulator::Now().GetNanoSeconds())
+                  : bbrgym::SenderState{};
 }
 
 void
@@ -83,7 +82,8 @@ LinuxSender::NoteAck(const cc_sample& sample)
     {
         const TcpLinuxSocket::Sender& sender = m_socket->GetSender();
         const auto undo_count = static_cast<int64_t>(sender.Totals().undo_count);
-        const bbrgym::AckRecord record = bbrgym::MakeAckRecord(sample, sender.GetController().State(), m_params, undo_count);
+        const bbrgym::AckRecord record =
+            bbrgym::MakeAckRecord(sample, sender.GetController().State(), m_params, undo_count);
         if (m_log)
         {
             m_log->Decided(m_flow, record);

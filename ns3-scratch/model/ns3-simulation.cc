@@ -144,16 +144,17 @@ Ns3Simulation::MakeStation(const LastHop& spec)
     auto access_point = CreateObject<Node>();
     access_point->AddDevice(m_return);
     auto station = CreateObject<StationDevice>();
-    m_last_hop = MakeRadioHop(spec,
-                              {[station](Ptr<Packet> packet) { station->ReceiveFromRadio(packet); },
-                               [to = m_return](Ptr<Packet> packet) { to->Send(packet, Address(), Ipv4L3Protocol::PROT_NUMBER); }});
+    m_last_hop = MakeRadioHop(
+        spec, {[station](Ptr<Packet> packet) { station->ReceiveFromRadio(packet); },
+               [to = m_return](Ptr<Packet> packet) { to->Send(packet, Address(), Ipv4L3Protocol::PROT_NUMBER); }});
     RadioHop* hop = m_last_hop.get();
     m_end = station;
     station->SetUplink([hop](Ptr<Packet> packet) { hop->Up(packet); });
-    m_return->SetReceiveCallback(NetDevice::ReceiveCallback([hop](auto, Ptr<const Packet> packet, auto, const Address&) {
-        hop->Down(packet->Copy());
-        return true;
-    }));
+    m_return->SetReceiveCallback(
+        NetDevice::ReceiveCallback([hop](auto, Ptr<const Packet> packet, auto, const Address&) {
+            hop->Down(packet->Copy());
+            return true;
+        }));
     return MakeHost(Ipv4Address(RECEIVER_ADDRESS), station);
 }
 
@@ -179,29 +180,22 @@ Ns3Simulation::AddFlow(std::size_t flow)
         [this, flow] { m_measurement.FlowStopped(flow, *this); },
         [this, flow](bool is_retransmission) { m_measurement.Sent(flow, is_retransmission); },
         [this, flow](int64_t rtt_ns) { m_measurement.RttSample(flow, rtt_ns); }};
-    auto application = CreateObject<FlowApplication>(spec,
-                                                     m_seed,
-                                                     m_senders.Of(flow),
-                                                     settings,
-                                                     InetSocketAddress(receiver, port),
-                                                     observer);
+    auto application = CreateObject<FlowApplication>(spec, m_seed, m_senders.Of(flow), settings,
+                                                     InetSocketAddress(receiver, port), observer);
     application->SetStartTime(NanoSeconds(spec.start_ns));
     application->SetStopTime(NanoSeconds(spec.stop_ns));
     node->AddApplication(application);
-    access->SetObserver([application = PeekPointer(application)](const SegmentView& segment) {
-        application->NoteSegment(segment);
-    });
+    access->SetObserver(
+        [application = PeekPointer(application)](const SegmentView& segment) { application->NoteSegment(segment); });
     const bool is_linux = FindVariant(spec.cc) && !HasNs3Receiver(spec.stack.socket);
-    m_receiver->AddApplication(CreateObject<FlowSink>(
-        InetSocketAddress(receiver, port),
-        settings,
-        is_linux ? std::optional(spec.stack.socket) : std::nullopt,
-        [this, flow](uint32_t bytes) {
-            if (m_measurement.Readable(flow, bytes))
-            {
-                m_measurement.FlowCompleted(flow, *this);
-            }
-        }));
+    m_receiver->AddApplication(CreateObject<FlowSink>(InetSocketAddress(receiver, port), settings,
+                                                      is_linux ? std::optional(spec.stack.socket) : std::nullopt,
+                                                      [this, flow](uint32_t bytes) {
+                                                          if (m_measurement.Readable(flow, bytes))
+                                                          {
+                                                              m_measurement.FlowCompleted(flow, *this);
+                                                          }
+                                                      }));
 }
 
 void

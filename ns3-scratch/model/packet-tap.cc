@@ -125,9 +125,11 @@ PacketTap::LogAck(PacketEvent event, Ptr<const Packet> packet)
     record.window_bytes = WindowBytes(record, headers.tcp.GetWindowSize());
     if (headers.tcp.HasOption(TcpOption::SACK))
     {
-        for (const auto& [left, right] : DynamicCast<const TcpOptionSack>(headers.tcp.GetOption(TcpOption::SACK))->GetSackList())
+        for (const auto& [left, right] :
+             DynamicCast<const TcpOptionSack>(headers.tcp.GetOption(TcpOption::SACK))->GetSackList())
         {
-            record.blocks[record.block_count++] = {m_log.Widened(flow, left.GetValue() - 1), m_log.Widened(flow, right.GetValue() - 1)};
+            record.blocks[record.block_count++] = {m_log.Widened(flow, left.GetValue() - 1),
+                                                   m_log.Widened(flow, right.GetValue() - 1)};
         }
     }
     m_log.Add(record);
@@ -141,7 +143,8 @@ PacketTap::WindowBytes(const PacketRecord& record, uint16_t announced) const
     const bool is_syn = (record.flags & bbrgym::packet_flag::syn) != 0;
     if (flow.is_ample)
     {
-        return (is_syn ? std::min<uint64_t>(m_buffer_pkts, MAX_UNSCALED_BYTES / m_mss_bytes) : m_buffer_pkts) * m_mss_bytes;
+        return (is_syn ? std::min<uint64_t>(m_buffer_pkts, MAX_UNSCALED_BYTES / m_mss_bytes) : m_buffer_pkts) *
+               m_mss_bytes;
     }
     const uint64_t end_bytes = record.acked_bytes + (uint64_t{announced} << (is_syn ? 0 : flow.window_scale));
     return end_bytes / m_mss_bytes * m_mss_bytes - std::min(record.acked_bytes, end_bytes / m_mss_bytes * m_mss_bytes);

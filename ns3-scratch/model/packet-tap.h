@@ -34,7 +34,7 @@ class PacketTap
 
     struct FlowPart
     {
-        bool is_ample = false;   ///< its receive buffer never limits
+        bool is_ample = false; ///< its receive buffer never limits
         uint32_t window_scale = 0;
     };
 

@@ -22,7 +22,7 @@ namespace
 constexpr uint64_t EVENTS_BETWEEN_LOOKS = 256; // some tenths of a millisecond
 
 bool g_is_running = false;
-bool g_is_watched = false;    // the simulator's events are in a WatchedScheduler
+bool g_is_watched = false;   // the simulator's events are in a WatchedScheduler
 StopCheck* g_stop = nullptr; // of the SimulatorWatch that is alive
 
 /** ns-3's default scheduler, from which the simulator takes each event. It adds no event and changes no order. */

@@ -48,9 +48,9 @@ class SimulatorWatch
 };
 
 /**
- * Runs for `duration_s`, at most to `end_ns`, with all events of the last instant, so that the size of the steps changes
- * nothing. Throws std::invalid_argument unless the duration is at least 0, and Stopped if a SimulatorWatch says so: then
- * the simulation must be ended.
+ * Runs for `duration_s`, at most to `end_ns`, with all events of the last instant, so that the size of the steps
+ * changes nothing. Throws std::invalid_argument unless the duration is at least 0, and Stopped if a SimulatorWatch says
+ * so: then the simulation must be ended.
  */
 void AdvanceSimulator(double duration_s, int64_t end_ns);
 

@@ -53,8 +53,7 @@ NamesOf(const List& list)
 class Served
 {
   public:
-    explicit Served(const WorldFactory& make_world)
-        : m_make_world(make_world)
+    explicit Served(const WorldFactory& make_world) : m_make_world(make_world)
     {
         char byte = 0;
         iovec part{&byte, 1};
@@ -67,7 +66,8 @@ class Served
         const bool is_owners = recvmsg(OWNER, &message, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&message) != nullptr;
         if (!is_owners)
         {
-            throw std::runtime_error("the standard input is not that of a program of bbrgym's world ns3gym, which starts it");
+            throw std::runtime_error(
+                "the standard input is not that of a program of bbrgym's world ns3gym, which starts it");
         }
         std::array<int, 2> fds{};
         std::memcpy(fds.data(), CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fds);
@@ -113,9 +113,10 @@ class Served
             outcome = {"failed", error.what()};
         }
         const std::string text = outcome.dump(-1, ' ', true, Json::error_handler_t::replace);
-        const bool is_written = pwrite(m_mailbox_fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
-                                ftruncate(m_mailbox_fd, static_cast<off_t>(text.size())) == 0 &&
-                                write(OWNER, &DONE, sizeof DONE) == sizeof DONE;
+        const bool is_written =
+            pwrite(m_mailbox_fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
+            ftruncate(m_mailbox_fd, static_cast<off_t>(text.size())) == 0 &&
+            write(OWNER, &DONE, sizeof DONE) == sizeof DONE;
         if (!is_written)
         {
             throw std::runtime_error(std::string("no answer can be given: ") + std::strerror(errno));
@@ -167,13 +168,11 @@ class Served
     /** Maps the arrays: numbers of worlds and of flows, this world's index, and the names of the columns. */
     void LayOut(const Json& layout)
     {
-        if (layout[3] != Json::array({NamesOf(Tunables()),
-                                      NamesOf(FLOW_STAT_FIELDS),
-                                      NamesOf(LINK_STAT_FIELDS),
-                                      NamesOf(FLOW_SUMMARY_FIELDS),
-                                      NamesOf(LINK_SUMMARY_FIELDS)}))
+        if (layout[3] != Json::array({NamesOf(Tunables()), NamesOf(FLOW_STAT_FIELDS), NamesOf(LINK_STAT_FIELDS),
+                                      NamesOf(FLOW_SUMMARY_FIELDS), NamesOf(LINK_SUMMARY_FIELDS)}))
         {
-            throw std::runtime_error("the program has other tunables or fields than this bbrgym: build it from the same one");
+            throw std::runtime_error(
+                "the program has other tunables or fields than this bbrgym: build it from the same one");
         }
         const std::size_t worlds = layout[0];
         const std::size_t flows = layout[1];

@@ -2,9 +2,9 @@
 //
 // A program as the worker of bbrgym's world `ns3gym`: the rest of main() for a network of your own.
 //
-// The standard input is a socket to the owner of the worlds (src/bbrgym/worlds/ns3gym_engine.py). Its first message brings
-// two descriptors: a mailbox, which holds a request or its answer, and the arrays that all worlds share. 8 bytes are a
-// request that lies in the mailbox, 8 bytes back say that it is done. The end of the socket ends the program.
+// The standard input is a socket to the owner of the worlds (src/bbrgym/worlds/ns3gym_engine.py). Its first message
+// brings two descriptors: a mailbox, which holds a request or its answer, and the arrays that all worlds share. 8 bytes
+// are a request that lies in the mailbox, 8 bytes back say that it is done. The end of the socket ends the program.
 #ifndef BBRGYM_SERVE_H
 #define BBRGYM_SERVE_H
 
@@ -21,8 +21,8 @@ namespace bbrgym
 using WorldFactory = std::function<std::unique_ptr<World>(std::shared_ptr<const Scenario> scenario, uint64_t seed)>;
 
 /**
- * Serves one run after the other, each in a fork of this process: so none sees what an earlier one left in ns-3's static
- * state. Returns the exit code: 1 and a line on the error output if bbrgym has not started the program.
+ * Serves one run after the other, each in a fork of this process: so none sees what an earlier one left in ns-3's
+ * static state. Returns the exit code: 1 and a line on the error output if bbrgym has not started the program.
  */
 int ServeMain(const WorldFactory& make_world);
 

@@ -56,8 +56,9 @@ SegmentOf(Ptr<const QueueDiscItem> item)
     const Ipv4Header& header = ip->GetHeader();
     TcpHeader tcp;
     const uint32_t tcp_bytes = ip->GetPacket()->PeekHeader(tcp); // the IP header is put on after the queue
-    return QueuedSegment{{header.GetSource().Get(), tcp.GetSourcePort(), header.GetDestination().Get(), tcp.GetDestinationPort()},
-                         ip->GetPacket()->GetSize() > tcp_bytes};
+    return QueuedSegment{
+        {header.GetSource().Get(), tcp.GetSourcePort(), header.GetDestination().Get(), tcp.GetDestinationPort()},
+        ip->GetPacket()->GetSize() > tcp_bytes};
 }
 
 } // namespace
@@ -70,7 +71,8 @@ class MeasuredQueue : public MeasuredWorld
   public:
     using FlowOf = std::function<std::optional<std::size_t>(const SocketWorld::Endpoints&)>;
 
-    MeasuredQueue(const Scenario& scenario, const FlowSenders& senders, FlowOf flow_of, Ptr<QueueDisc> queue, DataRate rate)
+    MeasuredQueue(const Scenario& scenario, const FlowSenders& senders, FlowOf flow_of, Ptr<QueueDisc> queue,
+                  DataRate rate)
         : m_senders(senders),
           m_flow_of(std::move(flow_of)),
           m_queue(queue),
@@ -109,7 +111,8 @@ class MeasuredQueue : public MeasuredWorld
 
     void NoteDequeue(Ptr<const QueueDiscItem> item)
     {
-        m_sends_until_ns = std::max(m_sends_until_ns, static_cast<double>(NowNs())) + item->GetSize() * 8e9 / m_rate_bps;
+        m_sends_until_ns =
+            std::max(m_sends_until_ns, static_cast<double>(NowNs())) + item->GetSize() * 8e9 / m_rate_bps;
         if (const auto flow = FlowOfItem(item))
         {
             m_measurement.TransmissionBegan(*flow, NowNs() - item->GetTimeStamp().GetNanoSeconds());
@@ -138,7 +141,7 @@ class MeasuredQueue : public MeasuredWorld
     Measurement m_measurement;
     uint32_t m_queued_bytes = 0;
     int64_t m_queued_since_ns = 0;
-    double m_queue_byte_ns = 0; ///< until m_queued_since_ns
+    double m_queue_byte_ns = 0;  ///< until m_queued_since_ns
     double m_sends_until_ns = 0; ///< the device
 };
 
@@ -172,7 +175,8 @@ SocketWorld::CreateSender(std::size_t flow, Ptr<Node> node, std::vector<Bottlene
     const auto socket = m_senders.Of(flow).CreateSocket(node);
     const bool ecn = m_scenario->flows[flow].stack.socket.ecn;
     const uint32_t buffer_bytes = BufferBytes(*m_scenario);
-    SocketSettings{m_scenario->mss_bytes, buffer_bytes, buffer_bytes, UsefulWindowBytes(*m_scenario), ecn}.ApplyTo(socket);
+    SocketSettings{m_scenario->mss_bytes, buffer_bytes, buffer_bytes, UsefulWindowBytes(*m_scenario), ecn}.ApplyTo(
+        socket);
     AdoptSender(flow, socket, std::move(path));
     return socket;
 }
@@ -194,11 +198,10 @@ SocketWorld::AdoptSender(std::size_t flow, Ptr<TcpSocket> socket, std::vector<Bo
         OnPath(flow, [&](MeasuredQueue& queue) { queue.Get().RttSample(flow, rtt_ns); });
     });
     socket->TraceConnectWithoutContext(
-        "Tx",
-        Callback<void, Ptr<const Packet>, const TcpHeader&, Ptr<const TcpSocketBase>>(
-            [this, flow](Ptr<const Packet> payload, const TcpHeader& header, Ptr<const TcpSocketBase>) {
-                NoteSegment(flow, payload, header);
-            }));
+        "Tx", Callback<void, Ptr<const Packet>, const TcpHeader&, Ptr<const TcpSocketBase>>(
+                  [this, flow](Ptr<const Packet> payload, const TcpHeader& header, Ptr<const TcpSocketBase>) {
+                      NoteSegment(flow, payload, header);
+                  }));
     m_flows[flow].socket = socket;
     m_flows[flow].path = std::move(path);
 }
@@ -304,7 +307,8 @@ SocketWorld::RefuseUnlessComplete() const
     {
         if (!m_flows[flow].socket)
         {
-            throw std::logic_error("flow '" + m_scenario->flows[flow].name + "' has no sender: CreateSender() or AdoptSender()");
+            throw std::logic_error("flow '" + m_scenario->flows[flow].name +
+                                   "' has no sender: CreateSender() or AdoptSender()");
         }
     }
 }
@@ -312,9 +316,7 @@ SocketWorld::RefuseUnlessComplete() const
 /** Writes each flow's row, combined from the rows of its bottlenecks; `tables` has one for each bottleneck. */
 template <typename Row, typename Combine>
 void
-SocketWorld::WriteFlows(const std::vector<std::vector<double>>& tables,
-                                 std::span<double> to,
-                                 Combine&& combine) const
+SocketWorld::WriteFlows(const std::vector<std::vector<double>>& tables, std::span<double> to, Combine&& combine) const
 {
     for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
     {

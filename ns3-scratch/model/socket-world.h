@@ -8,8 +8,9 @@
 //   auto socket = world.CreateSender(flow, node, {queue});      // or AdoptSender(): then bind, connect and write
 //   world.Received(flow, bytes);                                // whenever its receiver reads
 //
-// Of the scenario the world itself uses name, duration, warm-up, MSS and, for each flow, start, stop, congestion control
-// and tunables. Link, RTTs and applications are the network's; it reads them from GetScenario() as far as it wants.
+// Of the scenario the world itself uses name, duration, warm-up, MSS and, for each flow, start, stop, congestion
+// control and tunables. Link, RTTs and applications are the network's; it reads them from GetScenario() as far as it
+// wants.
 //
 // Each bottleneck is measured with the flows that cross it. The row of a flow is that of the bottleneck where its fair
 // share (capacity / active flows) is the smallest, with the waits and drops of the flow's other bottlenecks added; its
@@ -58,8 +59,8 @@ class SocketWorld : private OwnTables, public World
     ns3::Ptr<ns3::TcpSocket> CreateSender(std::size_t flow, ns3::Ptr<ns3::Node> node, std::vector<Bottleneck> path);
 
     /**
-     * Takes a socket that was created elsewhere for the flow's sender, before it connects: a TcpLinuxSocket for one of our
-     * algorithms, else one that runs the flow's congestion control. Throws std::invalid_argument for another.
+     * Takes a socket that was created elsewhere for the flow's sender, before it connects: a TcpLinuxSocket for one of
+     * our algorithms, else one that runs the flow's congestion control. Throws std::invalid_argument for another.
      */
     void AdoptSender(std::size_t flow, ns3::Ptr<ns3::TcpSocket> socket, std::vector<Bottleneck> path);
 
@@ -83,8 +84,7 @@ class SocketWorld : private OwnTables, public World
         bool has_sent = false;
     };
 
-    template <typename Event>
-    void OnPath(std::size_t flow, Event&& event);
+    template <typename Event> void OnPath(std::size_t flow, Event&& event);
     void ScheduleMoments();
     void NoteSegment(std::size_t flow, ns3::Ptr<const ns3::Packet> payload, const ns3::TcpHeader& header);
     std::optional<std::size_t> FlowBetween(const Endpoints& endpoints);

@@ -18,12 +18,9 @@ namespace
 {
 
 const std::vector<std::pair<std::string, std::string>> STOCK = {
-    {"ns3-bbr", "ns3::TcpBbr"},
-    {"ns3-bic", "ns3::TcpBic"},
-    {"ns3-cubic", "ns3::TcpCubic"},
-    {"ns3-linux-reno", "ns3::TcpLinuxReno"},
-    {"ns3-vegas", "ns3::TcpVegas"},
-    {"ns3-westwood", "ns3::TcpWestwoodPlus"},
+    {"ns3-bbr", "ns3::TcpBbr"},     {"ns3-bic", "ns3::TcpBic"},
+    {"ns3-cubic", "ns3::TcpCubic"}, {"ns3-linux-reno", "ns3::TcpLinuxReno"},
+    {"ns3-vegas", "ns3::TcpVegas"}, {"ns3-westwood", "ns3::TcpWestwoodPlus"},
 };
 
 /** Calls `take(new value)` on every change of a traced value. */
@@ -76,8 +73,7 @@ StockCongestionControl(const std::string& name)
 StockSender::StockSender(const std::string& name, uint32_t mss_bytes)
     : m_congestion_control(StockCongestionControl(name)),
       m_mss_bytes(mss_bytes)
-{
-}
+{}
 
 Ptr<TcpSocket>
 StockSender::CreateSocket(Ptr<Node> node) const
@@ -100,16 +96,16 @@ StockSender::Watch(Ptr<TcpSocket> socket, RttCallback on_rtt)
         m_min_rtt = std::min(m_min_rtt, rtt);
     });
     // LastRTT is silent when two samples are equal; every advancing ACK brings one.
-    OnChange<SequenceNumber32>(m_socket, "HighestRxAck", [this, first = true, last = SequenceNumber32(0)](
-                                                          SequenceNumber32 ack) mutable {
-        m_acked_bytes += first ? 0 : static_cast<uint32_t>(ack - last);
-        first = false;
-        last = ack;
-        if (m_last_rtt.IsStrictlyPositive())
-        {
-            m_on_rtt(m_last_rtt.GetNanoSeconds());
-        }
-    });
+    OnChange<SequenceNumber32>(m_socket, "HighestRxAck",
+                               [this, first = true, last = SequenceNumber32(0)](SequenceNumber32 ack) mutable {
+                                   m_acked_bytes += first ? 0 : static_cast<uint32_t>(ack - last);
+                                   first = false;
+                                   last = ack;
+                                   if (m_last_rtt.IsStrictlyPositive())
+                                   {
+                                       m_on_rtt(m_last_rtt.GetNanoSeconds());
+                                   }
+                               });
     OnChange<Time>(m_socket, "RTT", [this](Time srtt) { m_srtt = srtt; });
     OnChange<uint32_t>(m_socket, "CongestionWindow", [this](uint32_t bytes) { m_cwnd_bytes = bytes; });
     OnChange<uint32_t>(m_socket, "SlowStartThreshold", [this](uint32_t bytes) { m_ssthresh_bytes = bytes; });
@@ -119,18 +115,12 @@ StockSender::Watch(Ptr<TcpSocket> socket, RttCallback on_rtt)
     });
     m_socket->TraceConnectWithoutContext(
         "Retransmission",
-        Callback<void,
-                 Ptr<const Packet>,
-                 const TcpHeader&,
-                 const Address&,
-                 const Address&,
-                 Ptr<const TcpSocketBase>>(
+        Callback<void, Ptr<const Packet>, const TcpHeader&, const Address&, const Address&, Ptr<const TcpSocketBase>>(
             [this](auto&&...) { ++m_retransmitted_pkts; }));
     if (m_congestion_control.GetName() == "ns3::TcpBbr")
     {
-        OnChange<DataRate>(m_socket, "PacingRate", [this](DataRate rate) {
-            m_pacing_Bps = static_cast<double>(rate.GetBitRate()) / 8;
-        });
+        OnChange<DataRate>(m_socket, "PacingRate",
+                           [this](DataRate rate) { m_pacing_Bps = static_cast<double>(rate.GetBitRate()) / 8; });
     }
 }
 

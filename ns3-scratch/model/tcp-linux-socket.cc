@@ -72,7 +72,8 @@ TcpLinuxSocket::GetInstanceTypeId() const
     return GetTypeId();
 }
 
-/** What ns-3 takes for its congestion control is never asked: with an algorithm the sender is ours, without one idle. */
+/** What ns-3 takes for its congestion control is never asked: with an algorithm the sender is ours, without one idle.
+ */
 Ptr<TcpLinuxSocket>
 TcpLinuxSocket::CreateOn(Ptr<Node> node)
 {
@@ -89,11 +90,8 @@ TcpLinuxSocket::CreateOn(Ptr<Node> node)
 }
 
 /** A connection accepted by a listener starts with an empty scoreboard of its own, and with the listener's receiver. */
-TcpLinuxSocket::TcpLinuxSocket(const TcpLinuxSocket& listener)
-    : TcpSocketBase(listener),
-      m_end(listener.m_end)
-{
-}
+TcpLinuxSocket::TcpLinuxSocket(const TcpLinuxSocket& listener) : TcpSocketBase(listener), m_end(listener.m_end)
+{}
 
 TcpLinuxSocket::~TcpLinuxSocket()
 {
@@ -555,7 +553,8 @@ TcpLinuxSocket::OnPacketReceived(Ptr<Packet> packet, Ipv4Header ip, uint16_t por
         m_end.receiver.NoteEstablished(bbrgym::NowNs());
         if (const bbrgym::ReceiveWindow& window = m_end.receiver.Window(); !window.IsAmple())
         {
-            m_tcb->m_rxBuffer->SetMaxBufferSize(window.MaxBufferBytes()); // until then it was what decides the window scale
+            m_tcb->m_rxBuffer->SetMaxBufferSize(
+                window.MaxBufferBytes()); // until then it was what decides the window scale
         }
     }
     m_end.ecn = {.ect = ip.GetEcn() != Ipv4Header::ECN_NotECT,
@@ -679,7 +678,8 @@ TcpLinuxSocket::AdvertisedWindowSize(bool scale) const
     {
         return TcpSocketBase::AdvertisedWindowSize(scale);
     }
-    const uint64_t bytes = m_end.receiver.Window().AnnouncedBytes(m_end.receiver.Next()) >> (scale ? m_rcvWindShift : 0);
+    const uint64_t bytes =
+        m_end.receiver.Window().AnnouncedBytes(m_end.receiver.Next()) >> (scale ? m_rcvWindShift : 0);
     return static_cast<uint16_t>(std::min<uint64_t>(bytes, m_maxWinSize));
 }
 
@@ -697,7 +697,8 @@ TcpLinuxSocket::ArmTimers()
     Arm(m_retxEvent, m_retx_event_ns, rto_at_ns, [this] { ReTxTimeout(); });
     // A probe's deadline lies before that of the retransmission timer, or is the same.
     const int64_t deadline_ns = m_sender.TimerDeadlineNs();
-    Arm(m_reordering_event, m_reordering_event_ns, deadline_ns < rto_at_ns ? deadline_ns : bbrgym::NEVER_NS, [this] { OnTimer(); });
+    Arm(m_reordering_event, m_reordering_event_ns, deadline_ns < rto_at_ns ? deadline_ns : bbrgym::NEVER_NS,
+        [this] { OnTimer(); });
 }
 
 void

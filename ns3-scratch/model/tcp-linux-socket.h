@@ -6,8 +6,8 @@
 // rate samples and RTTs of each ACK alone, the application-limited test before data is queued, and pacing of
 // every packet after the first ten.
 //
-// Connection set-up and tear-down, options, headers and Nagle's rule stay ns-3's. After SetAlgorithm the socket takes over
-// as sender once the connection stands; SACK must be agreed on then. Otherwise it is a plain TcpSocketBase.
+// Connection set-up and tear-down, options, headers and Nagle's rule stay ns-3's. After SetAlgorithm the socket takes
+// over as sender once the connection stands; SACK must be agreed on then. Otherwise it is a plain TcpSocketBase.
 //
 // After SetReceiver the socket, and each that it accepts, is Linux's receiver as well (../tcp/receiver.hpp): it
 // decides when to acknowledge, with which SACK blocks and which window. Its peer sends whole segments.
@@ -107,8 +107,7 @@ class TcpLinuxSocket : public TcpSocketBase
     void SendProbe();
     void Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransmission, bbrgym::EcnBits ecn = {});
     void Dispatch(Ptr<Packet> payload, TcpHeader& header, bool is_retransmission, bool is_ecn_capable = false);
-    template <typename Self>
-    static void TagSegment(Self* self, Ptr<Packet> payload);
+    template <typename Self> static void TagSegment(Self* self, Ptr<Packet> payload);
     template <typename Self, typename... Segment>
     static void TraceRetransmission(Self* self, const Segment&... segment);
 
@@ -148,7 +147,7 @@ class TcpLinuxSocket : public TcpSocketBase
     {
         bbrgym::TcpReceiver receiver;
         uint32_t mss_bytes = 0;
-        bbrgym::EcnBits ecn; ///< of the packet that is being taken
+        bbrgym::EcnBits ecn;      ///< of the packet that is being taken
         int64_t ack_event_ns = 0; ///< of m_delAckEvent
     };
 

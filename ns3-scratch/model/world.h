@@ -58,8 +58,7 @@ class World
           m_tables(tables),
           m_simulator(seed),
           m_senders(*m_scenario, seed, peers_follow)
-    {
-    }
+    {}
 
     void RunSimulator(double duration_s)
     {
@@ -82,8 +81,7 @@ class OwnTables
         : m_tunables(flows * Tunables().size()),
           m_flow_stats(flows * std::size(FLOW_STAT_FIELDS)),
           m_link_stats(std::size(LINK_STAT_FIELDS))
-    {
-    }
+    {}
 
     WorldTables Get() { return {m_tunables, m_flow_stats, m_link_stats}; }
 

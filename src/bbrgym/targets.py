@@ -86,7 +86,7 @@ def class_of(
     if not module_name or not class_name:
         raise ConfigError(f"{where}, expected the import path of a class, such as {base.__module__}.{base.__name__}")
     if not is_trusted:
-        refuse_foreign(f"{where}, a class", module_name)
+        check_package(f"{where}, a class", module_name)
     found = getattr(_module(where, group, options, module_name, extra), class_name, None)
     if not isinstance(found, type):
         raise ConfigError(f"{where}: module {module_name} has no class {class_name}")
@@ -126,7 +126,7 @@ def _module(where: str, group: str, options: Mapping[str, Any], name: str, extra
         raise MissingExtraError(f"{group}={options.get('name', name)}", extra, error) from error
 
 
-def refuse_foreign(what: str, module_name: str) -> None:
+def check_package(what: str, module_name: str) -> None:
     """Check that a module which was only found, as in a run folder, may be imported.
 
     Args:

@@ -70,7 +70,7 @@ def opened(path: Path, max_bytes: int, *, below: Path | None = None) -> Iterator
     """
     try:
         if below is not None:
-            refuse_links(path, below)
+            check_no_links(path, below)
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | (os.O_NOFOLLOW if below is not None else 0)
         descriptor = os.open(path, flags)
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
@@ -90,7 +90,7 @@ def opened(path: Path, max_bytes: int, *, below: Path | None = None) -> Iterator
             raise FileError(path, _reason(error)) from error
 
 
-def refuse_links(path: Path, below: Path) -> None:
+def check_no_links(path: Path, below: Path) -> None:
     """Check that a path leads to nothing outside of a run folder: neither it nor a folder on the way is a link.
 
     Raises:
@@ -199,7 +199,7 @@ class _OwnLoader(_Loader):  # type: ignore[misc, valid-type]
         if node.tag not in _TAGS:
             raise _Problem(node, "no YAML of plain values")
         if isinstance(node, yaml.ScalarNode):
-            self._refuse_ambiguous(node)
+            self._check_no_duplicate_keys(node)
         try:
             value = super().construct_object(node, deep=deep)
         except (ValueError, LookupError, AttributeError, TypeError, OverflowError):
@@ -208,7 +208,7 @@ class _OwnLoader(_Loader):  # type: ignore[misc, valid-type]
             raise _Problem(node, f"a number beyond {_MAX_INT}, the largest allowed")
         return value
 
-    def _refuse_ambiguous(self, node: Any) -> None:
+    def _check_no_duplicate_keys(self, node: Any) -> None:
         """Refuse a value that versions of YAML read differently; ``yaml.safe_dump`` puts quotes around some of them."""
         is_plain = node.style in (None, "") and self.resolve(yaml.ScalarNode, node.value, (True, False)) == _STR
         if node.tag == _STR and not (is_plain and self.are_texts_checked):
@@ -276,7 +276,7 @@ def read_yaml(path: Path, *, below: Path | None = None) -> Any:
     text = read_text(path, MAX_YAML_BYTES, below=below)
     values = _parsed(text, path, _FileLoader if below is None else _OwnLoader)
     if below is None:
-        _refuse_interpolations(values, path, "")
+        _check_no_interpolations(values, path, "")
     return values
 
 
@@ -292,7 +292,7 @@ def check_yaml(path: Path) -> None:
 
 def _parsed(text: str, path: Path, make_loader: type[_OwnLoader]) -> Any:
     try:
-        _refuse_depth(text, path)
+        _check_depth(text, path)
         loader = make_loader(text)
         try:
             node = loader.get_single_node()
@@ -315,7 +315,7 @@ def _parsed(text: str, path: Path, make_loader: type[_OwnLoader]) -> Any:
         raise FileError(path, "a value or key is not plain") from None
 
 
-def _refuse_depth(text: str, path: Path) -> None:
+def _check_depth(text: str, path: Path) -> None:
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -345,14 +345,14 @@ def _count_values(node: Any, counts: dict[int, int], path: Path) -> int:
     return count
 
 
-def _refuse_interpolations(value: Any, path: Path, field: str) -> None:
+def _check_no_interpolations(value: Any, path: Path, field: str) -> None:
     """Refuse ``${...}``: it would copy the environment of whoever reads the file into records."""
     if isinstance(value, str) and "${" in value:
         raise FileError(path, f"{field or 'a value'} holds '${{', expected no interpolation")
     if isinstance(value, dict):
         for key, one in value.items():
-            _refuse_interpolations(str(key), path, field)
-            _refuse_interpolations(one, path, f"{field}.{key}" if field else str(key))
+            _check_no_interpolations(str(key), path, field)
+            _check_no_interpolations(one, path, f"{field}.{key}" if field else str(key))
     elif isinstance(value, list):
         for index, one in enumerate(value):
-            _refuse_interpolations(one, path, f"{field}[{index}]")
+            _check_no_interpolations(one, path, f"{field}[{index}]")

@@ -27,8 +27,7 @@ class AdvanceWatch
     explicit AdvanceWatch(double limit_s)
         : m_limit_s(limit_s),
           m_stop([this](StopCheck::Clock::duration elapsed) { return IsLate(elapsed) || HasSignal(); })
-    {
-    }
+    {}
     AdvanceWatch(const AdvanceWatch&) = delete;
     AdvanceWatch& operator=(const AdvanceWatch&) = delete;
 

@@ -111,7 +111,8 @@ FloorFrom(const FloorValues& values)
 FloorValues
 ValuesOf(const bpf_floor& floor)
 {
-    return {floor.goodput_q16 / Q16, static_cast<double>(floor.goodput_us) / US_PER_S, floor.rtt_q16 / Q16, static_cast<double>(floor.rtt_us) / US_PER_S};
+    return {floor.goodput_q16 / Q16, static_cast<double>(floor.goodput_us) / US_PER_S, floor.rtt_q16 / Q16,
+            static_cast<double>(floor.rtt_us) / US_PER_S};
 }
 
 const char*
@@ -121,12 +122,15 @@ PolicyOf(const bpf_flow_row& row)
     {
         return "";
     }
-    return row.flow.fallen == BPF_FALLEN_NOT ? "acts" : row.flow.fallen == BPF_FALLEN_RTT ? "fell back: RTT" : "fell back: goodput";
+    return row.flow.fallen == BPF_FALLEN_NOT   ? "acts"
+           : row.flow.fallen == BPF_FALLEN_RTT ? "fell back: RTT"
+                                               : "fell back: goodput";
 }
 
 /** A new generation of the defaults: first the parameters, then its number, as bbrgym.bpf.c wants it. */
 void
-SetDefaults(const std::string& file, const std::string& variant, const TunableValues& tunables, const FloorValues& floor)
+SetDefaults(const std::string& file, const std::string& variant, const TunableValues& tunables,
+            const FloorValues& floor)
 {
     auto settings = FromBytes<bpf_flow_settings>(ReadPinned(file));
     settings.params = Settings(variant, tunables, 0).params;
@@ -269,106 +273,99 @@ PYBIND11_MODULE(_bpf, module)
 {
     module.doc() = "cc/ as a TCP congestion control of the running kernel.";
     py::register_exception<CongestionControlError>(module, "CongestionControlError", PyExc_RuntimeError);
-    module.def("why_not",
-               &CongestionControl::WhyNot,
-               py::arg("named") = false,
+    module.def("why_not", &CongestionControl::WhyNot, py::arg("named") = false,
                "Why this build or machine cannot have it, or not one with a name; empty: it can.");
 
-    module.def("compiler", &CongestionControl::Compiler, "Which compiled the program that the package carries; empty: it has none.");
+    module.def("compiler", &CongestionControl::Compiler,
+               "Which compiled the program that the package carries; empty: it has none.");
 
     module.def("layout_hash", &LayoutHash, "Names what programs of this build share with user space.");
-    module.def("policy_variant_of", &CongestionControl::PolicyVariantOf, py::arg("program"), "The variant whose tunables a program's policy sets; empty: it has none.");
-    module.def("pin_value", [](const std::string& file, const py::bytes& value) { PinValue(file, value); }, py::arg("file"), py::arg("value"), "Pins a new map with one value.");
-    module.def("write_pinned", [](const std::string& file, const py::bytes& value) { WritePinned(file, value); }, py::arg("file"), py::arg("value"), "Writes the only value of a pinned map.");
-    module.def("held_controls", &HeldControls, "Names of the controls that the kernel holds, registered or still used; of each program one.");
-    module.def("read_pinned", [](const std::string& file) { return py::bytes(ReadPinned(file)); }, py::arg("file"), "The only value of a pinned map.");
+    module.def("policy_variant_of", &CongestionControl::PolicyVariantOf, py::arg("program"),
+               "The variant whose tunables a program's policy sets; empty: it has none.");
+    module.def(
+        "pin_value", [](const std::string& file, const py::bytes& value) { PinValue(file, value); }, py::arg("file"),
+        py::arg("value"), "Pins a new map with one value.");
+    module.def(
+        "write_pinned", [](const std::string& file, const py::bytes& value) { WritePinned(file, value); },
+        py::arg("file"), py::arg("value"), "Writes the only value of a pinned map.");
+    module.def("held_controls", &HeldControls,
+               "Names of the controls that the kernel holds, registered or still used; of each program one.");
+    module.def(
+        "read_pinned", [](const std::string& file) { return py::bytes(ReadPinned(file)); }, py::arg("file"),
+        "The only value of a pinned map.");
     module.def(
         "move_sockets",
-        [](const std::string& folder, const std::string& from, const std::string& to, const std::string& net_namespace) {
+        [](const std::string& folder, const std::string& from, const std::string& to,
+           const std::string& net_namespace) {
             bpf_move move{};
             from.copy(move.from, sizeof(move.from) - 1);
             to.copy(move.to, sizeof(move.to) - 1);
             WritePinned(folder + "/move", {reinterpret_cast<const char*>(&move), sizeof(move)});
             return py::bytes(ReadIterator(folder + "/sockets", net_namespace));
         },
-        py::arg("folder"),
-        py::arg("from_name"),
-        py::arg("to_name"),
-        py::arg("net_namespace"),
-        "Gives the sockets of a network namespace another congestion control; a byte for each that has the first, 1 if it was moved. An empty second name moves none.");
-    module.def("set_defaults", &SetDefaults, py::arg("file"), py::arg("variant"), py::arg("tunables"), py::arg("floor"), "Changes the pinned settings of all sockets.");
+        py::arg("folder"), py::arg("from_name"), py::arg("to_name"), py::arg("net_namespace"),
+        "Gives the sockets of a network namespace another congestion control; a byte for each that has the first, 1 if "
+        "it was moved. An empty second name moves none.");
+    module.def("set_defaults", &SetDefaults, py::arg("file"), py::arg("variant"), py::arg("tunables"), py::arg("floor"),
+               "Changes the pinned settings of all sockets.");
     module.def(
-        "floor",
-        [](const std::string& file) { return ValuesOf(FromBytes<bpf_flow_settings>(ReadPinned(file)).floor); },
-        py::arg("file"),
-        "The floor in pinned settings.");
+        "floor", [](const std::string& file) { return ValuesOf(FromBytes<bpf_flow_settings>(ReadPinned(file)).floor); },
+        py::arg("file"), "The floor in pinned settings.");
     module.def(
         "defaults",
         [](const std::string& file) { return TunablesOf(FromBytes<bpf_flow_settings>(ReadPinned(file)).params); },
-        py::arg("file"),
-        "The tunables in pinned settings.");
-    module.def("flow_rows", [](const std::string& file) { return FlowRows(ReadIterator(file, "")); }, py::arg("file"), "Connections of a pinned iterator.");
+        py::arg("file"), "The tunables in pinned settings.");
+    module.def(
+        "flow_rows", [](const std::string& file) { return FlowRows(ReadIterator(file, "")); }, py::arg("file"),
+        "Connections of a pinned iterator.");
 
     py::class_<Replay>(module, "Replay", "Holds the native cc/ against the events that the kernel went through.")
         .def(py::init())
         .def("result", &Replay::Result, "Events by kind, records lost, and events after which the states differ.");
 
     py::class_<CongestionControl>(module, "CongestionControl", "Registered in the kernel until it is closed.")
-        .def(py::init([](const std::string& variant,
-                         std::size_t records,
-                         bool slow,
-                         const std::string& object,
-                         const std::string& name,
-                         const TunableValues& tunables,
-                         const FloorValues& floor) {
-                 bpf_flow_settings defaults = Settings(variant, tunables, 0);
-                 defaults.floor = FloorFrom(floor);
-                 defaults.has_policy = !name.empty() && !object.empty();
-                 return std::make_unique<CongestionControl>(defaults, records, slow, object, name);
-             }),
-             py::arg("variant") = "bbr",
-             py::arg("records") = 0,
-             py::arg("slow") = false,
-             py::arg("program") = "",
-             py::arg("name") = "",
-             py::arg("tunables") = TunableValues{},
-             py::arg("floor") = FloorValues{},
-             "`slow`: below 1.2 Mbit/s segments leave one by one. `program`: file of one compiled with a policy, which\n"
-             "then sets the tunables of its sockets. `name`: for any program of the machine, with these tunables and the policy,\n"
-             "which falls back to them below `floor`: the share of the bandwidth, s below it, times the minimum RTT, s above it.")
+        .def(
+            py::init([](const std::string& variant, std::size_t records, bool slow, const std::string& object,
+                        const std::string& name, const TunableValues& tunables, const FloorValues& floor) {
+                bpf_flow_settings defaults = Settings(variant, tunables, 0);
+                defaults.floor = FloorFrom(floor);
+                defaults.has_policy = !name.empty() && !object.empty();
+                return std::make_unique<CongestionControl>(defaults, records, slow, object, name);
+            }),
+            py::arg("variant") = "bbr", py::arg("records") = 0, py::arg("slow") = false, py::arg("program") = "",
+            py::arg("name") = "", py::arg("tunables") = TunableValues{}, py::arg("floor") = FloorValues{},
+            "`slow`: below 1.2 Mbit/s segments leave one by one. `program`: file of one compiled with a policy, which\n"
+            "then sets the tunables of its sockets. `name`: for any program of the machine, with these tunables and "
+            "the policy,\n"
+            "which falls back to them below `floor`: the share of the bandwidth, s below it, times the minimum RTT, s "
+            "above it.")
         .def_property_readonly("name", &CongestionControl::Name)
-        .def("pin_to", &CongestionControl::PinTo, py::arg("folder"), "Pins one with a name, so that it outlives this object.")
+        .def("pin_to", &CongestionControl::PinTo, py::arg("folder"),
+             "Pins one with a name, so that it outlives this object.")
         .def(
             "attach",
-            [](CongestionControl& self, int socket, const std::string& variant, const TunableValues& tunables, uint64_t seed, bool recorded) {
+            [](CongestionControl& self, int socket, const std::string& variant, const TunableValues& tunables,
+               uint64_t seed, bool recorded) {
                 bpf_flow_settings settings = Settings(variant, tunables, seed);
                 settings.is_recorded = recorded;
                 settings.has_policy = self.PolicyVariant() == variant;
                 self.Attach(socket, settings);
             },
-            py::arg("socket"),
-            py::arg("variant"),
-            py::arg("tunables") = TunableValues{},
-            py::arg("seed") = 0,
-            py::arg("recorded") = false,
-            "Gives a socket this congestion control.")
+            py::arg("socket"), py::arg("variant"), py::arg("tunables") = TunableValues{}, py::arg("seed") = 0,
+            py::arg("recorded") = false, "Gives a socket this congestion control.")
         .def(
             "set_tunables",
-            [](CongestionControl& self, int socket, const std::string& variant, const TunableValues& tunables, bool recorded) {
+            [](CongestionControl& self, int socket, const std::string& variant, const TunableValues& tunables,
+               bool recorded) {
                 bpf_flow_settings settings = Settings(variant, tunables, 0);
                 settings.is_recorded = recorded;
                 self.SetSettings(socket, settings);
             },
-            py::arg("socket"),
-            py::arg("variant"),
-            py::arg("tunables"),
-            py::arg("recorded") = false,
+            py::arg("socket"), py::arg("variant"), py::arg("tunables"), py::arg("recorded") = false,
             "Changes a socket's tunables from its next event on; those not named have the variant's preset.")
         .def(
-            "read",
-            [](const CongestionControl& self, int socket) { return FlowState(self.Read(socket)); },
-            py::arg("socket"),
-            "The flow's state; None before its connection stands.")
+            "read", [](const CongestionControl& self, int socket) { return FlowState(self.Read(socket)); },
+            py::arg("socket"), "The flow's state; None before its connection stands.")
         .def(
             "policy",
             [](const CongestionControl& self, int socket) -> py::object {
@@ -380,7 +377,8 @@ PYBIND11_MODULE(_bpf, module)
                 return py::make_tuple(report->decisions, report->decision_ns, py::bytes(report->state));
             },
             py::arg("socket"),
-            "Decisions of the flow's policy, the ns that they took, and its state (struct policy_state of its header); None\n"
+            "Decisions of the flow's policy, the ns that they took, and its state (struct policy_state of its header); "
+            "None\n"
             "without one.")
         .def(
             "replay",
@@ -390,8 +388,7 @@ PYBIND11_MODULE(_bpf, module)
                     replay.Feed(record);
                 }
             },
-            py::arg("replay"),
-            "Takes the records that wait, of one flow, and feeds them to a replay.")
+            py::arg("replay"), "Takes the records that wait, of one flow, and feeds them to a replay.")
         .def("measure_cost", &CongestionControl::MeasureCost, "Counts runs and time from now on.")
         .def(
             "costs",
@@ -405,15 +402,13 @@ PYBIND11_MODULE(_bpf, module)
             },
             "Instructions, verified instructions, runs and their time (ns) of each hook.");
 
-    py::class_<Comparison>(module, "Comparison", "Gives new connections of a cgroup one of two congestion controls, until it is detached.")
-        .def(py::init([](const std::array<std::string, 2>& names, double share, uint64_t seed, const std::vector<uint32_t>& ports, const std::string& cgroup) {
+    py::class_<Comparison>(module, "Comparison",
+                           "Gives new connections of a cgroup one of two congestion controls, until it is detached.")
+        .def(py::init([](const std::array<std::string, 2>& names, double share, uint64_t seed,
+                         const std::vector<uint32_t>& ports, const std::string& cgroup) {
                  return std::make_unique<Comparison>(ComparisonOf(names, share, seed, ports), cgroup);
              }),
-             py::arg("names"),
-             py::arg("share"),
-             py::arg("seed"),
-             py::arg("ports"),
-             py::arg("cgroup"),
+             py::arg("names"), py::arg("share"), py::arg("seed"), py::arg("ports"), py::arg("cgroup"),
              "`share`: of the connections that get the second. `seed`: of the draws. `ports`: of services; none: all.\n"
              "`cgroup`: its folder.")
         .def("detach", &Comparison::Detach, "Ends it; rows can still be taken.")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// bbrgym._cc: the tables of tunables, variants, measured fields and a scenario's bounds, and a controller of cc/ that can
-// be driven event by event.
+// bbrgym._cc: the tables of tunables, variants, measured fields and a scenario's bounds, and a controller of cc/ that
+// can be driven event by event.
 #include "ack_record.hpp"
 #include "bounds.hpp"
 #include "cc_controller.hpp"
@@ -98,15 +98,10 @@ TunableTable()
 py::list
 VariantTable()
 {
-    const std::map<cc_algorithm, const char*> algorithms = {{CC_ALGORITHM_BBR, "bbr"},
-                                                            {CC_ALGORITHM_BBR3, "bbr3"},
-                                                            {CC_ALGORITHM_BBR2, "bbr2"},
-                                                            {CC_ALGORITHM_RENO, "reno"},
-                                                            {CC_ALGORITHM_CUBIC, "cubic"},
-                                                            {CC_ALGORITHM_CUBIC_RFC9438, "cubic"},
-                                                            {CC_ALGORITHM_BIC, "bic"},
-                                                            {CC_ALGORITHM_VEGAS, "vegas"},
-                                                            {CC_ALGORITHM_WESTWOOD, "westwood"}};
+    const std::map<cc_algorithm, const char*> algorithms = {
+        {CC_ALGORITHM_BBR, "bbr"},   {CC_ALGORITHM_BBR3, "bbr3"},   {CC_ALGORITHM_BBR2, "bbr2"},
+        {CC_ALGORITHM_RENO, "reno"}, {CC_ALGORITHM_CUBIC, "cubic"}, {CC_ALGORITHM_CUBIC_RFC9438, "cubic"},
+        {CC_ALGORITHM_BIC, "bic"},   {CC_ALGORITHM_VEGAS, "vegas"}, {CC_ALGORITHM_WESTWOOD, "westwood"}};
     py::list table;
     for (int v = 0; v < static_cast<int>(Variants().size()); ++v)
     {
@@ -151,18 +146,15 @@ FactValue(const StackFact& fact, int64_t value)
 {
     switch (fact.kind)
     {
-    case StackFactKind::FLAG:
-        return py::bool_(value != 0);
-    case StackFactKind::CHOICE:
-        return py::str(fact.choices[static_cast<std::size_t>(value)]);
+    case StackFactKind::FLAG: return py::bool_(value != 0);
+    case StackFactKind::CHOICE: return py::str(fact.choices[static_cast<std::size_t>(value)]);
     case StackFactKind::SIZE:
         if (value <= 0)
         {
             return py::str(fact.choices[static_cast<std::size_t>(-value)]);
         }
         break;
-    case StackFactKind::NUMBER:
-        break;
+    case StackFactKind::NUMBER: break;
     }
     return py::int_(value);
 }
@@ -246,15 +238,8 @@ FieldTables()
 class Controller : public CcController
 {
   public:
-    Controller(const std::string& variant,
-               uint64_t now_us,
-               uint64_t srtt_us,
-               uint64_t min_rtt_us,
-               uint64_t rng_seed,
-               uint32_t mss_bytes,
-               uint32_t initial_cwnd_pkts,
-               bool ecn_ok,
-               const std::string& stack,
+    Controller(const std::string& variant, uint64_t now_us, uint64_t srtt_us, uint64_t min_rtt_us, uint64_t rng_seed,
+               uint32_t mss_bytes, uint32_t initial_cwnd_pkts, bool ecn_ok, const std::string& stack,
                const std::map<std::string, int64_t>& facts)
     {
         cc_params params = Preset(RequireVariant(variant));
@@ -357,77 +342,63 @@ void
 DeclareController(py::module_& m)
 {
     py::class_<Controller>(m, "Controller", "A controller of cc/ without a network, driven event by event.")
-        .def(py::init<const std::string&, uint64_t, uint64_t, uint64_t, uint64_t, uint32_t, uint32_t,
-                      bool, const std::string&, const std::map<std::string, int64_t>&>(),
-             py::arg("variant"),
-             py::kw_only(),
-             py::arg("now_us") = 0,
-             py::arg("srtt_us") = 0,
-             py::arg("min_rtt_us") = CC_RTT_UNKNOWN_US,
-             py::arg("rng_seed") = 1,
-             py::arg("mss_bytes") = 1448,
-             py::arg("initial_cwnd_pkts") = 10,
-             py::arg("ecn_ok") = false,
-             py::arg("stack") = "linux-6",
+        .def(py::init<const std::string&, uint64_t, uint64_t, uint64_t, uint64_t, uint32_t, uint32_t, bool,
+                      const std::string&, const std::map<std::string, int64_t>&>(),
+             py::arg("variant"), py::kw_only(), py::arg("now_us") = 0, py::arg("srtt_us") = 0,
+             py::arg("min_rtt_us") = CC_RTT_UNKNOWN_US, py::arg("rng_seed") = 1, py::arg("mss_bytes") = 1448,
+             py::arg("initial_cwnd_pkts") = 10, py::arg("ecn_ok") = false, py::arg("stack") = "linux-6",
              py::arg("facts") = std::map<std::string, int64_t>{})
         .def("set_tunable", &Controller::SetTunable, py::arg("name"), py::arg("value"))
         .def("get_tunable", &Controller::GetTunable, py::arg("name"))
         .def("on_ack", &Controller::OnAck, py::arg("sample"))
-        .def("on_packet_lost",
-             [](Controller& controller, uint64_t now_us, uint64_t delivered_pkts, uint64_t total_lost_pkts,
-                uint64_t lost_at_send_pkts, uint32_t tx_in_flight_pkts, uint32_t size_pkts, bool is_app_limited) {
-                 controller.OnPacketLost({.now_us = now_us,
-                                          .delivered_pkts = delivered_pkts,
-                                          .total_lost_pkts = total_lost_pkts,
-                                          .lost_at_send_pkts = lost_at_send_pkts,
-                                          .tx_in_flight_pkts = tx_in_flight_pkts,
-                                          .size_pkts = size_pkts,
-                                          .is_app_limited = is_app_limited});
-             },
-             py::kw_only(),
-             py::arg("now_us"),
-             py::arg("delivered_pkts"),
-             py::arg("total_lost_pkts"),
-             py::arg("lost_at_send_pkts"),
-             py::arg("tx_in_flight_pkts"),
-             py::arg("size_pkts") = 1,
+        .def(
+            "on_packet_lost",
+            [](Controller& controller, uint64_t now_us, uint64_t delivered_pkts, uint64_t total_lost_pkts,
+               uint64_t lost_at_send_pkts, uint32_t tx_in_flight_pkts, uint32_t size_pkts, bool is_app_limited) {
+                controller.OnPacketLost({.now_us = now_us,
+                                         .delivered_pkts = delivered_pkts,
+                                         .total_lost_pkts = total_lost_pkts,
+                                         .lost_at_send_pkts = lost_at_send_pkts,
+                                         .tx_in_flight_pkts = tx_in_flight_pkts,
+                                         .size_pkts = size_pkts,
+                                         .is_app_limited = is_app_limited});
+            },
+            py::kw_only(), py::arg("now_us"), py::arg("delivered_pkts"), py::arg("total_lost_pkts"),
+            py::arg("lost_at_send_pkts"), py::arg("tx_in_flight_pkts"), py::arg("size_pkts") = 1,
+            py::arg("is_app_limited") = false)
+        .def("on_probe_repair", &Controller::OnProbeRepair, py::arg("now_us"), py::arg("delivered_pkts"),
              py::arg("is_app_limited") = false)
-        .def("on_probe_repair",
-             &Controller::OnProbeRepair,
-             py::arg("now_us"),
-             py::arg("delivered_pkts"),
-             py::arg("is_app_limited") = false)
-        .def("set_phase_draws",
-             &Controller::SetPhaseDraws,
-             py::arg("state"),
-             "Sets the generator that draws PROBE_BW's phases and waits (splitmix64), to follow another program's draws.")
-        .def("on_loss_state",
-             [](Controller& controller, uint32_t state, uint32_t in_flight_pkts) {
-                 if (state >= CC_CA_LOSS)
-                 {
-                     throw py::value_error("state = " + std::to_string(state) + ": expected 0 to 3 (a timeout is on_rto)");
-                 }
-                 controller.OnLossState(static_cast<cc_ca_state>(state), in_flight_pkts);
-             },
-             py::arg("state"),
-             py::arg("in_flight_pkts"))
-        .def("on_rto",
-             [](Controller& controller, uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts,
-                bool is_new_episode) {
-                 controller.OnRto(is_new_episode, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
-             },
-             py::arg("prior_in_flight_pkts"),
-             py::arg("in_flight_pkts"),
-             py::arg("total_lost_pkts"),
-             py::arg("is_new_episode") = true)
+        .def("set_phase_draws", &Controller::SetPhaseDraws, py::arg("state"),
+             "Sets the generator that draws PROBE_BW's phases and waits (splitmix64), to follow another program's "
+             "draws.")
+        .def(
+            "on_loss_state",
+            [](Controller& controller, uint32_t state, uint32_t in_flight_pkts) {
+                if (state >= CC_CA_LOSS)
+                {
+                    throw py::value_error("state = " + std::to_string(state) +
+                                          ": expected 0 to 3 (a timeout is on_rto)");
+                }
+                controller.OnLossState(static_cast<cc_ca_state>(state), in_flight_pkts);
+            },
+            py::arg("state"), py::arg("in_flight_pkts"))
+        .def(
+            "on_rto",
+            [](Controller& controller, uint32_t prior_in_flight_pkts, uint32_t in_flight_pkts, uint64_t total_lost_pkts,
+               bool is_new_episode) {
+                controller.OnRto(is_new_episode, prior_in_flight_pkts, in_flight_pkts, total_lost_pkts);
+            },
+            py::arg("prior_in_flight_pkts"), py::arg("in_flight_pkts"), py::arg("total_lost_pkts"),
+            py::arg("is_new_episode") = true)
         .def("on_idle", &Controller::OnIdle, py::arg("idle_us"), py::arg("rto_us"))
         .def("on_cwnd_underused", &Controller::OnCwndUnderused, py::arg("used_pkts"))
         .def("on_restart", &Controller::OnRestart, py::arg("now_us"), py::arg("app_limited"))
         .def("on_undo", &Controller::OnUndo)
-        .def_property_readonly("cwnd_pkts",
-                               [](const Controller& controller) { return controller.State().cwnd_pkts; },
-                               "Of the state, for loops over many ACKs.")
-        .def_property_readonly("ssthresh_pkts", [](const Controller& controller) { return controller.State().ssthresh_pkts; })
+        .def_property_readonly(
+            "cwnd_pkts", [](const Controller& controller) { return controller.State().cwnd_pkts; },
+            "Of the state, for loops over many ACKs.")
+        .def_property_readonly("ssthresh_pkts",
+                               [](const Controller& controller) { return controller.State().ssthresh_pkts; })
         .def_property_readonly("state", &Controller::Shown);
 }
 
@@ -437,13 +408,12 @@ DeclareMaxFilter(py::module_& m)
 {
     py::class_<cc_max_filter>(m, "MaxFilter", "Windowed maximum of cc/max_filter.h.")
         .def(py::init([] { return cc_max_filter{}; }))
-        .def("update",
-             [](cc_max_filter& filter, uint64_t time, uint64_t window, uint64_t value) {
-                 return cc_max_filter_update(&filter, time, window, value);
-             },
-             py::arg("time"),
-             py::arg("window"),
-             py::arg("value"));
+        .def(
+            "update",
+            [](cc_max_filter& filter, uint64_t time, uint64_t window, uint64_t value) {
+                return cc_max_filter_update(&filter, time, window, value);
+            },
+            py::arg("time"), py::arg("window"), py::arg("value"));
 }
 
 } // namespace
@@ -453,57 +423,56 @@ PYBIND11_MODULE(_cc, m)
     m.doc() = "The congestion control algorithms and their table of tunables.";
     m.def("tunables", &TunableTable, "The table of tunables, a dict a row (cc/tunables.def).");
     m.def("variants", &VariantTable, "The variants, their tunables and presets (cc/variants.def).");
-    m.def("fields",
-          &FieldTables,
-          "The fields of each table that a world measures (world/fields.def, world/ack_record.def): lists of (name, unit,\n"
+    m.def("fields", &FieldTables,
+          "The fields of each table that a world measures (world/fields.def, world/ack_record.def): lists of (name, "
+          "unit,\n"
           "visibility, meaning) in the order of the columns, by table.");
-    m.def("packet_codes",
-          [] {
-              const auto listed = [](std::span<const PacketCode> codes) {
-                  py::list rows;
-                  for (const PacketCode& code : codes)
-                  {
-                      rows.append(py::make_tuple(code.name, code.meaning));
-                  }
-                  return rows;
-              };
-              return py::make_tuple(listed(PACKET_EVENTS), listed(PACKET_FLAGS));
-          },
-          "The events of a log of packets by code, and its flags by bit (world/packet_log.def): lists of (name, meaning).");
-    m.def("scenario_bounds", &ScenarioBounds, "The bounds of a scenario: name to (low, high, unit) (world/bounds.def).");
+    m.def(
+        "packet_codes",
+        [] {
+            const auto listed = [](std::span<const PacketCode> codes) {
+                py::list rows;
+                for (const PacketCode& code : codes)
+                {
+                    rows.append(py::make_tuple(code.name, code.meaning));
+                }
+                return rows;
+            };
+            return py::make_tuple(listed(PACKET_EVENTS), listed(PACKET_FLAGS));
+        },
+        "The events of a log of packets by code, and its flags by bit (world/packet_log.def): lists of (name, "
+        "meaning).");
+    m.def("scenario_bounds", &ScenarioBounds,
+          "The bounds of a scenario: name to (low, high, unit) (world/bounds.def).");
     m.def("stack_presets", [] { return STACK_PRESETS; }, "The names of the presets of a sender's stack.");
-    m.def("stack_facts", &StackFactTable, "The facts of a sender's stack, a dict a row (cc/stack.def, world/socket.def).");
-    m.def("trace_rate_mbps",
-          [](std::size_t opportunities, uint64_t opportunity_bytes, double period_ms) {
-              return TraceRateBps(opportunities, opportunity_bytes, NanosecondsOfMs(period_ms)) / 1e6;
-          },
-          py::arg("opportunities"),
-          py::arg("opportunity_bytes"),
-          py::arg("period_ms"),
-          "Mean rate of a trace.");
+    m.def("stack_facts", &StackFactTable,
+          "The facts of a sender's stack, a dict a row (cc/stack.def, world/socket.def).");
+    m.def(
+        "trace_rate_mbps",
+        [](std::size_t opportunities, uint64_t opportunity_bytes, double period_ms) {
+            return TraceRateBps(opportunities, opportunity_bytes, NanosecondsOfMs(period_ms)) / 1e6;
+        },
+        py::arg("opportunities"), py::arg("opportunity_bytes"), py::arg("period_ms"), "Mean rate of a trace.");
     m.def("nanoseconds", &NanosecondsOfS, py::arg("time_s"), "A time as every world counts it.");
-    m.def("stream_seed",
-          [](uint64_t run_seed, const std::string& name) { return cc_stream_seed(run_seed, name.c_str()); },
-          py::arg("run_seed"),
-          py::arg("name"),
-          "Seed of a named stream of a run.");
+    m.def(
+        "stream_seed",
+        [](uint64_t run_seed, const std::string& name) { return cc_stream_seed(run_seed, name.c_str()); },
+        py::arg("run_seed"), py::arg("name"), "Seed of a named stream of a run.");
     m.def("mul_div", &cc_mul_div, py::arg("a"), py::arg("b"), py::arg("d"), "floor(a b / d), saturating.");
     m.def("mul_div_ceil", &cc_mul_div_ceil, py::arg("a"), py::arg("b"), py::arg("d"), "ceil(a b / d), saturating.");
     m.def("cube_root", &cc_cube_root, py::arg("x"), "floor(x^(1/3)).");
-    m.def("random_below",
-          [](uint64_t seed, uint64_t n, int count) {
-              cc_rng rng{seed};
-              std::vector<uint64_t> draws(static_cast<std::size_t>(count));
-              for (auto& draw : draws)
-              {
-                  draw = cc_rng_below(&rng, n);
-              }
-              return draws;
-          },
-          py::arg("seed"),
-          py::arg("n"),
-          py::arg("count"),
-          "`count` uniform draws from 0 to n - 1.");
+    m.def(
+        "random_below",
+        [](uint64_t seed, uint64_t n, int count) {
+            cc_rng rng{seed};
+            std::vector<uint64_t> draws(static_cast<std::size_t>(count));
+            for (auto& draw : draws)
+            {
+                draw = cc_rng_below(&rng, n);
+            }
+            return draws;
+        },
+        py::arg("seed"), py::arg("n"), py::arg("count"), "`count` uniform draws from 0 to n - 1.");
     DeclareSample(m);
     DeclareController(m);
     DeclareMaxFilter(m);

@@ -22,15 +22,13 @@ class LinuxVector : public VectorOfOne<LinuxRun>
     static constexpr bool HAS_OWN_THREADS = true;
     static constexpr bool RESET_WAITS = true; // for the process that builds the network
 
-    LinuxVector(std::size_t worlds, std::size_t)
-        : VectorOfOne(worlds, "each runs in real time")
-    {
-    }
+    LinuxVector(std::size_t worlds, std::size_t) : VectorOfOne(worlds, "each runs in real time") {}
 
     void Choose(const HostOptions& options) { m_options = options; }
 
   private:
-    std::unique_ptr<LinuxRun> Begin(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& rows) override
+    std::unique_ptr<LinuxRun> Begin(std::shared_ptr<const Scenario> scenario, uint64_t seed,
+                                    const WorldTables& rows) override
     {
         return std::make_unique<LinuxRun>(std::move(scenario), seed, rows, m_options);
     }
@@ -87,17 +85,13 @@ PYBIND11_MODULE(_linux, module)
             [](const PyVector<LinuxVector>& self, bool timestamps, bool user_namespace, const std::string& policy) {
                 self.LaidOut(0).Choose({timestamps, user_namespace, policy});
             },
-            py::arg("timestamps"),
-            py::arg("user_namespace"),
-            py::arg("policy"),
-            "Chooses the hosts of the runs to come: TCP's timestamps, whether to act without privileges, and the BPF object\n"
+            py::arg("timestamps"), py::arg("user_namespace"), py::arg("policy"),
+            "Chooses the hosts of the runs to come: TCP's timestamps, whether to act without privileges, and the BPF "
+            "object\n"
             "with a policy, empty for none.")
-        .def("lateness",
-             &LatenessOf,
+        .def("lateness", &LatenessOf,
              "How late packets were written up to the last interval's end: `packets`, `p50_us`, `p99_us`, `p999_us`,\n"
              "`share_above_1ms`, and `is_fifo`: whether the threads went before others.");
-    module.def("try_network",
-               &TryNetwork,
-               py::arg("user_namespace"),
+    module.def("try_network", &TryNetwork, py::arg("user_namespace"),
                "Builds the network of one flow and removes it; returns why that fails, None if it does not.");
 }

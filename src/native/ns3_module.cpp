@@ -27,16 +27,15 @@ class Ns3Vector : public VectorOfOne<Ns3Simulation>
   public:
     static constexpr bool HAS_OWN_THREADS = false;
 
-    Ns3Vector(std::size_t worlds, std::size_t)
-        : VectorOfOne(worlds, "ns-3 is one simulation per process")
-    {
-    }
+    Ns3Vector(std::size_t worlds, std::size_t) : VectorOfOne(worlds, "ns-3 is one simulation per process") {}
 
-    /** Lets a policy set the tunables of tuned flows in the runs to come. std::invalid_argument: it cannot be loaded. */
+    /** Lets a policy set the tunables of tuned flows in the runs to come. std::invalid_argument: it cannot be loaded.
+     */
     void UsePolicy(const std::string& path) { m_policy = std::make_shared<const Policy>(path); }
 
   private:
-    std::unique_ptr<Ns3Simulation> Begin(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& rows) override
+    std::unique_ptr<Ns3Simulation> Begin(std::shared_ptr<const Scenario> scenario, uint64_t seed,
+                                         const WorldTables& rows) override
     {
         m_policy_run.reset();
         if (m_policy)
@@ -69,7 +68,8 @@ class Ns3Vector : public VectorOfOne<Ns3Simulation>
 
 /** The arrival times in ns at the station of packets that saturate the scenario's last hop. */
 std::vector<int64_t>
-RecordLastHop(const std::string& scenario_json, uint64_t seed, double duration_s, uint32_t packet_bytes, double timeout_s)
+RecordLastHop(const std::string& scenario_json, uint64_t seed, double duration_s, uint32_t packet_bytes,
+              double timeout_s)
 {
     const Scenario scenario = ParseScenario(scenario_json);
     if (!scenario.link.last_hop)
@@ -85,8 +85,7 @@ RecordLastHop(const std::string& scenario_json, uint64_t seed, double duration_s
         arrivals_ns = RecordArrivals(*scenario.link.last_hop, seed, NanosecondsOfS(duration_s), packet_bytes);
     }
     catch (const Stopped&)
-    {
-    }
+    {}
     watch.Raise(0);
     return arrivals_ns;
 }
@@ -95,18 +94,14 @@ RecordLastHop(const std::string& scenario_json, uint64_t seed, double duration_s
 
 PYBIND11_MODULE(_ns3, module)
 {
-    module.doc() = "Runs scenarios on ns-3's TCP sockets; one simulation at a time per process (RuntimeError otherwise).";
+    module.doc() =
+        "Runs scenarios on ns-3's TCP sockets; one simulation at a time per process (RuntimeError otherwise).";
     DefineVector<Ns3Vector>(module);
-    module.def("stock_congestion_controls",
-               &ns3::StockCongestionControls,
+    module.def("stock_congestion_controls", &ns3::StockCongestionControls,
                "Names under which ns-3's own congestion controls run, uncured.");
-    module.def("record_last_hop",
-               &RecordLastHop,
-               py::arg("scenario_json"),
-               py::arg("seed"),
-               py::arg("duration_s"),
-               py::arg("packet_bytes"),
-               py::arg("timeout_s"),
-               "Saturates a scenario's last hop with UDP packets and returns their arrival times at the station in ns, from\n"
-               "one second after the hop's start on. ValueError: the scenario has no hop, or this build lacks its kind.");
+    module.def(
+        "record_last_hop", &RecordLastHop, py::arg("scenario_json"), py::arg("seed"), py::arg("duration_s"),
+        py::arg("packet_bytes"), py::arg("timeout_s"),
+        "Saturates a scenario's last hop with UDP packets and returns their arrival times at the station in ns, from\n"
+        "one second after the hop's start on. ValueError: the scenario has no hop, or this build lacks its kind.");
 }

@@ -63,9 +63,9 @@ AckRecordDtype()
     py::list names;
     py::list formats;
     py::list offsets;
-#define ACK_FIELD(type, name, unit, value, meaning)                                                          \
-    names.append(#name);                                                                                     \
-    formats.append(py::dtype::of<type>());                                                                   \
+#define ACK_FIELD(type, name, unit, value, meaning)                                                                    \
+    names.append(#name);                                                                                               \
+    formats.append(py::dtype::of<type>());                                                                             \
     offsets.append(offsetof(AckRecord, name));
 #include "ack_record.def"
     return py::dtype(names, formats, offsets, sizeof(AckRecord));
@@ -123,7 +123,10 @@ DecisionRecordDtype()
 
 /** A run that logs its packets. */
 template <class Run>
-concept TracesPackets = requires(Run& run) { run.TracePackets(); run.Log(); };
+concept TracesPackets = requires(Run& run) {
+    run.TracePackets();
+    run.Log();
+};
 
 /** An implementation whose tunables a policy may set. */
 template <class Implementation>
@@ -134,14 +137,14 @@ template <class Implementation>
 concept WaitsInReset = requires { Implementation::RESET_WAITS; };
 
 /**
- * Runs of a world. Implementation has a constructor from (worlds, threads), HAS_OWN_THREADS: whether a run has some beside
- * those, and
+ * Runs of a world. Implementation has a constructor from (worlds, threads), HAS_OWN_THREADS: whether a run has some
+ * beside those, and
  *
  *   LayOut(VectorTables)   Reset(world, scenario, seed)   Reset(world, seed)   Advance(duration_s, mask, stop)
- *   World(world) -> a run with GetScenario(), Summarise(flow_table, link_row), TraceAcks(flow, max_rows), AckTrace(flow)
+ *   World(world) -> a run with GetScenario(), Summarise(flow_table, link_row), TraceAcks(flow, max_rows),
+ * AckTrace(flow)
  */
-template <class Implementation>
-class PyVector
+template <class Implementation> class PyVector
 {
   public:
     PyVector(std::size_t worlds, std::size_t threads, double timeout_s)
@@ -161,12 +164,8 @@ class PyVector
 
     void UsePolicy(const std::string& path) { Alive().UsePolicy(path); }
 
-    void LayOut(py::ssize_t flow_capacity,
-                const py::object& tunables,
-                const py::object& flow_stats,
-                const py::object& link_stats,
-                const py::object& now_s,
-                const py::object& done)
+    void LayOut(py::ssize_t flow_capacity, const py::object& tunables, const py::object& flow_stats,
+                const py::object& link_stats, const py::object& now_s, const py::object& done)
     {
         if (flow_capacity < 1)
         {
@@ -192,7 +191,9 @@ class PyVector
         {
             scenario = std::make_shared<const Scenario>(ParseScenario(*scenario_json));
         }
-        const auto begin = [&] { scenario ? vector.Reset(world, std::move(scenario), seed) : vector.Reset(world, seed); };
+        const auto begin = [&] {
+            scenario ? vector.Reset(world, std::move(scenario), seed) : vector.Reset(world, seed);
+        };
         if constexpr (WaitsInReset<Implementation>)
         {
             WithoutGil(begin);
@@ -326,8 +327,7 @@ class PyVector
     }
 
     /** Begins a run while other threads of Python may use the vector, which tells them so, or close it. */
-    template <class Begin>
-    void WithoutGil(const Begin& begin)
+    template <class Begin> void WithoutGil(const Begin& begin)
     {
         std::exception_ptr error;
         m_is_resetting = true;
@@ -377,7 +377,8 @@ class PyVector
     std::unique_ptr<Implementation> m_vector;
 };
 
-/** Defines the class; its constructor takes the path of a policy if the world does. A world may add methods of its own to what is returned. */
+/** Defines the class; its constructor takes the path of a policy if the world does. A world may add methods of its own
+ * to what is returned. */
 template <class Implementation>
 py::class_<PyVector<Implementation>>
 DefineVector(py::module_& module)
@@ -389,7 +390,8 @@ The caller owns the arrays, which may lie in shared memory. Rows of flows that a
 NaN. A bad argument raises ValueError, a world that is not there IndexError. `threads` includes the caller's.)");
     if constexpr (TakesPolicy<Implementation>)
     {
-        vector.def(py::init([](std::size_t worlds, std::size_t threads, double timeout_s, const std::optional<std::string>& policy) {
+        vector.def(py::init([](std::size_t worlds, std::size_t threads, double timeout_s,
+                               const std::optional<std::string>& policy) {
                        auto made = std::make_unique<Vector>(worlds, threads, timeout_s);
                        if (policy)
                        {
@@ -397,73 +399,52 @@ NaN. A bad argument raises ValueError, a world that is not there IndexError. `th
                        }
                        return made;
                    }),
-                   py::arg("num_worlds"),
-                   py::arg("threads"),
-                   py::arg("timeout_s"),
-                   py::arg("policy") = py::none());
+                   py::arg("num_worlds"), py::arg("threads"), py::arg("timeout_s"), py::arg("policy") = py::none());
     }
     else
     {
-        vector.def(py::init<std::size_t, std::size_t, double>(), py::arg("num_worlds"), py::arg("threads"), py::arg("timeout_s"));
+        vector.def(py::init<std::size_t, std::size_t, double>(), py::arg("num_worlds"), py::arg("threads"),
+                   py::arg("timeout_s"));
     }
     vector
-        .def("lay_out",
-             &Vector::LayOut,
-             py::arg("flow_capacity"),
-             py::arg("tunables"),
-             py::arg("flow_stats"),
-             py::arg("link_stats"),
-             py::arg("now_s"),
-             py::arg("done"),
-             "Uses these arrays from now on: float64 `tunables` [worlds, flow_capacity, tunables], `flow_stats` [worlds,\n"
-             "flow_capacity, fields], `link_stats` [worlds, fields], `now_s` [worlds] and bool `done` [worlds]. Runs go\n"
+        .def("lay_out", &Vector::LayOut, py::arg("flow_capacity"), py::arg("tunables"), py::arg("flow_stats"),
+             py::arg("link_stats"), py::arg("now_s"), py::arg("done"),
+             "Uses these arrays from now on: float64 `tunables` [worlds, flow_capacity, tunables], `flow_stats` "
+             "[worlds,\n"
+             "flow_capacity, fields], `link_stats` [worlds, fields], `now_s` [worlds] and bool `done` [worlds]. Runs "
+             "go\n"
              "on; the arrays must hold what the former ones held.")
-        .def("reset",
-             &Vector::Reset,
-             py::arg("index"),
-             py::arg("scenario_json"),
-             py::arg("seed"),
-             "Begins a run of one world and fills its rows: each flow's initial tunables, NaN where its algorithm does\n"
-             "not have one, and the stats of an empty interval. None: the scenario that the world runs, not parsed again.")
-        .def("advance",
-             &Vector::Advance,
-             py::arg("duration_s"),
-             py::arg("mask"),
-             "Advances the worlds whose `mask` [worlds], bool, is true: applies changed rows of `tunables` (a bad one\n"
-             "raises ValueError and its world does not run), runs, at most to the scenario's end, and writes the stats\n"
-             "of that interval. Releases the GIL. An error in one world is raised after the others have advanced. A signal's\n"
-             "handler that raises, the end of the time, or close() ends it at once: worlds that did not come to the\n"
-             "interval's end must be reset.")
-        .def("summary",
-             &Vector::Summary,
-             py::arg("index"),
-             py::arg("flow_out"),
-             py::arg("link_out"),
+        .def(
+            "reset", &Vector::Reset, py::arg("index"), py::arg("scenario_json"), py::arg("seed"),
+            "Begins a run of one world and fills its rows: each flow's initial tunables, NaN where its algorithm does\n"
+            "not have one, and the stats of an empty interval. None: the scenario that the world runs, not parsed "
+            "again.")
+        .def(
+            "advance", &Vector::Advance, py::arg("duration_s"), py::arg("mask"),
+            "Advances the worlds whose `mask` [worlds], bool, is true: applies changed rows of `tunables` (a bad one\n"
+            "raises ValueError and its world does not run), runs, at most to the scenario's end, and writes the stats\n"
+            "of that interval. Releases the GIL. An error in one world is raised after the others have advanced. A "
+            "signal's\n"
+            "handler that raises, the end of the time, or close() ends it at once: worlds that did not come to the\n"
+            "interval's end must be reset.")
+        .def("summary", &Vector::Summary, py::arg("index"), py::arg("flow_out"), py::arg("link_out"),
              "Fills `flow_out` [flows, fields] and `link_out` [fields], measured from the warm-up's end to now.")
-        .def("trace_acks",
-             &Vector::TraceAcks,
-             py::arg("index"),
-             py::arg("flow"),
-             py::arg("max_rows"),
+        .def("trace_acks", &Vector::TraceAcks, py::arg("index"), py::arg("flow"), py::arg("max_rows"),
              "Records a flow's ACKs from now on, up to `max_rows`; ValueError for ns-3's own controls.")
-        .def("ack_trace",
-             &Vector::AckTrace,
-             py::arg("index"),
-             py::arg("flow"),
+        .def("ack_trace", &Vector::AckTrace, py::arg("index"), py::arg("flow"),
              "The recorded ACKs: a structured array, a row per ACK, units in the names; -1: not measured.")
         .def("close", &Vector::Close, "Ends the runs; may be called again.");
     if constexpr (TracesPackets<std::remove_reference_t<decltype(std::declval<Implementation&>().World(0))>>)
     {
         vector
-            .def("trace_packets",
-                 &Vector::TracePackets,
-                 py::arg("index"),
-                 "Logs every packet and decision of one world from its run's beginning on; ValueError: the run has begun.")
-            .def("take_packets",
-                 &Vector::TakePackets,
-                 py::arg("index"),
-                 "The rows logged since the last call: structured arrays of packets and of decisions. `event` and the bits\n"
-                 "of `flags` are those of bbrgym._cc.packet_codes(); a decision's `after` is the number of these packets\n"
+            .def("trace_packets", &Vector::TracePackets, py::arg("index"),
+                 "Logs every packet and decision of one world from its run's beginning on; ValueError: the run has "
+                 "begun.")
+            .def("take_packets", &Vector::TakePackets, py::arg("index"),
+                 "The rows logged since the last call: structured arrays of packets and of decisions. `event` and the "
+                 "bits\n"
+                 "of `flags` are those of bbrgym._cc.packet_codes(); a decision's `after` is the number of these "
+                 "packets\n"
                  "that precede it. Rows that are not taken stay in memory.");
     }
     return vector;

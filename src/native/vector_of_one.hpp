@@ -20,8 +20,7 @@ namespace bbrgym::binding
 {
 
 /** The implementation of a PyVector by a Run with NowS(), Done() and what PyVector asks of a run. */
-template <class Run>
-class VectorOfOne
+template <class Run> class VectorOfOne
 {
   public:
     virtual ~VectorOfOne() = default;
@@ -94,7 +93,8 @@ class VectorOfOne
     }
 
   private:
-    virtual std::unique_ptr<Run> Begin(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& rows) = 0;
+    virtual std::unique_ptr<Run> Begin(std::shared_ptr<const Scenario> scenario, uint64_t seed,
+                                       const WorldTables& rows) = 0;
     virtual void AdvanceRun(Run& run, const WorldTables& rows, double duration_s, StopCheck& stop) = 0;
     /** The caller has other arrays from now on. */
     virtual void OnNewTables(Run&, const WorldTables&) {}

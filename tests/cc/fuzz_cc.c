@@ -51,7 +51,8 @@ static void tune(struct cc_params *params)
 #undef CC_TUNABLE
 }
 
-/* Whether packets are conserved on the next ACK, but no longer: on the first of a recovery (stack.def: conservation). */
+/* Whether packets are conserved on the next ACK, but no longer: on the first of a recovery (stack.def: conservation).
+ */
 static bool conserves_this_ack(const struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
 {
     bool is_first = state->bbr.prev_ca_state != CC_CA_RECOVERY;
@@ -69,7 +70,7 @@ static bool grows_with_una(const struct cc_params *params)
 
 static void lose(struct cc_state *state, const struct cc_params *params, struct cc_sample *rs)
 {
-    struct cc_lost_packet lost = {0};
+    struct cc_lost_packet lost = { 0 };
 
     lost.now_us = rs->now_us;
     lost.delivered_pkts = rs->delivered_pkts;
@@ -85,7 +86,7 @@ static void lose(struct cc_state *state, const struct cc_params *params, struct 
 static bool lose_flight(struct cc_state *state, const struct cc_params *params, struct cc_sample *rs)
 {
     struct cc_state each = *state;
-    struct cc_lost_packet lost = {0};
+    struct cc_lost_packet lost = { 0 };
     uint32_t count = 1 + (uint32_t)below(40), left;
 
     lost.now_us = rs->now_us;
@@ -106,8 +107,8 @@ int main(int argc, char **argv)
 {
     struct cc_params params;
     struct cc_state state;
-    struct cc_sample rs = {0};
-    struct cc_start start = {0};
+    struct cc_sample rs = { 0 };
+    struct cc_start start = { 0 };
     uint64_t seed, operations, i;
     bool is_bbr = false, delivered_since_timeout = false, keeps_floor, conserves, may_grow;
     uint32_t cwnd_pkts, floor_pkts;
@@ -207,7 +208,8 @@ int main(int argc, char **argv)
             floor_pkts = cc_is_bbr3(&params) ? (uint32_t)params.bbr3_min_cwnd : 4;
             require(!is_bbr || !keeps_floor || state.cwnd_pkts >= floor_pkts, "BBR keeps its least window", seed, i);
         }
-        keeps_floor = delivered_since_timeout && cc_stack_has(&params, CC_STACK_conservation_floor) && !cc_is_bbr3(&params);
+        keeps_floor =
+            delivered_since_timeout && cc_stack_has(&params, CC_STACK_conservation_floor) && !cc_is_bbr3(&params);
         require(!is_bbr || !keeps_floor || state.cwnd_pkts >= 4, "BBR keeps 4 packets in recovery too", seed, i);
         require(state.cwnd_pkts >= 1, "a window is never empty", seed, i);
         require(state.pacing_Bps > 0, "pacing is never zero", seed, i);

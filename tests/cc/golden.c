@@ -5,7 +5,7 @@
 static struct cc_state at(enum cc_variant variant, struct cc_params *params, double bw_Mbps, uint64_t min_rtt_us,
                           uint64_t srtt_us, unsigned phase)
 {
-    struct cc_start start = {0};
+    struct cc_start start = { 0 };
     struct cc_state state;
 
     cc_params_init(params, variant);
@@ -34,11 +34,11 @@ static void check_window(const char *name, unsigned long long expected, enum cc_
 
 static void check_acd_cuts(void)
 {
-    static const uint32_t cuts[] = {40, 20, 10, 5, 4};
+    static const uint32_t cuts[] = { 40, 20, 10, 5, 4 };
     struct cc_params params;
     /* 40 packets: BDP 34 and three bursts of two. */
     struct cc_state state = at(CC_VARIANT_BBR_ACD, &params, 34.0 * MSS * 8 / 40000, 40000, 40000, 3);
-    struct cc_sample rs = {0};
+    struct cc_sample rs = { 0 };
     uint32_t cwnd = 100;
     unsigned i;
 
@@ -55,7 +55,7 @@ static void check_acd_detector(const char *name, const uint64_t *rtts_us, const 
 {
     struct cc_params params;
     struct cc_state state = at(CC_VARIANT_BBR_ACD, &params, 10, 10000, 10000, 3);
-    struct cc_sample rs = {0};
+    struct cc_sample rs = { 0 };
     unsigned i;
 
     for (i = 0; i < count; i++) {
@@ -90,9 +90,9 @@ static void check_pow(int64_t exponent_q16, uint64_t srtt_us, uint64_t min_rtt_u
 
 int main(void)
 {
-    static const uint64_t close_us[] = {15000, 15600, 16500}, far_us[] = {15000, 16100}, high_us[] = {20100},
-                          low_us[] = {9900};
-    static const unsigned close[] = {0, 10, 21}, far[] = {0, 0}, high[] = {1}, low[] = {0};
+    static const uint64_t close_us[] = { 15000, 15600, 16500 }, far_us[] = { 15000, 16100 }, high_us[] = { 20100 },
+                          low_us[] = { 9900 };
+    static const unsigned close[] = { 0, 10, 21 }, far[] = { 0, 0 }, high[] = { 1 }, low[] = { 0 };
     struct cc_params params;
     struct cc_state state;
 

@@ -5,11 +5,14 @@
 static struct cc_params params;
 
 /* The kernel's unit, of payload bits per second, rounded up as a sample is. */
-static uint64_t q24_of_kbps(uint64_t kbps) { return cc_mul_div_ceil(kbps * 125, BBR3_Q24_ONE, UINT64_C(1000000) * MSS); }
+static uint64_t q24_of_kbps(uint64_t kbps)
+{
+    return cc_mul_div_ceil(kbps * 125, BBR3_Q24_ONE, UINT64_C(1000000) * MSS);
+}
 
 static struct cc_state start(uint64_t srtt_us, uint64_t min_rtt_us)
 {
-    struct cc_start begin = {0};
+    struct cc_start begin = { 0 };
     struct cc_state state;
 
     cc_params_init(&params, CC_VARIANT_BBR3);
@@ -63,7 +66,7 @@ static void check_windows(const char *path, uint64_t kbps, uint64_t min_rtt_us, 
 
 static void check_slope(void)
 {
-    static const uint32_t slopes[] = {100, 50, 25, 12, 6, 3, 1, 1, 1};
+    static const uint32_t slopes[] = { 100, 50, 25, 12, 6, 3, 1, 1, 1 };
     struct cc_state state = at(9640, 40000, BBR3_UP);
     unsigned i;
 
@@ -76,7 +79,7 @@ static void check_slope(void)
 
 static void check_headroom(void)
 {
-    static const uint32_t levels[] = {4, 6, 7, 20, 100, 1000}, left[] = {4, 5, 6, 18, 86, 852};
+    static const uint32_t levels[] = { 4, 6, 7, 20, 100, 1000 }, left[] = { 4, 5, 6, 18, 86, 852 };
     struct cc_state state = at(9640, 40000, BBR3_CRUISE);
     unsigned i;
 
@@ -96,7 +99,7 @@ static void check_level(uint32_t tx_in_flight, uint32_t lost, uint32_t size, boo
 /* The first and the second round with loss in CRUISE: 0.7 of 9.64 Mbit/s and of 80 packets; then what was delivered. */
 static void check_lower_bounds(void)
 {
-    static const uint64_t bw_Bps[] = {847281, 625039}, inflight_pkts[] = {56, 39};
+    static const uint64_t bw_Bps[] = { 847281, 625039 }, inflight_pkts[] = { 56, 39 };
     struct cc_state state = at(9640, 40000, BBR3_CRUISE);
     int i;
 
@@ -137,7 +140,7 @@ static void check_excess(void)
 static void check_ecn(void)
 {
     struct cc_state state = at(9640, 4000, BBR3_CRUISE);
-    struct cc_sample rs = {0};
+    struct cc_sample rs = { 0 };
 
     state.bbr3.ecn_ok = true;
     rs.delivered_pkts = 100;
@@ -152,13 +155,13 @@ static void check_ecn(void)
 
 int main(void)
 {
-    static const uint64_t fast[] = {11929583, 8, 84, 167, 84, 167, 190, 14911979, 10811184};
-    static const uint64_t plain[] = {1192975, 2, 34, 67, 34, 67, 77, 1491219, 1081133};
-    static const uint64_t slow[] = {61947, 2, 2, 4, 6, 6, 8, 77434, 56139};
-    static const uint64_t near[] = {1192975, 45, 1, 1, 135, 135, 137, 1491219, 1081133};
-    static const uint64_t fastest[] = {119295063, 45, 84, 167, 135, 167, 190, 149118829, 108111151};
+    static const uint64_t fast[] = { 11929583, 8, 84, 167, 84, 167, 190, 14911979, 10811184 };
+    static const uint64_t plain[] = { 1192975, 2, 34, 67, 34, 67, 77, 1491219, 1081133 };
+    static const uint64_t slow[] = { 61947, 2, 2, 4, 6, 6, 8, 77434, 56139 };
+    static const uint64_t near[] = { 1192975, 45, 1, 1, 135, 135, 137, 1491219, 1081133 };
+    static const uint64_t fastest[] = { 119295063, 45, 84, 167, 135, 167, 190, 149118829, 108111151 };
     struct cc_state state;
-    struct cc_sample rs = {0};
+    struct cc_sample rs = { 0 };
 
     check("first pacing", start(20000, 20000).pacing_Bps, 1987744);
     check("first pacing without RTT", start(0, CC_RTT_UNKNOWN_US).pacing_Bps, 39757743);

@@ -160,7 +160,7 @@ def test_a_folder_goes_on_with_the_same_comparison_alone(tmp_path: Path) -> None
 def test_a_control_that_was_unloaded_ends_it(tmp_path: Path) -> None:
     request = ComparisonRequest(a="reno", b="gym_none")
     with pytest.raises(HostError, match=f"gym_none is no longer loaded; .*, and resume={tmp_path} goes on"):
-        ComparisonFolder(tmp_path)._refuse_unloaded(request, {"refused": 1})
+        ComparisonFolder(tmp_path)._check_loaded(request, {"refused": 1})
 
 
 def test_what_had_another_control_or_few_bytes_is_counted_and_not_compared(tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ constexpr uint32_t FIRST_SEQUENCE = 0xffff'f000; // wraps soon
 
 /** The bytes of a packet with a correct IP checksum, and SACK blocks if there are any. */
 std::vector<uint8_t>
-Bytes(uint32_t sequence, uint32_t acknowledged, uint32_t payload_bytes, uint8_t ecn = 0, std::vector<SequenceRange> blocks = {})
+Bytes(uint32_t sequence, uint32_t acknowledged, uint32_t payload_bytes, uint8_t ecn = 0,
+      std::vector<SequenceRange> blocks = {})
 {
     const std::size_t options = blocks.empty() ? 0 : 4 + 8 * blocks.size();
     std::vector<uint8_t> bytes(40 + options + payload_bytes);
@@ -128,8 +129,7 @@ struct Bench
 {
     explicit Bench(const Scenario& scenario, uint64_t seed = 1)
         : path(std::make_shared<const Scenario>(scenario), seed, host)
-    {
-    }
+    {}
 
     FlowStats Interval()
     {
@@ -153,7 +153,8 @@ Delays()
     bench.path.RunUntil(1000 * MS);
     const auto transmission_ns = static_cast<int64_t>(std::ceil(IP_BYTES * 8e9 / RATE_BPS));
     Require(bench.host.receiver.size() == 1, "one packet arrives");
-    Require(bench.host.receiver[0].due_ns == 5 * MS + 13 * MS + transmission_ns + 7 * MS, "its time is the sum of the delays");
+    Require(bench.host.receiver[0].due_ns == 5 * MS + 13 * MS + transmission_ns + 7 * MS,
+            "its time is the sum of the delays");
     bench.path.FromReceiver(Ack(1), 1000 * MS);
     bench.path.RunUntil(2000 * MS);
     Require(bench.host.sender.size() == 1 && bench.host.sender[0].due_ns == 1020 * MS, "the ACK takes half an RTT");
@@ -202,7 +203,8 @@ Contents()
     {
         const auto before = Data(i);
         const auto after = bench.host.receiver[i].packet;
-        Require(std::ranges::equal(before.Headers(), after.Headers()) && after.PayloadBytes() == MSS, "headers stay as they are");
+        Require(std::ranges::equal(before.Headers(), after.Headers()) && after.PayloadBytes() == MSS,
+                "headers stay as they are");
     }
     const FlowStats stats = bench.Interval();
     Require(stats.sent_pkts == 80 && stats.dropped_pkts == 29, "sent and dropped packets are counted");
@@ -219,7 +221,8 @@ Marks()
         if (ecn != 0)
         {
             Require(packet.Mark() == (ecn != 3), "a mark is new unless it is there");
-            Require(std::ranges::equal(packet.Headers(), Packet(Bytes(1, 1, MSS, 3)).Headers()), "the checksum follows the mark");
+            Require(std::ranges::equal(packet.Headers(), Packet(Bytes(1, 1, MSS, 3)).Headers()),
+                    "the checksum follows the mark");
         }
     }
 }
@@ -296,7 +299,8 @@ Conservation()
     std::vector<double> link(std::size(LINK_STAT_FIELDS));
     bench.path.TakeInterval(flows, link);
     const double dropped = ReadRow<FlowStats>(flows, 0).dropped_pkts + ReadRow<FlowStats>(flows, 1).dropped_pkts;
-    Require(dropped > 0 && bench.host.receiver.size() + static_cast<uint64_t>(dropped) == sent, "no packet is lost from sight");
+    Require(dropped > 0 && bench.host.receiver.size() + static_cast<uint64_t>(dropped) == sent,
+            "no packet is lost from sight");
     int64_t last_ns = 0;
     for (const Delivery& delivery : bench.host.receiver)
     {
@@ -319,7 +323,8 @@ Strangers()
         std::size_t at;
         uint8_t value;
     };
-    for (const Change change : {Change{0, 0x46}, Change{0, 0x65}, Change{6, 0x20}, Change{7, 1}, Change{9, 17}, Change{32, 0x40}})
+    for (const Change change :
+         {Change{0, 0x46}, Change{0, 0x65}, Change{6, 0x20}, Change{7, 1}, Change{9, 17}, Change{32, 0x40}})
     {
         auto odd = whole;
         odd[change.at] = change.value;
@@ -342,7 +347,8 @@ Foreign()
     Require(bench.host.receiver.size() == 1 && bench.host.sender.size() == 1, "both arrive");
     Require(bench.host.receiver[0].packet.foreign_payload == data.foreign_payload, "with what was sent");
     const FlowStats stats = bench.Interval();
-    Require(stats.sent_pkts == 0 && stats.rtt_samples == 0 && stats.delivered_pkts == 0, "the flow has sent and received nothing");
+    Require(stats.sent_pkts == 0 && stats.rtt_samples == 0 && stats.delivered_pkts == 0,
+            "the flow has sent and received nothing");
 }
 
 constexpr Experiment EXPERIMENTS[] = {{"delays", Delays},

@@ -98,9 +98,9 @@ BY_ITSELF = {
     | {"_about_in zipfile.ZipFile", "load_model zipfile.is_zipfile"},
     "agents.training.checkpoints": {"_save path.open", "restore_state torch.load"},
     "agents.loading": {"load_agent trainer_of(settings, is_trusted=False).load"},
-    "agents.training.train_agent": {"_train trainer.load", "_refuse_damaged trainer.load"},
+    "agents.training.train_agent": {"_train trainer.load", "_check_readable trainer.load"},
     "sweeps.search": {"search folder.open"},
-    # A picture that this process has just drawn, and a study whose file `refuse_irregular` has seen.
+    # A picture that this process has just drawn, and a study whose file `check_regular_file` has seen.
     "loggers.tensorboard": {"TensorboardLogger.picture Image.open"},
     "sweeps.study": {"Study._opened self._optuna.storages.RDBStorage"},
     "sweeps.pruning": {"watched optuna.storages.RDBStorage"},
@@ -250,7 +250,7 @@ READERS = [
     Reader("cli.composition _read_options", "o.yaml", _agent),
     Reader("cli.composition _UsersFiles.load_config", "conf/agent/o.yaml", _compose, takes=("empty", "secret keys")),
     Reader("cli.hydra_program _file", "conf/train.yaml", _help, TEXT | MISSING),
-    Reader(f"{FOLDER}refuse_irregular", "study.db", lambda at: RunFolder(at).refuse_irregular("study.db"), ANY),
+    Reader(f"{FOLDER}check_regular_file", "study.db", lambda at: RunFolder(at).check_regular_file("study.db"), ANY),
     Reader(f"{FOLDER}read_config", "config.yaml", bbrgym.resume_training, OWN),
     Reader(f"{FOLDER}read_config", "config.yaml", bbrgym.load_agent, OWN),
     Reader(f"{FOLDER}read_provenance", "provenance.json", lambda at: RunFolder(at).read_provenance(), MISSING | OWN),

@@ -28,7 +28,8 @@ using Facts = std::map<std::string, std::variant<int64_t, std::string>>;
 class Connection
 {
   public:
-    Connection(const std::string& algorithm, uint32_t mss_bytes, uint32_t received_bytes, const std::string& preset, const Facts& facts)
+    Connection(const std::string& algorithm, uint32_t mss_bytes, uint32_t received_bytes, const std::string& preset,
+               const Facts& facts)
         : stack(StackOf(FindStackPreset(preset).value())),
           mss_bytes(mss_bytes)
     {
@@ -138,7 +139,8 @@ Acknowledge(Connection& c)
 std::vector<int64_t>
 Deadlines(const Connection& c)
 {
-    std::vector deadlines_ns{c.sender.TimerDeadlineNs(), c.sender.PacingDeadlineNs(), c.receiver.DelayedAckDeadlineNs()};
+    std::vector deadlines_ns{c.sender.TimerDeadlineNs(), c.sender.PacingDeadlineNs(),
+                             c.receiver.DelayedAckDeadlineNs()};
     std::ranges::replace(deadlines_ns, NEVER_NS, -1);
     return deadlines_ns;
 }
@@ -186,9 +188,11 @@ PYBIND11_MODULE(packetdrill_tcp, m)
     using C = Connection;
     py::class_<C>(m, "Connection")
         .def(py::init<const std::string&, uint32_t, uint32_t, const std::string&, const Facts&>())
-        .def("start", [](C& c, int64_t now_ns, int64_t rtt_ns) { c.sender.Start(c.mss_bytes, rtt_ns, c.stack.socket, now_ns); })
+        .def("start",
+             [](C& c, int64_t now_ns, int64_t rtt_ns) { c.sender.Start(c.mss_bytes, rtt_ns, c.stack.socket, now_ns); })
         .def("on_ack", &OnAck)
-        .def("on_timer", [](C& c, int64_t now_ns) { return c.sender.OnTimer(now_ns); }, "Whether a probe is to be sent.")
+        .def(
+            "on_timer", [](C& c, int64_t now_ns) { return c.sender.OnTimer(now_ns); }, "Whether a probe is to be sent.")
         .def("next", &Next, "What may leave: nothing, new, or retransmit and which.")
         .def("send_new", &SendNew, "ECT, CWR, and whether the burst goes on.")
         .def("retransmit",
@@ -196,14 +200,10 @@ PYBIND11_MODULE(packetdrill_tcp, m)
                  c.sender.OnRetransmitted(seqno, bytes, now_ns);
                  return c.sender.IsInBurst();
              })
-        .def("on_probe_sent",
-             [](C& c, int64_t now_ns, bool is_retransmission, uint32_t bytes) {
-                 c.sender.OnProbeSent(is_retransmission, bytes, now_ns);
-             })
-        .def("validate_cwnd",
-             [](C& c, int64_t now_ns, bool has_unsent, bool has_sent, bool waits) {
-                 c.sender.ValidateCwnd(has_unsent, has_sent, waits, now_ns);
-             })
+        .def("on_probe_sent", [](C& c, int64_t now_ns, bool is_retransmission,
+                                 uint32_t bytes) { c.sender.OnProbeSent(is_retransmission, bytes, now_ns); })
+        .def("validate_cwnd", [](C& c, int64_t now_ns, bool has_unsent, bool has_sent,
+                                 bool waits) { c.sender.ValidateCwnd(has_unsent, has_sent, waits, now_ns); })
         .def("before_write", [](C& c, bool has_unsent) { c.sender.BeforeWrite(has_unsent); })
         .def("state", &State)
         .def("set_send_buffer", &C::SetSendBuffer)

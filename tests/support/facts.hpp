@@ -25,9 +25,9 @@ struct RegisteredTest
     RegisteredTest(const char* name, void (*run)()) { Tests().push_back({name, run}); }
 };
 
-#define TEST(name)                                        \
-    static void name();                                   \
-    static const RegisteredTest registered_##name(#name, name); \
+#define TEST(name)                                                                                                     \
+    static void name();                                                                                                \
+    static const RegisteredTest registered_##name(#name, name);                                                        \
     static void name()
 
 template <typename T>
@@ -56,25 +56,19 @@ Shown(const T& value)
 /** Ends the program with 1 unless `actual` is `expected`; `law`: why it should be, where that is not plain. */
 template <typename T>
 void
-Equal(const T& actual,
-      const std::type_identity_t<T>& expected,
-      const char* law = "",
+Equal(const T& actual, const std::type_identity_t<T>& expected, const char* law = "",
       const std::source_location& at = std::source_location::current())
 {
-    Require(actual == expected,
-            std::string(at.file_name()) + ":" + std::to_string(at.line()) + ": " + Shown(actual) + " instead of " +
-                Shown(expected) + " " + law);
+    Require(actual == expected, std::string(at.file_name()) + ":" + std::to_string(at.line()) + ": " + Shown(actual) +
+                                    " instead of " + Shown(expected) + " " + law);
 }
 
 /** As Equal, within a tolerance. */
 inline void
-Near(double actual,
-     double expected,
-     double tolerance,
-     const char* law = "",
+Near(double actual, double expected, double tolerance, const char* law = "",
      const std::source_location& at = std::source_location::current())
 {
-    Require(std::abs(actual - expected) <= tolerance,
-            std::string(at.file_name()) + ":" + std::to_string(at.line()) + ": " + Shown(actual) + " instead of " +
-                Shown(expected) + " within " + Shown(tolerance) + " " + law);
+    Require(std::abs(actual - expected) <= tolerance, std::string(at.file_name()) + ":" + std::to_string(at.line()) +
+                                                          ": " + Shown(actual) + " instead of " + Shown(expected) +
+                                                          " within " + Shown(tolerance) + " " + law);
 }

@@ -20,10 +20,7 @@ namespace
 class Draw
 {
   public:
-    explicit Draw(uint64_t seed)
-        : m_engine(seed)
-    {
-    }
+    explicit Draw(uint64_t seed) : m_engine(seed) {}
     uint64_t Below(uint64_t n) { return m_engine() % n; }
 
   private:
@@ -65,8 +62,10 @@ SendBufferLaws(Draw& draw, uint64_t steps)
         const uint64_t payload_bytes = (load.unsent_pkts + load.out_pkts) * mss_bytes;
         Require(taken <= 1 || payload_bytes <= limit_bytes, "the payload fits");
         const uint64_t head_bytes = static_cast<uint64_t>(facts.send_head_bytes); // of an sk_buff that is not full
-        Require(taken <= 1 || buffer.IsAmple() || buffer.HeldBytes(load) <= limit_bytes + head_bytes, "what is taken fits, but for a head");
-        Require(!buffer.IsAmple() || load.unsent_pkts + load.out_pkts <= ample_pkts, "an ample buffer has its limit, too");
+        Require(taken <= 1 || buffer.IsAmple() || buffer.HeldBytes(load) <= limit_bytes + head_bytes,
+                "what is taken fits, but for a head");
+        Require(!buffer.IsAmple() || load.unsent_pkts + load.out_pkts <= ample_pkts,
+                "an ample buffer has its limit, too");
         Require(buffer.HasWaitingWriter() == (taken < wanted), "a writer waits if and only if not all was taken");
 
         const auto sent = static_cast<uint32_t>(draw.Below(load.unsent_pkts + 1));
@@ -85,11 +84,13 @@ SendBufferLaws(Draw& draw, uint64_t steps)
         const bool woken = buffer.WakesWriter(load);
         Require(!woken || waited, "only a writer that waits is woken");
         Require(buffer.LimitBytes() >= limit_bytes, "a buffer never shrinks");
-        Require(facts.send_buffer_bytes == SIZE_auto || buffer.LimitBytes() == limit_bytes, "only an automatic buffer grows");
+        Require(facts.send_buffer_bytes == SIZE_auto || buffer.LimitBytes() == limit_bytes,
+                "only an automatic buffer grows");
         Require(facts.send_buffer_bytes != SIZE_auto || buffer.LimitBytes() <= WMEM_MAX_BYTES, "up to tcp_wmem");
         if (buffer.IsAmple())
         {
-            Require(!waited || woken == (load.unsent_pkts + load.out_pkts < ample_pkts), "or, if it is ample, a segment");
+            Require(!waited || woken == (load.unsent_pkts + load.out_pkts < ample_pkts),
+                    "or, if it is ample, a segment");
             continue;
         }
         const bool is_third_free = 3 * buffer.HeldBytes(load) <= 2 * buffer.LimitBytes() + 2;

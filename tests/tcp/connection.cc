@@ -6,8 +6,7 @@
 
 template class bbrgym::TcpSender<Controller>;
 
-Connection::Connection(const Settings& settings)
-    : m_settings(settings)
+Connection::Connection(const Settings& settings) : m_settings(settings)
 {
     bbrgym::SocketFacts facts = settings.facts;
     facts.initial_cwnd_segments = settings.initial_cwnd_pkts;
@@ -106,7 +105,8 @@ Connection::TrySend()
             sender.ValidateCwnd(HasUnsent(), sender.Totals().sent_pkts > sent_before, false, now_ns);
             return;
         }
-        Require(sender.Board().InFlight() < sender.WindowPkts() || m_settings.facts.partial_ack_sends, "the window is kept");
+        Require(sender.Board().InFlight() < sender.WindowPkts() || m_settings.facts.partial_ack_sends,
+                "the window is kept");
         if (next.kind == bbrgym::ToSend::Kind::NEW)
         {
             Depart(sender.Board().Next(), Departure::Kind::NEW);
@@ -185,7 +185,8 @@ Connection::First(Departure::Kind kind) const
 const Departure&
 Connection::Transmission(uint64_t seqno, uint32_t nth) const
 {
-    const auto found = std::ranges::find_if(departures, [=](const Departure& d) { return d.seqno == seqno && d.nth == nth; });
+    const auto found =
+        std::ranges::find_if(departures, [=](const Departure& d) { return d.seqno == seqno && d.nth == nth; });
     Require(found != departures.end(), "a segment leaves as often");
     return *found;
 }

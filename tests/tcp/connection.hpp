@@ -172,8 +172,7 @@ struct Counts
 };
 
 /** Requires that everything arrived, the connection is as if nothing had been, and this and no more happened. */
-void CheckCounts(const Connection& c,
-                 const Counts& expected,
+void CheckCounts(const Connection& c, const Counts& expected,
                  const std::source_location& at = std::source_location::current());
 
 /** The first transmission of each of the segments is lost. */

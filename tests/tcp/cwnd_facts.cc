@@ -84,8 +84,8 @@ TEST(a_window_unused_for_a_timeout_falls_to_the_largest_flight)
 }
 
 /**
- * Linux's tcp_may_raise_cwnd: the path reorders once more than three overtook a segment. Two overtake the 30th, fifty the
- * 100th, and the 400th.
+ * Linux's tcp_may_raise_cwnd: the path reorders once more than three overtook a segment. Two overtake the 30th, fifty
+ * the 100th, and the 400th.
  */
 TEST(sacks_grow_the_window_once_the_path_is_known_to_reorder)
 {

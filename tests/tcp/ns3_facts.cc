@@ -51,7 +51,8 @@ Acknowledge(Scoreboard& board, uint64_t una, std::vector<SeqnoRange> blocks, int
 
 // ---- losses ---------------------------------------------------------------------------------------------
 
-/** SACKs reach a scoreboard of ten one by one from the sixth segment on; then two retransmissions arrive, behind a gap. */
+/** SACKs reach a scoreboard of ten one by one from the sixth segment on; then two retransmissions arrive, behind a gap.
+ */
 TEST(segments_are_lost_once_three_beyond_them_are_sacked_and_a_sacked_retransmission_may_count_as_in_flight)
 {
     for (const bool counts_sacked : {false, true})
@@ -114,7 +115,7 @@ struct Holes
 
     int64_t transmissions = 0; ///< of the four
     uint64_t duplicates = 0;
-    uint64_t lost_pkts = 0; ///< as reported to the algorithm
+    uint64_t lost_pkts = 0;    ///< as reported to the algorithm
     std::size_t deadlines = 0; ///< that the timer had in the recovery, once the first hole was filled
 };
 
@@ -182,9 +183,9 @@ TEST(the_least_time_bounds_the_variation_or_the_whole)
         min_rto_of_choice of;
         int64_t at_ms;
     };
-    for (const Case& first : {Case{200, min_rto_of_choice::variation, 50 + 200},
-                              Case{1000, min_rto_of_choice::timeout, 1000},
-                              Case{100, min_rto_of_choice::timeout, 50 + 4 * 25}})
+    for (const Case& first :
+         {Case{200, min_rto_of_choice::variation, 50 + 200}, Case{1000, min_rto_of_choice::timeout, 1000},
+          Case{100, min_rto_of_choice::timeout, 50 + 4 * 25}})
     {
         SocketFacts facts = PLAIN;
         facts.min_rto_ms = first.min_rto_ms;

@@ -119,7 +119,8 @@ TEST(a_burst_ends_with_its_sk_buff)
     constexpr uint64_t BURST_PKTS = 9;
     for (const bool end_with_skb : {true, false})
     {
-        Connection c({.initial_cwnd_pkts = 10'000, .facts = {.gso_max_segs = 65'535, .bursts_end_with_skb = end_with_skb}});
+        Connection c(
+            {.initial_cwnd_pkts = 10'000, .facts = {.gso_max_segs = 65'535, .bursts_end_with_skb = end_with_skb}});
         c.Write(5000);
         c.Run(200 * MS);
         std::map<int64_t, uint64_t> sizes_pkts; // by departure; the first ones leave at once, the last may be cut off
@@ -137,7 +138,8 @@ TEST(a_burst_ends_with_its_sk_buff)
                 continue;
             }
             const bool is_short = end_with_skb && next % SKB_PKTS == 0;
-            Equal(burst->second, is_short ? SKB_PKTS % BURST_PKTS : BURST_PKTS, "52 segments are five bursts of 9 and one of 7");
+            Equal(burst->second, is_short ? SKB_PKTS % BURST_PKTS : BURST_PKTS,
+                  "52 segments are five bursts of 9 and one of 7");
             short_ends += is_short;
         }
         Require(end_with_skb == (short_ends > 10), "sk_buffs end");
@@ -147,7 +149,8 @@ TEST(a_burst_ends_with_its_sk_buff)
 /** Segments 20 and 21 left together, 23 and 24 in two bursts, and all of them are lost. */
 TEST(segments_that_left_and_were_lost_together_leave_together_again)
 {
-    Connection c({.initial_cwnd_pkts = 1000, .pacing_Bps = 1'250'000, .facts = {.gso_max_segs = 2, .prr = prr_choice::none}});
+    Connection c(
+        {.initial_cwnd_pkts = 1000, .pacing_Bps = 1'250'000, .facts = {.gso_max_segs = 2, .prr = prr_choice::none}});
     c.arrival = [](const Departure& d, int64_t arrives_ns) {
         const bool is_lost = d.seqno == 20 || d.seqno == 21 || d.seqno == 23 || d.seqno == 24;
         return is_lost && d.nth == 1 ? NEVER_NS : arrives_ns;

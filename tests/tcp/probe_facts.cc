@@ -114,7 +114,8 @@ TEST(the_probe_is_new_data_if_there_is_some)
     CheckCounts(c, {.probes = 1, .retransmitted = 10, .dropped = 10, .reductions = 1});
 }
 
-/** The first of four is lost; the probe repeats the last, which had arrived. Its D-SACK is not a word about the first. */
+/** The first of four is lost; the probe repeats the last, which had arrived. Its D-SACK is not a word about the first.
+ */
 TEST(a_duplicate_of_the_probe_undoes_no_real_recovery)
 {
     Connection c({});

@@ -144,7 +144,8 @@ TEST(linux_answers_at_once_while_its_window_grows)
             "a window has arrived, the buffer follows what was read in that time, and the window grows to it");
     const std::string last = answers.substr(answers.size() - 1000);
     const std::size_t from = last.find_first_not_of('!');
-    Require(last.find("!!", from) == std::string::npos && last.find("..", from) == std::string::npos, "then every second one");
+    Require(last.find("!!", from) == std::string::npos && last.find("..", from) == std::string::npos,
+            "then every second one");
 }
 
 /** Linux's tcp_data_queue_ofo: by four of them, then what they take of the buffer stands against it. */

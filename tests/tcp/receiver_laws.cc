@@ -28,7 +28,7 @@ class Reference
     uint64_t next = 0;
     std::set<uint64_t> beyond;
     std::vector<SeqnoRange> stretches; ///< latest first
-    bool more_than_fit = false;         ///< since nothing was missing: the receiver has forgotten some
+    bool more_than_fit = false;        ///< since nothing was missing: the receiver has forgotten some
 
     bool Has(uint64_t seqno) const { return seqno < next || beyond.contains(seqno); }
 
@@ -121,7 +121,8 @@ Live(bbrgym::TcpReceiver& receiver, std::mt19937_64& random)
         Require(arrival.readable_pkts == truth.OnSegment(seqno), "what is readable is what is in order");
         Require(receiver.Next() == truth.next, "the first gap is known");
         const bool is_gap = is_duplicate || gap_before || !truth.beyond.empty();
-        Require(arrival.answer_at_once || !is_gap || receiver.DelayedAckDeadlineNs() <= static_cast<int64_t>(i) + 1'100'000,
+        Require(arrival.answer_at_once || !is_gap ||
+                    receiver.DelayedAckDeadlineNs() <= static_cast<int64_t>(i) + 1'100'000,
                 "duplicates and gaps are answered at once, or in the time of compression");
         Require(arrival.answer_at_once || receiver.DelayedAckDeadlineNs() != bbrgym::NEVER_NS,
                 "what is not answered at once is answered later");

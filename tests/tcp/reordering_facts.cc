@@ -90,8 +90,8 @@ TEST(a_recovery_undone_by_duplicates_keeps_it_longer)
 }
 
 /**
- * Ten segments leave at once; the first is lost, and from 100 ms on others are SACKed, 0.1 ms apart. RACK's timer is for
- * 2 ms more. Before 4.18 it is at least for 1 ms, and three SACKed beyond a segment mark it too.
+ * Ten segments leave at once; the first is lost, and from 100 ms on others are SACKed, 0.1 ms apart. RACK's timer is
+ * for 2 ms more. Before 4.18 it is at least for 1 ms, and three SACKed beyond a segment mark it too.
  */
 TEST(rack_waits_as_its_generation)
 {

@@ -67,9 +67,8 @@ class Receiver
             }
         }
         // RFC 2018: the block that holds the newest packet first, then others.
-        std::stable_partition(ranges.begin(), ranges.end(), [seqno](const bbrgym::SeqnoRange& r) {
-            return r.begin <= seqno && seqno < r.end;
-        });
+        std::stable_partition(ranges.begin(), ranges.end(),
+                              [seqno](const bbrgym::SeqnoRange& r) { return r.begin <= seqno && seqno < r.end; });
         ranges.resize(std::min<std::size_t>(ranges.size(), 3));
         return ranges;
     }
@@ -188,7 +187,8 @@ main(int argc, char** argv)
             board.DetectLosses(random() % 2 == 0, srtt_ns, now_ns);
             const auto rate = board.SampleRate(now_ns);
             Require(outcome.rtt_ns < 0 || outcome.rtt_ns >= 2 * ONE_WAY_NS, "no RTT below the path's");
-            Require(rate.interval_ns < 0 || rate.interval_ns >= 2 * ONE_WAY_NS, "no sample over less than a round trip");
+            Require(rate.interval_ns < 0 || rate.interval_ns >= 2 * ONE_WAY_NS,
+                    "no sample over less than a round trip");
             Require(rate.sample_pkts <= static_cast<int64_t>(board.Delivered()), "no sample above the total");
             Require(rate.sample_pkts < 0 || flights.contains({rate.at_send.lost_pkts, rate.at_send.in_flight_pkts}),
                     "a sample's flight is one that was");

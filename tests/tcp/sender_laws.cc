@@ -26,8 +26,7 @@ class RandomPath
           m_late(Uniform(0, 0.02) * (Uniform(0, 1) < 0.5)),
           m_stall(Uniform(0, 0.002)),
           m_segment_ns(static_cast<int64_t>(Uniform(10'000, 2'000'000)))
-    {
-    }
+    {}
 
     double Uniform(double low, double high) { return std::uniform_real_distribution<double>(low, high)(m_random); }
     uint64_t Below(uint64_t limit) { return m_random() % limit; }
@@ -44,7 +43,8 @@ class RandomPath
         {
             return bbrgym::NEVER_NS;
         }
-        return Uniform(0, 1) < m_late ? arrives_ns + static_cast<int64_t>(Uniform(0, 0.3) * double(SECOND)) : arrives_ns;
+        return Uniform(0, 1) < m_late ? arrives_ns + static_cast<int64_t>(Uniform(0, 0.3) * double(SECOND))
+                                      : arrives_ns;
     }
 
   private:
@@ -70,12 +70,14 @@ CheckPacing(const Connection& c, const Settings& settings)
         const bool is_free = c.departures[i].kind == Departure::Kind::PROBE;
         if (settings.facts.gso_max_segs == 1)
         {
-            const auto gap_ns = static_cast<int64_t>(uint64_t{settings.mss_bytes} * 1'000'000'000 / settings.pacing_Bps);
+            const auto gap_ns =
+                static_cast<int64_t>(uint64_t{settings.mss_bytes} * 1'000'000'000 / settings.pacing_Bps);
             too_close += !is_free && since_ns < (settings.facts.pacing_credit ? gap_ns / 2 : gap_ns);
         }
         else
         {
-            const auto limit_pkts = std::min(MOST_BYTES / settings.mss_bytes, static_cast<uint64_t>(settings.facts.gso_max_segs));
+            const auto limit_pkts =
+                std::min(MOST_BYTES / settings.mss_bytes, static_cast<uint64_t>(settings.facts.gso_max_segs));
             too_close += !is_free && burst_pkts > std::max<uint64_t>(limit_pkts, 2);
         }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// The retransmission timer (RFC 6298): what it waits for beside the smoothed RTT, and when it goes off on a path of 50 ms.
+// The retransmission timer (RFC 6298): what it waits for beside the smoothed RTT, and when it goes off on a path of 50
+// ms.
 #include "connection.hpp"
 
 #include <initializer_list>
@@ -22,10 +23,7 @@ class Estimate
     explicit Estimate(rtt_variation_choice variation) { m_rtt.SetFacts({.rtt_variation = variation}); }
 
     /** Returns the wait beside the smoothed RTT after an RTT so many times. */
-    double After(double rtt_ms, int times = 1)
-    {
-        return AddNs(static_cast<int64_t>(rtt_ms * MS), times);
-    }
+    double After(double rtt_ms, int times = 1) { return AddNs(static_cast<int64_t>(rtt_ms * MS), times); }
     double AfterExpected() { return AddNs(m_rtt.SmoothedNs(), 1); }
 
   private:
@@ -163,8 +161,8 @@ TEST(a_timeout_spares_what_left_less_than_a_round_trip_ago)
 {
     for (const auto marks : {timeout_marks_choice::older, timeout_marks_choice::all})
     {
-        Connection c({.initial_cwnd_pkts = 20,
-                      .facts = {.tail_loss_probe = false, .timeout_marks = marks, .gso_max_segs = 1}});
+        Connection c(
+            {.initial_cwnd_pkts = 20, .facts = {.tail_loss_probe = false, .timeout_marks = marks, .gso_max_segs = 1}});
         c.Write(10);
         c.Run(SECOND);
         c.arrival = Nothing;
@@ -194,7 +192,10 @@ struct LateSack
         c.Drain(20 * SECOND);
     }
 
-    double GapMs(uint32_t nth) const { return double(c.Transmission(30, nth).at_ns - c.Transmission(30, nth - 1).at_ns) / MS; }
+    double GapMs(uint32_t nth) const
+    {
+        return double(c.Transmission(30, nth).at_ns - c.Transmission(30, nth - 1).at_ns) / MS;
+    }
 
     Connection c;
 };
@@ -253,9 +254,11 @@ TEST(the_timer_begins_when_pacing_lets_a_segment_go)
     constexpr int64_t GAP_NS = 300 * MS;
     for (const bool delays : {true, false})
     {
-        Connection c({.mss_bytes = 1000,
-                      .pacing_Bps = 1000 * SECOND / GAP_NS,
-                      .facts = {.tail_loss_probe = false, .unpaced_segments = 0, .gso_max_segs = 1, .pacing_delays_timers = delays}});
+        Connection c(
+            {.mss_bytes = 1000,
+             .pacing_Bps = 1000 * SECOND / GAP_NS,
+             .facts = {
+                 .tail_loss_probe = false, .unpaced_segments = 0, .gso_max_segs = 1, .pacing_delays_timers = delays}});
         c.Write(10);
         c.arrival = [](const Departure& d, int64_t arrives_ns) { return d.at_ns > 5 * GAP_NS ? NEVER_NS : arrives_ns; };
         c.Run(5 * GAP_NS + SECOND);

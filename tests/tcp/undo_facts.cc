@@ -53,7 +53,8 @@ FrtoAfter(const char* events)
 }
 
 /**
- * What proves a recovery needless after the events: D-SACKs, an echo of before the first retransmission, one of its time.
+ * What proves a recovery needless after the events: D-SACKs, an echo of before the first retransmission, one of its
+ * time.
  *
  *     b: a recovery begins at segment 10  x: a retransmission leaves   d: a D-SACK of segment 12   o: one of segment 5
  *     g: nothing retransmitted is on the scoreboard                    e: the recovery ends
@@ -188,14 +189,13 @@ TEST(a_loss_in_the_spike_is_found_without_a_second_timeout)
     // What left in one burst with a SACKed segment counts as lost: RACK's newest is the timeout's retransmission.
     const uint64_t duplicates = spike.c.duplicate_pkts;
     Require(duplicates < spike.in_flight / 2, "the others are not sent again");
-    CheckCounts(spike.c,
-                {.timeouts = 1,
-                 .probes = spike.c.sender.Totals().probe_count,
-                 .retransmitted = 1 + duplicates,
-                 .dropped = 1,
-                 .duplicates = duplicates,
-                 .reductions = 2,
-                 .undos = 1});
+    CheckCounts(spike.c, {.timeouts = 1,
+                          .probes = spike.c.sender.Totals().probe_count,
+                          .retransmitted = 1 + duplicates,
+                          .dropped = 1,
+                          .duplicates = duplicates,
+                          .reductions = 2,
+                          .undos = 1});
 }
 
 /** Linux's tcp_fastretrans_alert, which reduces the window a second time; of what is sent again the tenth is lost. */
@@ -232,8 +232,8 @@ TEST(a_timeout_in_recovery_is_undone_by_an_original_in_4_11_alone)
     for (const bool undoes : {false, true})
     {
         const timeout_undo_choice by = undoes ? timeout_undo_choice::any_original : timeout_undo_choice::frto;
-        Connection c({.initial_cwnd_pkts = 20,
-                      .facts = {.timeout_undo = by, .gso_max_segs = 1, .prr = prr_choice::none}});
+        Connection c(
+            {.initial_cwnd_pkts = 20, .facts = {.timeout_undo = by, .gso_max_segs = 1, .prr = prr_choice::none}});
         c.arrival = [stalls = Stalling(110 * MS, 800 * MS)](const Departure& d, int64_t arrives_ns) {
             return d.seqno == 30 && d.nth == 1 ? NEVER_NS : stalls(d, arrives_ns);
         };

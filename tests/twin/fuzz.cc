@@ -79,10 +79,7 @@ OnHang(int)
 class Draw
 {
   public:
-    explicit Draw(const std::string& stream, uint64_t number = 0)
-        : m_random(g_seed + number, stream)
-    {
-    }
+    explicit Draw(const std::string& stream, uint64_t number = 0) : m_random(g_seed + number, stream) {}
 
     bool Chance(double probability) { return m_random.Chance(probability); }
     double Between(double low, double high) { return low + (high - low) * m_random.Uniform(); }
@@ -138,14 +135,15 @@ struct TableMemory
         : tunables(flows * Tunables().size()),
           flow_stats(flows * std::size(FLOW_STAT_FIELDS)),
           link_stats(std::size(LINK_STAT_FIELDS))
-    {
-    }
+    {}
 
     WorldTables View() { return {tunables, flow_stats, link_stats}; }
-    VectorTables ViewOfOne(std::size_t flows) { return {flows, tunables, flow_stats, link_stats, {&now_s, 1}, {&done, 1}}; }
+    VectorTables ViewOfOne(std::size_t flows)
+    {
+        return {flows, tunables, flow_stats, link_stats, {&now_s, 1}, {&done, 1}};
+    }
 
-    template <class Row>
-    static Row ReadRow(const std::vector<double>& table, std::size_t index)
+    template <class Row> static Row ReadRow(const std::vector<double>& table, std::size_t index)
     {
         Row row;
         std::memcpy(static_cast<void*>(&row), table.data() + index * sizeof(Row) / sizeof(double), sizeof(Row));
@@ -235,8 +233,7 @@ class Laws
         : m_scenario(scenario),
           m_packet_bytes(scenario.mss_bytes + HEADER_BYTES),
           m_flows(scenario.flows.size())
-    {
-    }
+    {}
 
     void Check(const Engine& engine, const TableMemory& tables, int64_t step_ns)
     {
@@ -282,7 +279,8 @@ class Laws
         FlowTotal& total = m_flows[flow];
         const double bytes_of_mbps = Seconds(m_step_ns) * 1e6 / 8;
         const double readable = stats.goodput_mbps * bytes_of_mbps / m_scenario.mss_bytes;
-        Require(std::abs(readable - std::round(readable)) < 1e-5 * (1 + readable), "goodput is whole segments", flow, readable, 0);
+        Require(std::abs(readable - std::round(readable)) < 1e-5 * (1 + readable), "goodput is whole segments", flow,
+                readable, 0);
         total.sent_pkts += stats.sent_pkts;
         total.retransmitted_pkts += stats.retransmitted_pkts;
         total.lost_pkts += stats.lost_pkts;
@@ -302,15 +300,21 @@ class Laws
         {
             Require(std::isfinite(values[i]) && values[i] >= 0, FLOW_STAT_FIELDS[i].name, flow, values[i], 0);
         }
-        Require(stats.retransmitted_pkts <= stats.sent_pkts, "sent includes sent again", flow, stats.retransmitted_pkts, stats.sent_pkts);
-        Require(stats.rtt_min_ms <= stats.rtt_mean_ms * (1 + 1e-9), "minimum <= mean", flow, stats.rtt_min_ms, stats.rtt_mean_ms);
-        Require(stats.rtt_min_ms <= stats.rtt_p95_ms * 1.005, "minimum <= p95", flow, stats.rtt_min_ms, stats.rtt_p95_ms);
-        Require(!m_flows[flow].is_established || stats.cwnd_pkts >= 1, "a window is never empty", flow, stats.cwnd_pkts, 1);
-        // The difference of two readings of the RTT's clock, or of timestamps in ms, falls short of the time by less than a step.
+        Require(stats.retransmitted_pkts <= stats.sent_pkts, "sent includes sent again", flow, stats.retransmitted_pkts,
+                stats.sent_pkts);
+        Require(stats.rtt_min_ms <= stats.rtt_mean_ms * (1 + 1e-9), "minimum <= mean", flow, stats.rtt_min_ms,
+                stats.rtt_mean_ms);
+        Require(stats.rtt_min_ms <= stats.rtt_p95_ms * 1.005, "minimum <= p95", flow, stats.rtt_min_ms,
+                stats.rtt_p95_ms);
+        Require(!m_flows[flow].is_established || stats.cwnd_pkts >= 1, "a window is never empty", flow, stats.cwnd_pkts,
+                1);
+        // The difference of two readings of the RTT's clock, or of timestamps in ms, falls short of the time by less
+        // than a step.
         const SocketFacts& facts = m_scenario.flows[flow].stack.socket;
         const double step_ms = std::max(static_cast<double>(facts.rtt_clock_us) / 1e3, facts.timestamps ? 1.0 : 0.0);
         const double least_ms = static_cast<double>(LeastRttNs(flow)) / 1e6 - step_ms;
-        Require(stats.rtt_samples == 0 || stats.rtt_min_ms >= least_ms, "no RTT below the path's", flow, stats.rtt_min_ms, least_ms);
+        Require(stats.rtt_samples == 0 || stats.rtt_min_ms >= least_ms, "no RTT below the path's", flow,
+                stats.rtt_min_ms, least_ms);
     }
 
     /** The path's delay, with the least of the link's. */
@@ -330,24 +334,37 @@ class Laws
     {
         const FlowTotal& total = m_flows[flow];
         const auto real = [](uint64_t count) { return static_cast<double>(count); };
-        const uint64_t known = counts.in_access_pkts + counts.queued_pkts + counts.on_link_pkts + counts.arrived_pkts + counts.dropped_pkts;
+        const uint64_t known = counts.in_access_pkts + counts.queued_pkts + counts.on_link_pkts + counts.arrived_pkts +
+                               counts.dropped_pkts;
         Require(counts.sent_pkts == known, "each packet sent is somewhere", flow, real(counts.sent_pkts), real(known));
-        Require(total.sent_pkts == real(counts.sent_pkts), "the table counts what is sent", flow, total.sent_pkts, real(counts.sent_pkts));
-        Require(total.dropped_pkts == real(counts.dropped_pkts), "the table counts drops", flow, total.dropped_pkts, real(counts.dropped_pkts));
-        Require(total.readable_pkts <= total.NewPkts(), "no more is read than was written", flow, total.readable_pkts, total.NewPkts());
-        Require(total.readable_pkts <= real(counts.arrived_pkts), "what is read has arrived", flow, total.readable_pkts, real(counts.arrived_pkts));
-        Require(total.delivered_pkts <= real(counts.arrived_pkts), "what was delivered has arrived", flow, total.delivered_pkts, real(counts.arrived_pkts));
-        Require(total.delivered_pkts <= total.NewPkts(), "each segment is delivered once", flow, total.delivered_pkts, total.NewPkts());
+        Require(total.sent_pkts == real(counts.sent_pkts), "the table counts what is sent", flow, total.sent_pkts,
+                real(counts.sent_pkts));
+        Require(total.dropped_pkts == real(counts.dropped_pkts), "the table counts drops", flow, total.dropped_pkts,
+                real(counts.dropped_pkts));
+        Require(total.readable_pkts <= total.NewPkts(), "no more is read than was written", flow, total.readable_pkts,
+                total.NewPkts());
+        Require(total.readable_pkts <= real(counts.arrived_pkts), "what is read has arrived", flow, total.readable_pkts,
+                real(counts.arrived_pkts));
+        Require(total.delivered_pkts <= real(counts.arrived_pkts), "what was delivered has arrived", flow,
+                total.delivered_pkts, real(counts.arrived_pkts));
+        Require(total.delivered_pkts <= total.NewPkts(), "each segment is delivered once", flow, total.delivered_pkts,
+                total.NewPkts());
         const double out = total.NewPkts() - total.delivered_pkts;
-        Require(stats.in_flight_pkts <= out + total.retransmitted_pkts, "in flight is what is out", flow, stats.in_flight_pkts, out);
-        Require(stats.in_flight_pkts == 0 || out > 0, "nothing out, nothing in flight", flow, stats.in_flight_pkts, out);
-        if (!m_scenario.flows[flow].stack.socket.tail_loss_probe) // probes send again what is not lost; what it unmarks it may mark again
+        Require(stats.in_flight_pkts <= out + total.retransmitted_pkts, "in flight is what is out", flow,
+                stats.in_flight_pkts, out);
+        Require(stats.in_flight_pkts == 0 || out > 0, "nothing out, nothing in flight", flow, stats.in_flight_pkts,
+                out);
+        if (!m_scenario.flows[flow]
+                 .stack.socket.tail_loss_probe) // probes send again what is not lost; what it unmarks it may mark again
         {
-            Require(total.retransmitted_pkts <= total.lost_pkts, "only what is lost is sent again", flow, total.retransmitted_pkts, total.lost_pkts);
-            Require(total.lost_pkts <= total.sent_pkts, "no more is lost than was sent", flow, total.lost_pkts, total.sent_pkts);
+            Require(total.retransmitted_pkts <= total.lost_pkts, "only what is lost is sent again", flow,
+                    total.retransmitted_pkts, total.lost_pkts);
+            Require(total.lost_pkts <= total.sent_pkts, "no more is lost than was sent", flow, total.lost_pkts,
+                    total.sent_pkts);
         }
         const double bytes = (real(counts.arrived_pkts) + real(counts.dropped_pkts)) * m_packet_bytes;
-        Require(real(counts.arrived_pkts) * m_packet_bytes <= total.departed_bytes * (1 + 1e-9) + 1e-3, "what arrived has departed", flow, bytes, total.departed_bytes);
+        Require(real(counts.arrived_pkts) * m_packet_bytes <= total.departed_bytes * (1 + 1e-9) + 1e-3,
+                "what arrived has departed", flow, bytes, total.departed_bytes);
         m_queued_pkts += counts.queued_pkts;
     }
 
@@ -359,22 +376,30 @@ class Laws
         if (!outlook.is_established)
         {
             const bool has_begun = m_now_ns >= spec.start_ns;
-            Require(!has_begun || (outlook.syn_ns > m_now_ns && outlook.syn_ns < NEVER_NS), "a SYN has a timer", flow, Seconds(m_now_ns), 0);
+            Require(!has_begun || (outlook.syn_ns > m_now_ns && outlook.syn_ns < NEVER_NS), "a SYN has a timer", flow,
+                    Seconds(m_now_ns), 0);
             return;
         }
-        const bool has_timer = outlook.timer_ns > m_now_ns && outlook.timer_ns <= outlook.rto_ns && outlook.rto_ns < NEVER_NS;
-        Require(outlook.out_pkts == 0 || has_timer, "what is out has a timer", flow, Seconds(outlook.rto_ns), Seconds(outlook.timer_ns));
+        const bool has_timer =
+            outlook.timer_ns > m_now_ns && outlook.timer_ns <= outlook.rto_ns && outlook.rto_ns < NEVER_NS;
+        Require(outlook.out_pkts == 0 || has_timer, "what is out has a timer", flow, Seconds(outlook.rto_ns),
+                Seconds(outlook.timer_ns));
         if (outlook.out_pkts == 0 && outlook.unsent_pkts > 0)
         {
-            Require(outlook.window_pkts > 0, "a window is open when all has arrived", flow, real(outlook.unsent_pkts), 0);
-            const bool is_due = outlook.send_ns > m_now_ns && outlook.send_ns < NEVER_NS && outlook.send_ns <= outlook.paced_ns;
-            Require(is_due, "with nothing out, pacing alone holds back", flow, real(outlook.unsent_pkts), Seconds(outlook.send_ns));
+            Require(outlook.window_pkts > 0, "a window is open when all has arrived", flow, real(outlook.unsent_pkts),
+                    0);
+            const bool is_due =
+                outlook.send_ns > m_now_ns && outlook.send_ns < NEVER_NS && outlook.send_ns <= outlook.paced_ns;
+            Require(is_due, "with nothing out, pacing alone holds back", flow, real(outlook.unsent_pkts),
+                    Seconds(outlook.send_ns));
         }
         if (outlook.is_writing && outlook.unsent_pkts == 0 && !outlook.is_writer_due)
         {
-            Require(outlook.waits_for_room, "a writer that is not at work waits for room", flow, real(outlook.out_pkts), real(outlook.buffer_pkts));
+            Require(outlook.waits_for_room, "a writer that is not at work waits for room", flow, real(outlook.out_pkts),
+                    real(outlook.buffer_pkts));
             Require(outlook.out_pkts > 0, "an empty buffer has room", flow, 0, 0);
-            Require(outlook.out_pkts >= outlook.buffer_pkts, "an ample buffer is full when a writer waits", flow, real(outlook.out_pkts), real(outlook.buffer_pkts));
+            Require(outlook.out_pkts >= outlook.buffer_pkts, "an ample buffer is full when a writer waits", flow,
+                    real(outlook.out_pkts), real(outlook.buffer_pkts));
         }
     }
 
@@ -393,9 +418,11 @@ class Laws
         }
         const int64_t silence_ns = m_now_ns - total.silent_since_ns;
         const int64_t allowed_ns = total.acts_at_ns - total.silent_since_ns;
-        Require(silence_ns <= 2 * allowed_ns + 1'000'000, "a timer that is due sends", flow, Seconds(silence_ns), Seconds(allowed_ns));
+        Require(silence_ns <= 2 * allowed_ns + 1'000'000, "a timer that is due sends", flow, Seconds(silence_ns),
+                Seconds(allowed_ns));
         const bool is_paced = outlook.send_ns != NEVER_NS; // as slowly as a packet an hour
-        Require(is_paced || silence_ns <= 2 * MAX_RTO_NS, "no silence is longer than a timer's longest", flow, Seconds(silence_ns), 120);
+        Require(is_paced || silence_ns <= 2 * MAX_RTO_NS, "no silence is longer than a timer's longest", flow,
+                Seconds(silence_ns), 120);
     }
 
     void Queue(const LinkStats& link)
@@ -403,7 +430,8 @@ class Laws
         const auto& queue = m_scenario.link.queue;
         const uint64_t max_pkts = queue.size_packets.value_or(*LimitBytes() / m_packet_bytes);
         Require(m_queued_pkts <= max_pkts + 1, "the queue is within its limit"); // and one in transmission
-        Require(!LimitBytes() || link.queue_mean_bytes <= static_cast<double>(*LimitBytes()) * (1 + 1e-9), "so is its mean");
+        Require(!LimitBytes() || link.queue_mean_bytes <= static_cast<double>(*LimitBytes()) * (1 + 1e-9),
+                "so is its mean");
     }
 
     /** RED and every queue counted in bytes; others hold packets of any size. */
@@ -428,11 +456,13 @@ class Laws
             departed_bytes += flow.departed_bytes;
         }
         const double capacity_bytes = engine.CapacityBytes();
-        Require(departed_bytes <= capacity_bytes * (1 + 1e-9) + 1e-3, "no more departs than the link can carry", 0, departed_bytes, capacity_bytes);
+        Require(departed_bytes <= capacity_bytes * (1 + 1e-9) + 1e-3, "no more departs than the link can carry", 0,
+                departed_bytes, capacity_bytes);
         const double departed = departed_bytes - std::exchange(m_departed_bytes, departed_bytes);
         const double capacity = capacity_bytes - std::exchange(m_capacity_bytes, capacity_bytes);
         Require(capacity >= 0, "capacity only grows");
-        Require(departed <= capacity + 1e-9 * capacity_bytes + 1e-3, "no more departs in an interval than it can carry", 0, departed, capacity);
+        Require(departed <= capacity + 1e-9 * capacity_bytes + 1e-3, "no more departs in an interval than it can carry",
+                0, departed, capacity);
         Require(stats.utilisation <= 1, "a link is used at most in full", 0, stats.utilisation, 1);
     }
 
@@ -456,14 +486,17 @@ class Laws
                 // Random ones may be shorter than their means for a while.
                 bursts = 50 + 10 * seconds / Seconds(on_off->on_ns + on_off->off_ns);
             }
-            budget += 200 + 20 * m_flows[flow].sent_pkts + 10 * seconds + 2 * bursts + 2 * writes_bps * seconds / (8.0 * m_scenario.mss_bytes);
+            budget += 200 + 20 * m_flows[flow].sent_pkts + 10 * seconds + 2 * bursts +
+                      2 * writes_bps * seconds / (8.0 * m_scenario.mss_bytes);
         }
         if (m_scenario.link.trace)
         {
             const auto& trace = *m_scenario.link.trace;
-            budget += static_cast<double>(trace.times_ns.size()) * (seconds * 1e9 / static_cast<double>(trace.period_ns) + 1);
+            budget +=
+                static_cast<double>(trace.times_ns.size()) * (seconds * 1e9 / static_cast<double>(trace.period_ns) + 1);
         }
-        Require(static_cast<double>(engine.EventCount()) <= budget, "events are within their budget", 0, static_cast<double>(engine.EventCount()), budget);
+        Require(static_cast<double>(engine.EventCount()) <= budget, "events are within their budget", 0,
+                static_cast<double>(engine.EventCount()), budget);
     }
 
     void Summary(const Engine& engine)
@@ -478,28 +511,36 @@ class Laws
             const bool is_touching = m_now_ns == spec.start_ns || spec.stop_ns == m_scenario.warmup_ns;
             const auto* bulk = std::get_if<Bulk>(&spec.app);
             const bool may_be_complete = bulk != nullptr && bulk->pkts > 0; // before the warm-up ended
-            Require(is_touching || may_be_complete || std::isnan(row.start_s) != is_measured, "a row is there when the window is", flow, row.start_s, Seconds(m_now_ns));
+            Require(is_touching || may_be_complete || std::isnan(row.start_s) != is_measured,
+                    "a row is there when the window is", flow, row.start_s, Seconds(m_now_ns));
             if (std::isnan(row.start_s))
             {
                 continue;
             }
-            const double always[] = {row.start_s, row.stop_s, row.goodput_mbps, row.throughput_mbps, row.fair_share_mbps,
-                                     row.sent_pkts, row.retransmitted_pkts, row.lost_pkts, row.dropped_pkts, row.rto_count};
+            const double always[] = {row.start_s,         row.stop_s,    row.goodput_mbps,       row.throughput_mbps,
+                                     row.fair_share_mbps, row.sent_pkts, row.retransmitted_pkts, row.lost_pkts,
+                                     row.dropped_pkts,    row.rto_count};
             for (const double value : always)
             {
                 Require(std::isfinite(value) && value >= 0, "a measured row has numbers", flow, value, 0);
             }
-            Require(row.stop_s >= row.start_s && row.stop_s <= Seconds(m_now_ns) + 1e-9, "a window is in the past", flow, row.start_s, row.stop_s);
-            Require(std::isnan(row.retransmit_rate) == (row.sent_pkts == 0), "a ratio of nothing is NaN", flow, row.retransmit_rate, row.sent_pkts);
+            Require(row.stop_s >= row.start_s && row.stop_s <= Seconds(m_now_ns) + 1e-9, "a window is in the past",
+                    flow, row.start_s, row.stop_s);
+            Require(std::isnan(row.retransmit_rate) == (row.sent_pkts == 0), "a ratio of nothing is NaN", flow,
+                    row.retransmit_rate, row.sent_pkts);
             Require(std::isnan(row.share) || (row.share >= 0 && row.share <= 1), "a share is one", flow, row.share, 1);
-            Require(std::isnan(row.rtt_mean_ms) == std::isnan(row.rtt_min_ms), "RTTs are there or not", flow, row.rtt_mean_ms, 0);
+            Require(std::isnan(row.rtt_mean_ms) == std::isnan(row.rtt_min_ms), "RTTs are there or not", flow,
+                    row.rtt_mean_ms, 0);
         }
         const auto* link_row = rows.data() + m_flows.size() * std::size(FLOW_SUMMARY_FIELDS);
         LinkSummary link;
         std::memcpy(static_cast<void*>(&link), link_row, sizeof(link));
-        Require(std::isnan(link.utilisation) || (link.utilisation >= 0 && link.utilisation <= 1), "a link is used at most in full");
-        Require(std::isnan(link.jain) || (link.jain > 0 && link.jain <= 1 + 1e-12), "Jain's index is above 0, at most 1");
-        Require(std::isnan(link.capacity_mbps) != is_warm || m_now_ns == m_scenario.warmup_ns, "the link is measured after warm-up");
+        Require(std::isnan(link.utilisation) || (link.utilisation >= 0 && link.utilisation <= 1),
+                "a link is used at most in full");
+        Require(std::isnan(link.jain) || (link.jain > 0 && link.jain <= 1 + 1e-12),
+                "Jain's index is above 0, at most 1");
+        Require(std::isnan(link.capacity_mbps) != is_warm || m_now_ns == m_scenario.warmup_ns,
+                "the link is measured after warm-up");
     }
 
     const Scenario& m_scenario;
@@ -630,8 +671,7 @@ __sanitizer_malloc_hook(const volatile void*, std::size_t)
 
 extern "C" void
 __sanitizer_free_hook(const volatile void*)
-{
-}
+{}
 
 int
 main(int argc, char** argv)
@@ -662,7 +702,8 @@ main(int argc, char** argv)
             Require(once.totals == totals, "the size of the steps and the past change nothing");
             const Rerun twice = RunInOtherSteps(veteran, scenario, plan);
             Require(twice.totals == totals, "an engine forgets");
-            Require(twice.allocations == 0, "what it has run before needs no memory", 0, static_cast<double>(twice.allocations), 0);
+            Require(twice.allocations == 0, "what it has run before needs no memory", 0,
+                    static_cast<double>(twice.allocations), 0);
             stepper.TakeTurns(false);
             Require(RunInOtherSteps(stepper, scenario, plan).totals == totals, "turns change nothing");
         }
@@ -671,6 +712,7 @@ main(int argc, char** argv)
             Fail(std::string("no exception: ") + error.what());
         }
     }
-    std::printf("%" PRIu64 " scenarios, %.0f packets, %" PRIu64 " events: every law holds\n", scenarios, counts.packets, counts.events);
+    std::printf("%" PRIu64 " scenarios, %.0f packets, %" PRIu64 " events: every law holds\n", scenarios, counts.packets,
+                counts.events);
     return 0;
 }

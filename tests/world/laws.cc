@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // The parts that all worlds share. Those of the link are fed with random packets: policer, queues, marks, server, late
-// packets, gate of the ACKs. Against brute force: opportunities of a trace, the histogram, draws, losses, times of writes.
-// usage: laws SEED; prints the first broken law and ends with 1.
+// packets, gate of the ACKs. Against brute force: opportunities of a trace, the histogram, draws, losses, times of
+// writes. usage: laws SEED; prints the first broken law and ends with 1.
 #include "ack_gate.hpp"
 #include "bottleneck.hpp"
 #include "histogram.hpp"
@@ -84,7 +84,8 @@ CheckPolicer(Random& random)
             bytes += size;
             for (const auto& [since_ns, before] : passed)
             {
-                const double most = static_cast<double>(law.burst_bytes) + law.rate_bps / 8e9 * static_cast<double>(now_ns - since_ns);
+                const double most =
+                    static_cast<double>(law.burst_bytes) + law.rate_bps / 8e9 * static_cast<double>(now_ns - since_ns);
                 Require(bytes - before <= most * (1 + 1e-9), "no more than burst + rate * t passes");
             }
         }
@@ -188,7 +189,8 @@ CheckFairness(Random& random)
     const double share = (10 * 12e6 / 8 - static_cast<double>(outcome.carried_bytes[3])) / 3;
     for (std::size_t flow = 0; flow < 3; ++flow)
     {
-        Require(std::abs(static_cast<double>(outcome.carried_bytes[flow]) / share - 1) < 0.01, "unresponsive flows have equal shares");
+        Require(std::abs(static_cast<double>(outcome.carried_bytes[flow]) / share - 1) < 0.01,
+                "unresponsive flows have equal shares");
     }
     Require(outcome.carried_bytes[3] >= (outcome.put[3] - 2) * FULL_BYTES, "a flow below its share loses nothing");
     Require(outcome.queued <= *queue.size_packets, "the limit is the whole queue's");
@@ -214,7 +216,8 @@ CheckForcedDrops(Random& random)
         packets.Put(packet, 0, counts);
     }
     const uint64_t fat = *queue.size_packets;
-    Require(counts.dropped.size() == std::min<uint64_t>((fat + 1) / 2, 64), "half of the fattest flow, 64 packets at most");
+    Require(counts.dropped.size() == std::min<uint64_t>((fat + 1) / 2, 64),
+            "half of the fattest flow, 64 packets at most");
     for (std::size_t i = 0; i < counts.dropped.size(); ++i)
     {
         Require(counts.dropped[i].flow == 0 && counts.dropped[i].number == i, "from the front of the fattest flow");
@@ -246,7 +249,8 @@ CheckMarks(Random& random)
     Require(!hard.marked.empty() && !hard.dropped.empty(), "above max it drops");
 }
 
-/** At a steady queue RED's early drops are as far apart as `gaps` says: 2/3 p of the packets with ns-3's, 2 p with Linux's. */
+/** At a steady queue RED's early drops are as far apart as `gaps` says: 2/3 p of the packets with ns-3's, 2 p with
+ * Linux's. */
 void
 CheckGaps(Red::Gaps gaps, uint64_t seed)
 {
@@ -509,7 +513,8 @@ CheckJitter(Random& random, uint64_t seed)
             Require(arrival.is_overtaken == (is_late && reorders), "only late packets may be overtaken");
             late += is_late;
         }
-        Require(std::abs(late - PACKETS * share) < 4.5 * std::sqrt(PACKETS * share * (1 - share)), "late packets have their share");
+        Require(std::abs(late - PACKETS * share) < 4.5 * std::sqrt(PACKETS * share * (1 - share)),
+                "late packets have their share");
         delay = LinkDelay(link, seed);
         bool was_overtaken = false;
         for (int i = 0; i < PACKETS; ++i)
@@ -554,7 +559,8 @@ CheckGate(Random& random)
             }
             else
             {
-                Require(is_deadline ? left < burst && at_ns == first_ns + every_ns : left == burst, "a burst is full or timed out");
+                Require(is_deadline ? left < burst && at_ns == first_ns + every_ns : left == burst,
+                        "a burst is full or timed out");
             }
             Require(gate.DeadlineNs() == NEVER_NS, "nothing is held afterwards");
         };
@@ -652,9 +658,8 @@ CheckHistogram(Random& random)
         const double share_of_other = random.Uniform();
         std::vector<int64_t> values(static_cast<std::size_t>(1 + Below(random, 500)));
         const double octaves = 37 * random.Uniform();
-        std::generate(values.begin(), values.end(), [&] {
-            return static_cast<int64_t>(std::exp2(octaves * random.Uniform()));
-        });
+        std::generate(values.begin(), values.end(),
+                      [&] { return static_cast<int64_t>(std::exp2(octaves * random.Uniform())); });
         double sum = 0;
         for (const int64_t value : values)
         {
@@ -689,7 +694,8 @@ CheckExponential(Random& random)
     }
     const double error = 5 / std::sqrt(DRAWS);
     Require(std::abs(sum / DRAWS - 1) < error, "the mean of exponential draws is 1");
-    Require(std::abs(above_two / static_cast<double>(DRAWS) - std::exp(-2)) < error, "and they exceed 2 as they should");
+    Require(std::abs(above_two / static_cast<double>(DRAWS) - std::exp(-2)) < error,
+            "and they exceed 2 as they should");
 }
 
 /** The state after many ticks at once is that of tick after tick. */

@@ -208,7 +208,7 @@ class Loader(ConfigLoaderImpl):
         known = tree.keys(prepared)
         for override in prepared:
             if not override.key_or_group.startswith(is_open):
-                _refuse_unknown(override, known)
+                _check_known(override, known)
         # Hydra would take an option for the group of the same name that another command has.
         others = {*repository.get_group_options("", ObjectType.GROUP), _WORLDS} - set(tree.groups)
         single = [one for one in prepared if not one.is_sweep_override()]
@@ -405,14 +405,14 @@ def _group_override(group: str, choice: Any, repository: IConfigRepository, defa
     if choice is None and default is None:
         return f"{group}=null"
     if group == _LOGGER and isinstance(choice, list):
-        _refuse_unknown_choices(group, choice, options)
+        _check_choices(group, choice, options)
         node = {one: _plain_file(repository, group, one) for one in choice}
         ConfigStore.instance().store(
             group=group, name=_FILE_CONFIG, node=node or _plain_file(repository, group, "none")
         )
         return f"{group}={_FILE_CONFIG}"
     is_list = group in _LISTS and isinstance(choice, list)
-    _refuse_unknown_choices(group, choice if is_list else [choice], options)
+    _check_choices(group, choice if is_list else [choice], options)
     if not is_list:
         return f"{group}={choice}"
     if not choice:
@@ -420,7 +420,7 @@ def _group_override(group: str, choice: Any, repository: IConfigRepository, defa
     return f"{group}=[{','.join(choice)}]"
 
 
-def _refuse_unknown_choices(group: str, choices: Sequence[Any], options: Sequence[str]) -> None:
+def _check_choices(group: str, choices: Sequence[Any], options: Sequence[str]) -> None:
     for one in choices:
         if one not in options:
             also = (", or a file (.yaml)" if group in _FILES else "") + _ALSO.get(group, "")
@@ -456,7 +456,7 @@ def _keys_of_option(group: str, option: str, repository: IConfigRepository) -> l
     return [f"{prefix}{field!s}" for field in loaded.config]
 
 
-def _refuse_unknown(override: Override, known: list[str]) -> None:
+def _check_known(override: Override, known: list[str]) -> None:
     key = override.key_or_group
     if key not in known:
         options = [name for name in known if not name.startswith("scenario.")]

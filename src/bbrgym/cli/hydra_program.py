@@ -85,8 +85,8 @@ def run_command(module: ModuleType, options: argparse.Namespace) -> None:
         ConfigError: the flags or the options are wrong.
         Others: as the command.
     """
-    _refuse_contradictions(options)
-    _refuse_missing_launcher(options.overrides)
+    _check_options(options)
+    _check_launcher(options.overrides)
     name = options.config_name or options.command
     options.overrides = [_MORE.sub(r"'\g<0>'", text) if text.startswith(_STEPS) else text for text in options.overrides]
     overrides = list(options.overrides)
@@ -118,7 +118,7 @@ def run_command(module: ModuleType, options: argparse.Namespace) -> None:
         HydraConfig.instance().cfg = before
 
 
-def _refuse_contradictions(options: argparse.Namespace) -> None:
+def _check_options(options: argparse.Namespace) -> None:
     if options.experimental_rerun is not None:
         raise ConfigError("--experimental-rerun: is not there; resume=true goes on with a run folder")
     asked = [name for name in ("cfg", "info", "multirun", "run", "shell_completion") if getattr(options, name)]
@@ -128,7 +128,7 @@ def _refuse_contradictions(options: argparse.Namespace) -> None:
         raise ConfigError("--resolve: expected with --cfg or --help")
 
 
-def _refuse_missing_launcher(overrides: Sequence[str]) -> None:
+def _check_launcher(overrides: Sequence[str]) -> None:
     """Check that the launcher of a command line is installed.
 
     Raises:

@@ -18,7 +18,7 @@ from hydra._internal.hydra import Hydra
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from bbrgym.cli.terminal import print_results, print_run_folder, refuse_unfinished
+from bbrgym.cli.terminal import check_finished, print_results, print_run_folder
 from bbrgym.config.overrides import composing, override_of, parse_override
 from bbrgym.errors import ConfigError, MissingExtraError, SweepError, one_line
 from bbrgym.sweeps.jobs import Job
@@ -41,9 +41,9 @@ def multirun(name: str, hydra: Hydra, options: argparse.Namespace) -> None:
         KeyboardInterrupt: says what goes on.
     """
     overrides = list(options.overrides)
-    _refuse_wrong(overrides)
+    _check_overrides(overrides)
     with composing(overrides):
-        _refuse_own_launchers(name, hydra, overrides)
+        _check_no_own_launcher(name, hydra, overrides)
         config = hydra.compose_config(name, overrides, RunMode.MULTIRUN)
         shared = _shared_folder(config, overrides)
     folder = Path(shared["hydra.sweep.dir"]).absolute()
@@ -56,7 +56,7 @@ def multirun(name: str, hydra: Hydra, options: argparse.Namespace) -> None:
         returned = hydra.multirun(name, job, given, with_log_configuration=False)
     results = report_multirun(folder, without_password(shlex.join(["bbrgym", *again])))
     show(folder, results)
-    refuse_failures(folder, results, again, _names(returned, folder))
+    check_no_failures(folder, results, again, _names(returned, folder))
 
 
 def _job(options: argparse.Namespace, config: DictConfig) -> Job:
@@ -132,7 +132,7 @@ def _shared_folder(config: DictConfig, overrides: Sequence[str]) -> dict[str, st
     return {"hydra.sweep.dir": str(config.hydra.sweep.dir), "hydra.sweep.subdir": subdir}
 
 
-def _refuse_own_launchers(name: str, hydra: Hydra, overrides: Sequence[str]) -> None:
+def _check_no_own_launcher(name: str, hydra: Hydra, overrides: Sequence[str]) -> None:
     """Check that no choice of a swept group brings a launcher or a sweeper, of which a multirun has one.
 
     Raises:
@@ -158,7 +158,7 @@ def _refuse_own_launchers(name: str, hydra: Hydra, overrides: Sequence[str]) -> 
                         )
 
 
-def _refuse_wrong(overrides: Sequence[str]) -> None:
+def _check_overrides(overrides: Sequence[str]) -> None:
     """Check the options that jobs share.
 
     Raises:
@@ -187,7 +187,7 @@ def show(folder: Path, results: MultirunResults) -> None:
     print_run_folder(folder, "multirun folder")
 
 
-def refuse_failures(
+def check_no_failures(
     folder: Path, results: MultirunResults, again: Sequence[str], names: Collection[str] | None
 ) -> None:
     """Check that jobs are done.
@@ -208,4 +208,4 @@ def refuse_failures(
             reason = f": {state['reason']}" if state.get("reason") else ""
             lines.append(f"{name} {state.get(STATUS, UNFINISHED)}{reason} ({jobs.log(name)})")
     number = results.summary["job"].n_unique() if names is None else len(names)
-    refuse_unfinished(lines, f"of {number} jobs", again)
+    check_finished(lines, f"of {number} jobs", again)

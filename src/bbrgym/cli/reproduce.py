@@ -9,10 +9,10 @@ from pathlib import Path
 
 from bbrgym.cli.terminal import (
     advice_on_interrupt,
+    check_finished,
     new_run_dir,
     print_results,
     print_run_folder,
-    refuse_unfinished,
     runs_bar,
     take_run_dir,
 )
@@ -22,7 +22,7 @@ from bbrgym.papers.reproduction import Reproduction, ReproductionFolder, parse_r
 from bbrgym.papers.tables import tables_of
 from bbrgym.report.tables import plain_text
 from bbrgym.runs.atomic_files import write_text
-from bbrgym.worlds import refuse_found_programs
+from bbrgym.worlds import check_no_programs
 
 DESCRIPTION = """\
 Runs experiments of the papers, conf/experiment/<paper>/<figure or table>.yaml, and prints each published number beside
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
     print_results(*tables)
     print_run_folder(folder.path, has_page=False)
     broken = [f"{key}: {reason}" for key, reason in results.failures.items()]
-    refuse_unfinished(broken, f"of {prepared.runs} runs", again)
+    check_finished(broken, f"of {prepared.runs} runs", again)
 
 
 def _resumed(asked: Reproduction, folder: ReproductionFolder, given: list[str]) -> Reproduction:
@@ -81,5 +81,5 @@ def _resumed(asked: Reproduction, folder: ReproductionFolder, given: list[str]) 
     stored = folder.read_request(parse_reproduction)
     keys = {key.split(".")[0] for key in given}
     if "world" not in keys:
-        refuse_found_programs(stored.world)
+        check_no_programs(stored.world)
     return stored.model_copy(update={name: getattr(asked, name) for name in Reproduction.model_fields if name in keys})

@@ -130,7 +130,7 @@ def runs_bar() -> AbstractContextManager[Callable[[EvaluationProgress], None]]:
     return progress_bar(shown)
 
 
-def refuse_unfinished(unfinished: Sequence[str], what: str, resume: Sequence[str]) -> None:
+def check_finished(unfinished: Sequence[str], what: str, resume: Sequence[str]) -> None:
     """Check that all is done.
 
     Args:

@@ -65,7 +65,7 @@ MODELS = (TraceSettings,)
 def run(options: argparse.Namespace) -> None:
     """Run the scenario, write its trace, and print what the run counted."""
     config = dict(options.config)
-    _refuse_isolation(options.overrides)
+    _check_isolation(options.overrides)
     formats = checked_formats(config["format"])
     source = scenario_of(config["scenario"])
     path = take_output_dir(dict(config), options.run_dir)
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> None:
     print_run_folder(folder.path, has_page=False)
 
 
-def _refuse_isolation(overrides: Sequence[str]) -> None:
+def _check_isolation(overrides: Sequence[str]) -> None:
     for text in overrides:
         key = parse_override(text).key_or_group
         if key.startswith("world.") and key.endswith(".isolation"):

@@ -104,7 +104,7 @@ def _entrants(entry: Any, settings: Evaluation) -> list[Entrant]:
     )
 
 
-def refuse_found_code(agent: Any) -> None:
+def check_no_code(agent: Any) -> None:
     """Check that agents which were only found, as in a run folder or a file of results, are not code.
 
     An imported module does not count as trusted here: any of Python's functions could be named, such as sys:exit.

@@ -22,7 +22,7 @@ from bbrgym.evaluate.logged_results import log_results
 from bbrgym.evaluate.ranking import find_reference
 from bbrgym.evaluate.records import FIXED, EvaluationFolder
 from bbrgym.evaluate.results import Results
-from bbrgym.evaluate.resume import refuse_another
+from bbrgym.evaluate.resume import check_same_evaluation
 from bbrgym.evaluate.runner import EvaluationJob, EvaluationProgress, run_all
 from bbrgym.loggers.logger import LoggedRun, NoLoggerSettings, completed_loggers, logged, logger_of
 from bbrgym.scenario.distribution import Distribution, Split, is_distribution, load_distribution, split_seeds
@@ -183,7 +183,7 @@ class PreparedEvaluation:
             ConfigError: the folder holds another evaluation.
         """
         if folder.has_config():
-            refuse_another(self.config, folder)
+            check_same_evaluation(self.config, folder)
         folder.write_config(self.config)
 
     def logged_run(self, folder: EvaluationFolder) -> LoggedRun:

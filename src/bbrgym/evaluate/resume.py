@@ -11,7 +11,7 @@ from bbrgym.evaluate.evaluation_settings import parse_settings
 from bbrgym.evaluate.records import FIXED, EvaluationFolder
 from bbrgym.runs.run_folder import RunFolder
 from bbrgym.schema import shortened, shown
-from bbrgym.worlds import refuse_found_programs
+from bbrgym.worlds import check_no_programs
 
 _FREE = ("jobs", "threads")  # the records do not depend on these options,
 _FREE_OF_WORLDS = ("isolation", "timeout_s")  # nor on these of a world
@@ -19,17 +19,17 @@ _MAY_GROW = ("variants", "agent", "seeds", "draws")
 _ABSENT = object()
 
 
-def refuse_another(config: Mapping[str, Any], folder: EvaluationFolder) -> None:
+def check_same_evaluation(config: Mapping[str, Any], folder: EvaluationFolder) -> None:
     """Compare a request with the one of a run folder; it may have more variants, agents, seeds or draws.
 
     Raises:
         ConfigError: names the option that differs otherwise, or config.yaml cannot be read.
     """
-    stored = folder.read_request(lambda stored: _refuse_unknown(stored, config))
-    refuse_differences(config, stored, "evaluation", folder, _MAY_GROW)
+    stored = folder.read_request(lambda stored: _check_known(stored, config))
+    check_same_config(config, stored, "evaluation", folder, _MAY_GROW)
 
 
-def refuse_differences(
+def check_same_config(
     config: Mapping[str, Any], stored: Mapping[str, Any], what: str, folder: RunFolder, may_grow: Sequence[str] = ()
 ) -> None:
     """Compare a request with the stored one of ``what`` a folder holds, in all that the records depend on.
@@ -42,7 +42,7 @@ def refuse_differences(
     for name in dict.fromkeys((*config, *stored)):
         now, was = config.get(name, _ABSENT), stored.get(name, _ABSENT)
         if name not in _FREE and not (name in may_grow and _holds(now, was)):
-            _refuse_difference(name, now, was, what, folder)
+            _check_same(name, now, was, what, folder)
 
 
 def resumed_config(config: Mapping[str, Any], given: Sequence[str], folder: EvaluationFolder) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def resumed_config(config: Mapping[str, Any], given: Sequence[str], folder: Eval
         ConfigError: names an option that is given and differs, or one that is not and would run code; or config.yaml
             cannot be read.
     """
-    resumed = folder.read_request(lambda stored: _refuse_unknown(stored, config))
+    resumed = folder.read_request(lambda stored: _check_known(stored, config))
     for key in given:
         *path, name = key.split(".")
         holder = _select(resumed, path)
@@ -66,27 +66,27 @@ def resumed_config(config: Mapping[str, Any], given: Sequence[str], folder: Eval
             holder[name] = _select(config, [*path, name])
         else:
             now, was = _select(config, [*path, name]), _select(resumed, [*path, name])
-            _refuse_difference(key, now, was, "evaluation", folder)
-    _refuse_found(resumed, {key.partition(".")[0] for key in given}, folder)
+            _check_same(key, now, was, "evaluation", folder)
+    _check_nothing_found(resumed, {key.partition(".")[0] for key in given}, folder)
     return resumed
 
 
-def _refuse_found(resumed: Mapping[str, Any], given: Collection[str], folder: EvaluationFolder) -> None:
+def _check_nothing_found(resumed: Mapping[str, Any], given: Collection[str], folder: EvaluationFolder) -> None:
     """Check that a request runs no code that only its run folder names."""
     settings = parse_settings({name: value for name, value in resumed.items() if name not in ("scenario", "agent")})
     if "world" not in given:
-        refuse_found_programs(settings.world)
+        check_no_programs(settings.world)
     if "agent" not in given and resumed.get("agent") != FIXED:
-        from bbrgym.evaluate.agent_option import refuse_found_code  # with agents, which presets do not need
+        from bbrgym.evaluate.agent_option import check_no_code  # with agents, which presets do not need
 
-        refuse_found_code(resumed.get("agent"))
+        check_no_code(resumed.get("agent"))
     if settings.trust and "trust" not in given:
         raise ConfigError(
             f"trust: is true in {str(folder.path)!r}, so its agents may run code; if you trust them, give trust=true"
         )
 
 
-def _refuse_unknown(stored: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+def _check_known(stored: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
     for name in stored:
         if name not in config:
             raise ConfigError(f"{shortened(name)}: is not a field of an evaluation")
@@ -113,13 +113,13 @@ def _select(config: Any, path: Sequence[str]) -> Any:
     return config
 
 
-def _refuse_difference(key: str, now: Any, was: Any, what: str, folder: RunFolder) -> None:
+def _check_same(key: str, now: Any, was: Any, what: str, folder: RunFolder) -> None:
     if isinstance(now, Mapping) and isinstance(was, Mapping):
         if key == "world":
-            _refuse_difference("world", list(now), list(was), what, folder)
+            _check_same("world", list(now), list(was), what, folder)
         for name in dict.fromkeys((*now, *was)):
             if not (key.startswith("world.") and name in _FREE_OF_WORLDS):
-                _refuse_difference(f"{key}.{name}", now.get(name, _ABSENT), was.get(name, _ABSENT), what, folder)
+                _check_same(f"{key}.{name}", now.get(name, _ABSENT), was.get(name, _ABSENT), what, folder)
     elif now != was:
         one, other = ("not given" if value is _ABSENT else shown(value) for value in (now, was))
         raise ConfigError(

@@ -166,14 +166,14 @@ class ComparisonFolder(RunFolder):
                     while time.monotonic() < until_s and not wait(_LOOK_S):
                         take()
                         live.update(_progress(request, counts()))
-                        self._refuse_unloaded(request, counts())
+                        self._check_loaded(request, counts())
             finally:
                 attached.detach()
                 take()
                 parts.flush()
                 write_counts()
 
-    def _refuse_unloaded(self, request: ComparisonRequest, counts: Mapping[str, Any]) -> None:
+    def _check_loaded(self, request: ComparisonRequest, counts: Mapping[str, Any]) -> None:
         for name in (request.a, request.b):
             if counts["refused"] and name not in available_controls():
                 raise HostError(f"{name} is no longer loaded; what ended is kept, and resume={self.path} goes on")

@@ -25,7 +25,7 @@ from bbrgym.errors import ConfigError, one_line
 from bbrgym.evaluate.entrants import preset
 from bbrgym.evaluate.evaluation_settings import MAX_JOBS, parse_world_settings
 from bbrgym.evaluate.records import EvaluationFolder, RunRecord
-from bbrgym.evaluate.resume import refuse_differences
+from bbrgym.evaluate.resume import check_same_config
 from bbrgym.evaluate.runner import EvaluationJob, EvaluationProgress, run_each
 from bbrgym.evaluate.statistics import MIN_DRAWS, Estimate, bootstrap_mean, known_values, student_mean
 from bbrgym.papers.catalogue import select_experiments
@@ -180,7 +180,7 @@ class PreparedReproduction:
             config = self.asked.model_dump(mode="json")
             if folder.has_config():
                 stored = folder.read_request(parse_reproduction).model_dump(mode="json")
-                refuse_differences(config, stored, "reproduction", folder)
+                check_same_config(config, stored, "reproduction", folder)
             folder.write_config(config)
         tables, failures = [pl.DataFrame(schema=NUMBERS)], dict[str, str]()
         done_s, done_runs = 0.0, 0

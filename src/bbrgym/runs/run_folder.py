@@ -36,11 +36,11 @@ from bbrgym.untrusted_files import (
     MAX_TABLE_BYTES,
     MAX_TEXT_BYTES,
     FileError,
+    check_no_links,
     opened,
     read_json,
     read_text,
     read_yaml,
-    refuse_links,
 )
 
 CONFIG = "config.yaml"
@@ -113,12 +113,12 @@ class RunFolder:
             OSError: the disk is full, or there are too many open files.
         """
         try:
-            self._refuse_used(resume)
+            self._check_unused(resume)
             self._is_made = not self.path.exists()
             make_folder(self.path)
-            self.refuse_links()
+            self.check_no_links()
             self._own()
-            self._refuse_used(resume)  # again: another process may have come first
+            self._check_unused(resume)  # again: another process may have come first
             self._is_new = not self._holds_files()
             self._remove_partials()
         except OSError as error:
@@ -130,7 +130,7 @@ class RunFolder:
             self.close()
             raise
 
-    def refuse_links(self) -> None:
+    def check_no_links(self) -> None:
         """Check that no folder in this one is a symbolic link: what is written there would be written elsewhere.
 
         Raises:
@@ -174,7 +174,7 @@ class RunFolder:
     def _in_use(self, owner: str) -> ConfigError:
         return ConfigError(f"{self.option}: {str(self.path)!r} is in use by {owner}")
 
-    def _refuse_used(self, resume: bool) -> None:
+    def _check_unused(self, resume: bool) -> None:
         if not resume and self._holds_files():
             raise ConfigError(
                 f"{self.option}: {str(self.path)!r} is not empty, expected a new one, or resume=true to go on"
@@ -185,7 +185,7 @@ class RunFolder:
 
     def _own(self) -> None:
         path = self.path / LOCK
-        refuse_links(path, self.path)
+        check_no_links(path, self.path)
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         lock = os.open(path, flags, 0o666)
         try:
@@ -273,7 +273,7 @@ class RunFolder:
         """Return whether there is a file of this name, whatever it is."""
         return os.path.lexists(self.path / name)
 
-    def refuse_irregular(self, name: str) -> None:
+    def check_regular_file(self, name: str) -> None:
         """Check that what another library is about to open is a regular file, or is missing.
 
         Raises:
@@ -285,7 +285,7 @@ class RunFolder:
 
     def write_file(self, name: str, write: Callable[[Path], object]) -> None:
         """Write a file as `write_atomically` does; no folder on the way to it may be a symbolic link."""
-        refuse_links((self.path / name).parent, self.path)
+        check_no_links((self.path / name).parent, self.path)
         write_atomically(self.path / name, write)
 
     def write_text(self, name: str, text: str) -> None:

@@ -117,7 +117,7 @@ def _resolve(scenario: Scenario) -> Scenario:
             f"in flight, expected at most {BOUNDS['bytes'].high:.0f}",
         )
     link = link.model_copy(update={"queue": _resolve_queue(scenario, rate_mbps, rtt_ms)})
-    _refuse_what_carries_nothing(link, scenario.mss_bytes + HEADER_BYTES, scenario.duration_s)
+    _check_carries_packets(link, scenario.mss_bytes + HEADER_BYTES, scenario.duration_s)
     warmup_s = scenario.warmup_s
     if warmup_s is None:
         warmup_s = min(scenario.duration_s / 4, MAX_WARMUP_DEFAULT_S)
@@ -139,7 +139,7 @@ def _trace(link: Link) -> Trace | None:
     )
 
 
-def _refuse_what_carries_nothing(link: Link, packet_bytes: int, duration_s: float) -> None:
+def _check_carries_packets(link: Link, packet_bytes: int, duration_s: float) -> None:
     """Refuse a link through which no full packet can pass."""
     if link.policer is not None and link.policer.burst_bytes < packet_bytes:
         raise FieldProblem(

@@ -79,7 +79,7 @@ def report_multirun(path: Path, command: str | None = None) -> MultirunResults:
     """
     folder = MultirunFolder(path)
     results = collect(folder)
-    folder.refuse_links()
+    folder.check_no_links()
     logs = {name: folder.log(name) for name in results.failed if folder.log(name).exists()}
     write_multirun_report(folder, results, logs, folder.request(), command)
     return results

@@ -56,7 +56,7 @@ def search(sweeper: Sweeper, arguments: Sequence[str]) -> list[Sequence[Any]]:
         folder.write_text(REQUEST, without_password(OmegaConf.to_yaml(config)))
         returned: list[Sequence[Any]] = []
         worker = str(folder.read_json(SEARCH).get(_WORKER, uuid.uuid4().hex)) if settings[SHARED] else None
-        folder.refuse_irregular(DATABASE)
+        folder.check_regular_file(DATABASE)
         with closing(Study(database_of(config.hydra), settings, worker)) as study:
             kept = {name: one for name, one in settings.items() if name != "storage"}  # a secret
             folder.write_json(SEARCH, kept if worker is None else {**kept, _WORKER: worker})

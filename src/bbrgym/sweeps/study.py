@@ -75,7 +75,7 @@ class Study:
                 direction=settings["direction"],
                 load_if_exists=True,
             )
-            self._refuse_another()
+            self._check_same_run()
 
     def _opened(self, address: str) -> Any:
         """Open the database; of two processes that begin at once, the later one finds tables half made and waits."""
@@ -93,7 +93,7 @@ class Study:
         self._storage.remove_session()
         self._storage.engine.dispose()
 
-    def _refuse_another(self) -> None:
+    def _check_same_run(self) -> None:
         """Compare the settings with those that the study was made with; it may have more trials."""
         now = {key: one for key, one in self._settings.items() if key not in _MAY_CHANGE}
         if not now[SHARED]:

@@ -153,7 +153,7 @@ def runs_at_once(worlds: Iterable[str]) -> int:
     return max(1, cores // 2) if any(world_spec(name).is_real_time for name in worlds) else cores
 
 
-def refuse_found_programs(worlds: Mapping[str, WorldSettings]) -> None:
+def check_no_programs(worlds: Mapping[str, WorldSettings]) -> None:
     """Check that settings which were only found, such as those in a run folder, run no program.
 
     Raises:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A policy (POLICY is its header) for tests: as a shared object with its functions and where the members of its state are;
- * and as a program that reads 64-bit numbers, first how many steps, then the tunables at the beginning, then for each step
- * the number of flows and POLICY_FLOWS rows of fields, and writes the tunables of each step.
+ * A policy (POLICY is its header) for tests: as a shared object with its functions and where the members of its state
+ * are; and as a program that reads 64-bit numbers, first how many steps, then the tunables at the beginning, then for
+ * each step the number of flows and POLICY_FLOWS rows of fields, and writes the tunables of each step.
  */
 #define BBRGYM_POLICY_ENTRY
 #include POLICY
@@ -19,7 +19,8 @@ struct member {
 };
 
 #define MEMBER(name, element)                                                                                          \
-    {#name, offsetof(struct policy_state, name), sizeof((struct policy_state *)0)->name, sizeof((struct policy_state *)0)->element}
+    { #name, offsetof(struct policy_state, name), sizeof((struct policy_state *)0)->name,                              \
+      sizeof((struct policy_state *)0)->element }
 
 const struct member members[] = {
     MEMBER(fields, fields[0][0]),
@@ -39,7 +40,7 @@ const struct member members[] = {
     MEMBER(inputs, inputs[0]),
     MEMBER(mode, mode),
 #endif
-    {NULL, 0, 0, 0},
+    { NULL, 0, 0, 0 },
 };
 
 const uint64_t state_bytes = sizeof(struct policy_state);

@@ -22,7 +22,7 @@ from bbrgym.evaluate.adversary.adversary_settings import Adversary
 from bbrgym.evaluate.adversary.network_scores import entrant_named, scores_on
 from bbrgym.evaluate.adversary.network_search import NetworkTrial, scores_in, search_networks, table_of
 from bbrgym.evaluate.adversary.search_space import SearchSpace
-from bbrgym.evaluate.resume import refuse_differences
+from bbrgym.evaluate.resume import check_same_config
 from bbrgym.runs.run_folder import RunFolder
 from bbrgym.scenario.distribution import Distribution
 from bbrgym.scenario.families import described, families_of
@@ -102,7 +102,7 @@ class _AdversarySearch:
         self._reference = entrant_named("reference", settings.reference)
         config = {"scenario": dict(distribution.fields), **settings.model_dump(mode="json")}
         if folder.has_config():
-            refuse_differences(config, folder.read_config(), "search", folder)
+            check_same_config(config, folder.read_config(), "search", folder)
         folder.write_config(config)
 
     def trials(self) -> list[NetworkTrial]:

@@ -119,11 +119,11 @@ def check_results(
             not given, or an entry differs.
         WorldError: a run broke.
     """
-    from bbrgym.evaluate.agent_option import refuse_found_code  # with agents, which a table does not need
+    from bbrgym.evaluate.agent_option import check_no_code  # with agents, which a table does not need
 
     results = read_results(path)
     names = list(dict.fromkeys(entry.entrant for entry in results.entries))
-    refuse_found_code(names)
+    check_no_code(names)
     if results.recorded_sha256 is None:
         traces = None
     elif traces is None:
