@@ -3,7 +3,7 @@
  * BBRv3's model of the path: a range of bandwidth and of packets in flight.
  *
  *   max_bw       largest sample of this cycle of PROBE_BW and the one before
- *   bw_lo        max_bw after a loss, times 0.7 for each round of loss, at least what that round delivered; unset by a probe
+ *   bw_lo        max_bw after a loss, times 0.7 each round of loss, at least what it delivered; a probe unsets it
  *   inflight_lo  the same of the window; marks make it smaller too
  *   inflight_hi  in flight when losses in STARTUP or a probe passed 2 %; probes without them raise it
  */
@@ -240,7 +240,7 @@ static inline void bbr3_check_full_bw_of_v2(struct cc_state *state)
     bbr->full_bw_reached = bbr->full_bw_count >= BBR_FULL_BW_ROUNDS;
 }
 
-/* Three rounds without growth by a quarter; any sample that has grown so much begins again (stack.def: bbr3_plateau). */
+/* Three rounds without growth by a quarter; any sample that has grown so much begins again (bbr3_plateau). */
 static inline void bbr3_check_full_bw(struct cc_state *state, const struct cc_sample *rs)
 {
     struct bbr_state *bbr = &state->bbr;

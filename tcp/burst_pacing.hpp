@@ -3,7 +3,7 @@
 // Bursts and their pacing. Linux hands data to segmentation offload (TSO, GSO) in bursts: their segments leave back to
 // back, and pacing waits after the last of them.
 //
-//   size   the data of 1/1024 s at the pacing rate, and more on a short path (tcp_tso_autosize), but at most its sk_buff
+//   size   the data of 1/1024 s at the pacing rate, more on a short path (tcp_tso_autosize), at most its sk_buff
 //   gap    the burst's bytes at the pacing rate, less the time by which it left late, half of the gap at most
 //          (tcp_update_skb_after_send)
 #ifndef BBRGYM_TCP_BURST_PACING_HPP
@@ -117,8 +117,8 @@ class BurstPacing
     }
 
     /**
-     * Sets when the next burst may leave, where a rate is given; all ones: none. Pacing counts payload, before Linux 4.20
-     * headers too, `overhead_bytes` of a packet, and fq then Ethernet frames. `sent_pkts`: since the start.
+     * Sets when the next burst may leave, where a rate is given; all ones: none. Pacing counts payload, before
+     * Linux 4.20 headers too, `overhead_bytes` of a packet, and fq then Ethernet frames. `sent_pkts`: since the start.
      */
     void End(uint64_t pacing_Bps, uint32_t overhead_bytes, uint64_t sent_pkts, int64_t now_ns)
     {

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What BBRv3 asks of each packet and a mainline kernel does not tell a congestion control: how much was in flight when the
- * packet left, and how much had been marked lost by then. Only in a program that is compiled with -DBBRGYM_BBR3.
+ * What BBRv3 asks of each packet and a mainline kernel does not tell a congestion control: how much was in flight when
+ * the packet left, and how much had been marked lost by then. Only in a program that is compiled with -DBBRGYM_BBR3.
  *
  * Nothing calls the program when a packet leaves. But packets leave between two ACKs, and the kernel keeps the count of
  * delivered packets with each (rate_sample.prior_delivered). So the socket is remembered after each ACK, by that count:
- * all that left until the next ACK had that many marked lost, and in flight were as many more as there is sequence between.
+ * all that left until the next ACK had that many marked lost, and in flight were as many more as there is sequence
+ * between.
  *
  *   in flight when the sampled packet left   exact for a new one; a retransmission counts as the first after the ACK
  *   marked lost since it left                exact, but for marks of a timer that the loss state does not show
- *   which packets were marked lost           not told, only how many (tcp_sock.lost): the newest packet acknowledged before
- *                                            stands for them, which left at most a reordering window after them
- *   a tail loss probe repaired a loss        the kernel's state becomes CWR and leaves it in one ACK
- *   a tail loss probe's segment was the      as the newest packet that was acknowledged before
- *   application's last
- *   each packet's mark is echoed             never, the kernel's ECN is RFC 3168's: marks change nothing, as in google/bbr
+ *   which packets were marked lost           only how many (tcp_sock.lost): the newest packet acknowledged before
+ * stands for them, which left at most a reordering window after them a tail loss probe repaired a loss        the
+ * kernel's state becomes CWR and leaves it in one ACK a tail loss probe's segment was the      as the newest packet
+ * that was acknowledged before application's last each packet's mark is echoed             never, ECN is RFC 3168's
+ * here: marks change nothing, as in google/bbr
  */
 #ifndef BBRGYM_LINUX_BPF_FLIGHTS_H
 #define BBRGYM_LINUX_BPF_FLIGHTS_H
 
 #include "kernel.h"
 
-#define FLIGHTS 2048 /* a power of two; a packet that more were delivered after than this has no sample of its flight */
+#define FLIGHTS 2048 /* a power of two; a packet with more delivered after it has no sample of its flight */
 
 /* The socket after an ACK. */
 struct bpf_flight {
