@@ -11,10 +11,11 @@
  *   in flight when the sampled packet left   exact for a new one; a retransmission counts as the first after the ACK
  *   marked lost since it left                exact, but for marks of a timer that the loss state does not show
  *   which packets were marked lost           only how many (tcp_sock.lost): the newest packet acknowledged before
- * stands for them, which left at most a reordering window after them a tail loss probe repaired a loss        the
- * kernel's state becomes CWR and leaves it in one ACK a tail loss probe's segment was the      as the newest packet
- * that was acknowledged before application's last each packet's mark is echoed             never, ECN is RFC 3168's
- * here: marks change nothing, as in google/bbr
+ *                                            stands for them, which left at most a reordering window after them
+ *   a tail loss probe repaired a loss        the kernel's state becomes CWR and leaves it in one ACK
+ *   a tail loss probe's segment was the      as the newest packet that was acknowledged before
+ *   application's last
+ *   each packet's mark is echoed             never, ECN is RFC 3168's here: marks change nothing, as in google/bbr
  */
 #ifndef BBRGYM_LINUX_BPF_FLIGHTS_H
 #define BBRGYM_LINUX_BPF_FLIGHTS_H
