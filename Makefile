@@ -43,6 +43,8 @@ COMPARE = $(BIN)/bbrgym evaluate scenario=rtt_fairness scenario.flows.0.stop_s=n
 demo: $(STAMPS)/twin
 	@echo 'The variants on the twin, 40 s of two flows:'
 	@$(COMPARE) scenario.duration_s=40 world=twin
+	@echo 'Two flows over time, the learned policy as C code:'
+	@$(BIN)/python benchmarks/first_page.py flows --output runs/demo
 	@test -e $(STAMPS)/package || echo 'Next, ns-3: a minute or two to build it'
 	@$(MAKE) --no-print-directory $(STAMPS)/package
 	@echo 'The first 15 s of the same on ns-3, beside the twin:'
