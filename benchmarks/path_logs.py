@@ -42,7 +42,7 @@ FORMATS = ("pcap", "qlog", "ss", "ndt7", "iperf3", "watch")
 
 @dataclass(frozen=True)
 class Watch:
-    """Where and how a log is taken.
+    """The vantage point and settings with which a log is taken.
 
     Attributes:
         intervals: of ss, NDT7 and iperf3 in steps of `STEP_S`.

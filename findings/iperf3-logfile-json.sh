@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# A server's iperf3 -J --logfile is no JSON file: each test, and the server's end, append a document.
+# A server's iperf3 -J --logfile is not a JSON file: each test, and the server's end, append a document.
 #
 # Seen with iperf 3.12 (Debian 12, 3.12-1+deb12u2), 2026-11-28, two tests and a SIGTERM:
 #   json.load: Extra data

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# ss counts retransmissions of packets that only came late: retrans over segs_out is no loss rate.
+# ss counts retransmissions of packets that only came late: retrans over segs_out is not a loss rate.
 #
 # Seen with ss of iproute2 6.1.0-3 (Debian 12) on Linux 6.18, 2026-11-28: one packet in 64 comes some 20 ms late, none is lost
 # (17 retransmissions in another run, all of them duplicates)

@@ -60,7 +60,7 @@ OUTCOMES: tuple[Outcome, ...] = ("passed", "explained", "failed", "not applicabl
 
 @dataclass(frozen=True)
 class DraftVerdict:
-    """What a case says of a sender on a path."""
+    """A case's verdict on a sender and a path."""
 
     case: DraftCase
     sender: Sender

@@ -119,7 +119,7 @@ class Published(Quantity):
 
     @property
     def quantity(self) -> Quantity:
-        """What was published."""
+        """The published quantity."""
         return self.of(self.variant, self.at)
 
     @property
@@ -136,7 +136,7 @@ class Published(Quantity):
 
     @property
     def precision(self) -> float:
-        """How exactly it is known."""
+        """Uncertainty of the published value."""
         return max(self.read_off_figure or 0.0, self.rounding)
 
     @property
