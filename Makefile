@@ -71,6 +71,7 @@ check: $(STAMPS)/dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	@PATH="$(CURDIR)/$(BIN):$$PATH" .ci/format --dry-run -Werror
+	@git ls-files -z | xargs -0 $(BIN)/codespell
 	$(BIN)/mypy
 
 docs: $(STAMPS)/package

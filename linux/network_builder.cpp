@@ -362,14 +362,14 @@ BuildNetwork(const NetworkPlan& plan)
     std::array<int, 2> ends;
     Checked(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), "making a channel");
     const Descriptor ours(ends[0]);
-    Descriptor childs(ends[1]);
+    Descriptor theirs(ends[1]);
     const pid_t pid = Checked(fork(), "starting the process that builds the network");
     if (pid == 0)
     {
-        BuildAndPass(plan, childs.Get());
+        BuildAndPass(plan, theirs.Get());
     }
     const Child child(pid);
-    childs.Reset();
+    theirs.Reset();
     const std::size_t expected = 2 + 2 * plan.flows.size();
     const Clock::time_point deadline = Clock::now() + PATIENCE;
     std::vector<Descriptor> all;
