@@ -35,7 +35,7 @@ _MBPS = 8e-6  # Mbit/s of a byte per second
 _ARRIVED_RTTS, _ARRIVED_S, _ARRIVED_PKTS, _ARRIVED_STEPS = 4.0, 1.0, 200.0, 20.0  # least window of what arrived
 _BURST_PKTS = 4.0  # that ACKs may put into a window too many
 _ARRIVED_ERROR, _RECEIVED_ERROR = 0.02, 0.001  # of clocks, and of a delay that falls meanwhile
-_BURSTS = 2.0  # variance by mean of losses from which on a full queue may have made them
+LOSS_BURSTS = 2.0  # variance by mean of losses from which on a full queue may have made them
 _RESPONSE_TIMES = 2.0  # the rate by a response function that a run may have
 
 
@@ -166,7 +166,7 @@ def _buffer(proposal: Proposal, is_trusted: dict[str, bool], *, is_sized: bool) 
 
 def _loss(proposal: Proposal, series: PathSeries, is_trusted: dict[str, bool]) -> FittedValue:
     loss = proposal.random_loss
-    is_even = proposal.loss_bursts < _BURSTS
+    is_even = proposal.loss_bursts < LOSS_BURSTS
     if loss.is_seen and is_trusted["loss"] and is_even and not _is_refuted(loss.low, series):
         return loss
     return FittedValue(high=loss.high) if is_trusted["loss_high"] else FittedValue()

@@ -19,7 +19,8 @@ HEADS = ("rate", "buffer", "buffer_low", "loss", "loss_high", "shared", "steps",
 upper one of the loss too; another sender shares the link; its rate changes; its delay changes."""
 
 _MOST_DEVIATIONS = 6.0
-_LONGER = 0.1  # from which probability of a delay that changes on, which looks like a queue, no buffer is seen
+LONGER, STEADY = 0.08, ("buffer", "loss")
+"""Probability of a delay that changes, from which on some propositions are not trusted: it looks like a queue."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ def trusted(features: NDArray[np.float64]) -> dict[str, bool]:
     networks = _networks()
     probabilities = networks.probabilities(features)
     is_trusted = dict(zip(HEADS, (probabilities >= networks.thresholds).tolist(), strict=True))
-    is_trusted["buffer"] &= bool(probabilities[HEADS.index("longer")] < _LONGER)
+    if probabilities[HEADS.index("longer")] >= LONGER:
+        is_trusted |= dict.fromkeys(STEADY, False)
     return is_trusted
 
 
