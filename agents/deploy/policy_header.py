@@ -7,22 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bbrgym.agents.deploy.fixed_point import (
-    EXP2_TABLE,
-    LOG2_TABLE,
-    MAX_FIELD,
-    MAX_NUMBER,
-    Q16,
-    TANH_TABLE,
-)
-from bbrgym.agents.deploy.integer_policy import (
-    Choice,
-    Identification,
-    IntegerLayer,
-    IntegerPolicy,
-    Rule,
-)
-from bbrgym.agents.deploy.trace_program import OPERATIONS
+from .fixed_point import EXP2_TABLE, LOG2_TABLE, MAX_FIELD, MAX_NUMBER, Q16, TANH_TABLE
+from .integer_policy import OPERATIONS, Choice, Identification, IntegerLayer, IntegerPolicy, Rule
 
 _WIDTH = 118
 

@@ -23,14 +23,10 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from bbrgym.agents.deploy.fixed_point import MAX_NUMBER, Q20
-from bbrgym.agents.deploy.integer_policy import ScalarProgram
+from bbrgym.agents.deploy.integer_policy import OPERATIONS, ScalarProgram
 from bbrgym.errors import ConfigError
 from bbrgym.worlds import Flags
 
-OPERATIONS = (
-    *("add", "subtract", "multiply", "divide", "smaller", "larger", "less"),
-    *("exp", "log", "sqrt", "choose"),
-)
 _MAX_OPERANDS = 1 << 16
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Trained agents that come with bbrgym, a folder each.
+"""Trained agents that come with bbrgym, a folder each, written by `python -m bbrgym.agents.shipped`.
 
 about.json says how one was trained, and holds the setting of one with fixed tunables, which needs no PyTorch. Beside it
-is what the use of a run folder needs and, of one that a flow follows by itself, its integer form: exported/*.h, as
-`bbrgym export` writes it but that what all policies share is included, from which the build makes exported/*.bpf.o.
+is what the use of a run folder needs and, of one that a flow follows by itself, its integer form: policy.npz, of which
+`bbrgym.agents.deploy.policy_file` writes the C header, and the build makes exported/policy.bpf.o.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+
+POLICY = "policy.npz"
 
 #: Their folders, by name.
 SHIPPED: Mapping[str, Path] = {

@@ -20,7 +20,7 @@ METRICS = "metrics.parquet"
 VALIDATION = "validation.parquet"
 SUMMARY = "summary.json"
 MODEL = "model.zip"
-_CHECKPOINTS = "checkpoints"
+CHECKPOINTS = "checkpoints"
 
 
 class TrainingFolder(RunFolder):
@@ -44,11 +44,11 @@ class TrainingFolder(RunFolder):
 
     def checkpoint(self, name: str) -> Path:
         """Return the path of a file among the checkpoints."""
-        return self.path / _CHECKPOINTS / name
+        return self.path / CHECKPOINTS / name
 
     def has_checkpoint(self, name: str) -> bool:
         """Return whether there is a checkpoint of this name, such as ``last``, whatever its format."""
-        return any(path.stem == name for path in (self.path / _CHECKPOINTS).glob(f"{name}.*"))
+        return any(path.stem == name for path in (self.path / CHECKPOINTS).glob(f"{name}.*"))
 
     def check_model(self) -> None:
         """Raise ConfigError if there is a model of Stable-Baselines3 that is damaged."""
@@ -58,10 +58,10 @@ class TrainingFolder(RunFolder):
 
     def take_over(self, other: TrainingFolder) -> None:
         """Copy the curve, the checkpoints and the model of another training."""
-        names = sorted(path.name for path in (other.path / _CHECKPOINTS).iterdir())
-        for name in (METRICS, VALIDATION, MODEL, *(f"{_CHECKPOINTS}/{name}" for name in names)):
+        names = sorted(path.name for path in (other.path / CHECKPOINTS).iterdir())
+        for name in (METRICS, VALIDATION, MODEL, *(f"{CHECKPOINTS}/{name}" for name in names)):
             self.copy_file(name, other)
 
     def write_checkpoint(self, name: str, write: Callable[[Path], object]) -> None:
         """Write a file ``name``, ending included, among the checkpoints."""
-        self.write_file(f"{_CHECKPOINTS}/{name}", write)
+        self.write_file(f"{CHECKPOINTS}/{name}", write)

@@ -68,6 +68,7 @@ BY_ITSELF = {
     | {"default_control (_IPV4 / 'tcp_congestion_control').read_text", "network_namespaces os.open"}
     | {"within.enter Path(namespace).open", "within.enter ctypes.CDLL"},
     "agents.deploy.bpf_object": {"bpf_object target.read_bytes"},
+    "agents.deploy.policy_file": {"read_policy np.load"},
     "agents.shipped.__init__": {"shipped_setting (folder / 'about.json').read_text"},
     "evaluate.bench.tasks": {"load_benchmark yaml.safe_load", "load_benchmark _FILE.read_text"},
     "report.page": {"_template (resources.files('bbrgym') / 'report' / 'templates' / name).read_text"},

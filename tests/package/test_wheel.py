@@ -59,7 +59,7 @@ def test_the_wheel_carries_the_native_parts_and_the_licence(names: list[str]) ->
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     assert {f"bbrgym/_cc{suffix}", f"bbrgym/_ns3{suffix}"} <= set(names)
     assert {f"bbrgym/_bpf_source/{name}" for name in ("bbrgym.bpf.c", "cc.h", "floor.h", "tunables.def")} <= set(names)
-    assert "bbrgym/agents/shipped/flow/exported/portfolio.bpf.o" in names
+    assert "bbrgym/agents/shipped/flow/exported/policy.bpf.o" in names
     assert "bbrgym/report/templates/plotly.min.js" in names
     assert any(name.startswith("bbrgym/_ns3libs/libns3") for name in names)
     assert {f"bbrgym/_ns3libs/libbbrgym-hop-{kind}.so" for kind in ("wifi", "lte")} <= set(names)

@@ -17,7 +17,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import bbrgym._bpf as _bpf
-from bbrgym.agents.shipped import SHIPPED, shipped_setting
+from bbrgym.agents.deploy.bpf_object import bpf_object
+from bbrgym.agents.deploy.policy_file import read_policy
+from bbrgym.agents.shipped import POLICY, SHIPPED, shipped_setting
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.host.errors import HostError
 from bbrgym.host.floor import NAMES, Floor, split
@@ -263,15 +265,20 @@ def _object_of(target: str) -> Iterator[str]:
         yield target if target.endswith(".o") else ""
         return
     if target in SHIPPED:
-        if not any(run_dir.glob("exported/*.h")):
+        if not (run_dir / POLICY).exists():
             raise ConfigError(f"{target} acts for all flows of a bottleneck together, of which a socket knows one")
-        if carried := next(run_dir.glob("exported/*.bpf.o"), None):
+        if (carried := run_dir / "exported" / "policy.bpf.o").exists():
             yield str(carried)
             return
-    from bbrgym.agents.deploy.export_agent import export  # imports PyTorch, which no other target needs
-
     with TemporaryDirectory(prefix="bbrgym-") as folder:
-        yield str(export(run_dir, "bpf", output=Path(folder) / "policy.bpf.o"))
+        made = Path(folder) / "policy.bpf.o"
+        if target in SHIPPED:
+            made.write_bytes(bpf_object(read_policy(run_dir / POLICY)))
+        else:
+            from bbrgym.agents.deploy.export_agent import export  # imports PyTorch, which no other target needs
+
+            export(run_dir, "bpf", output=made)
+        yield str(made)
 
 
 def _bbr_variant(name: str) -> Variant:

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-import re
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +33,19 @@ from torch import nn
 
 import bbrgym
 from bbrgym.agents.deploy.bpf_object import bpf_object
-from bbrgym.agents.deploy.export_agent import export
+from bbrgym.agents.deploy.export_agent import export, integer_form
 from bbrgym.agents.deploy.fixed_point import Q16
 from bbrgym.agents.deploy.integer_policy import Choice, IntegerPolicy, IntegerTunable
+from bbrgym.agents.deploy.policy_file import policy_file, read_policy
+from bbrgym.agents.deploy.policy_header import policy_header
 from bbrgym.agents.deploy.quantise import quantise
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.rollout import batch_of
-from bbrgym.agents.shipped import SHIPPED
+from bbrgym.agents.shipped import POLICY, SHIPPED
 from bbrgym.envs.memory import FlowMemory
 from bbrgym.envs.tune_batch import TuneBatch
 
+SOURCES = Path(__file__).resolve().parents[3] / "agents"
 pytestmark = pytest.mark.usefixtures("undrawn_file")
 
 KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -305,15 +309,23 @@ def test_a_policy_in_bpf_is_of_one_flow_and_needs_clang(monkeypatch: pytest.Monk
         bpf_object(random_policy(options_of()))
 
 
-def test_the_integer_form_of_a_shipped_agent_is_its_export(tmp_path: Path) -> None:
-    shipped = {name: file for name, folder in SHIPPED.items() for file in folder.glob("exported/*.h")}
+def test_the_integer_form_of_a_shipped_agent_is_its_export() -> None:
+    shipped = {name: folder / POLICY for name, folder in SHIPPED.items() if (folder / POLICY).exists()}
     assert list(shipped) == ["shipped/flow"]
     for name, file in shipped.items():
-        exported = export(SHIPPED[name], "c", output=tmp_path / "policy.h")
-        whole = file.read_text()
-        for included in re.findall(r'#include "(.+)"\n', whole):
-            whole = whole.replace(f'#include "{included}"\n', (file.parent / included).read_text())
-        assert whole == exported.read_text(), f"bbrgym export agents/{name} --format c"
+        exported = policy_header(integer_form(*load_agent(SHIPPED[name])))
+        assert policy_header(read_policy(file)) == exported, f"python -m bbrgym.agents.shipped writes {name}"
+
+
+@pytest.mark.parametrize("kind", ["pooled", "memory", "levels", "rule", "portfolio that reselects"])
+def test_the_build_writes_the_header_of_a_policy_without_pytorch(kind: str, tmp_path: Path) -> None:
+    policy = policy_of(kind)
+    (tmp_path / "policy.npz").write_bytes(policy_file(policy))
+    forbidden = "import sys; sys.modules['torch'] = sys.modules['bbrgym'] = None; import runpy; "
+    program = forbidden + "runpy.run_module('deploy.policy_file', run_name='__main__')"
+    command = [sys.executable, "-c", program, str(tmp_path / "policy.npz"), str(tmp_path / "policy.h")]
+    subprocess.run(command, env={**os.environ, "PYTHONPATH": str(SOURCES)}, check=True, timeout=120)
+    assert (tmp_path / "policy.h").read_text(encoding="utf-8") == policy_header(policy)
 
 
 def test_a_network_of_other_layers_is_refused() -> None:

@@ -21,6 +21,8 @@ from tiny import SCENARIO, interrupt, run
 import bbrgym
 from bbrgym.agents.base import Policy
 from bbrgym.agents.deploy.export_agent import export
+from bbrgym.agents.deploy.policy_file import read_policy
+from bbrgym.agents.deploy.policy_header import policy_header
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.oracle import presets
 from bbrgym.agents.portfolio.assembly import DRAINING, Assembly
@@ -31,6 +33,8 @@ from bbrgym.agents.portfolio.policy import IdentificationRoutine, PortfolioPolic
 from bbrgym.agents.portfolio.stage_settings import StageSettings
 from bbrgym.agents.portfolio.tasks import TrainingConditions
 from bbrgym.agents.rollout import make_rollout, options_for
+from bbrgym.agents.shipped import POLICY, shipped_setting
+from bbrgym.agents.shipped.__main__ import ship
 from bbrgym.agents.training import loop
 from bbrgym.agents.training.draws import training_draws
 from bbrgym.agents.training.settings import parse_training
@@ -388,7 +392,12 @@ def test_flows_by_themselves_are_evaluated_and_exported(per_flow: Path, tmp_path
     settings = {"variants": ["bbq"], "variant": "bbq", "world": "twin", "draws": 2, "split": "train"}
     outcome = run_evaluation(LATE, settings, agent=[str(per_flow), f"privileged:{per_flow}"])
     assert outcome.rankings[0].scores.names == ["bbq", "portfolio-multi bbq", "privileged bbq"]
-    assert "#define POLICY_IS_PER_FLOW 1" in export(per_flow, "c", output=tmp_path / "agent.h").read_text()
+    header = export(per_flow, "c", output=tmp_path / "agent.h").read_text()
+    assert "#define POLICY_IS_PER_FLOW 1" in header
+    ship(per_flow, tmp_path / "shipped", "two draws")
+    assert policy_header(read_policy(tmp_path / "shipped" / POLICY)) == header
+    assert (bbrgym.load_agent(tmp_path / "shipped")[0].library == bbrgym.load_agent(per_flow)[0].library).all()
+    assert shipped_setting(tmp_path / "shipped") is None
 
 
 # ---- evaluation ----------------------------------------------------------------------------------------------
