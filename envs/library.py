@@ -124,4 +124,4 @@ def write_library(path: Path, library: Library) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    write_text(path, yaml.safe_dump(library.plain(), sort_keys=False))
+    write_text(path, yaml.safe_dump(library.plain(), sort_keys=False, default_flow_style=None, width=120))
