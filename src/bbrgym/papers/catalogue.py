@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.papers.experiment import Experiment
-from bbrgym.papers.published_csv import Entry, expand_published
+from bbrgym.papers.published_csv import expand_published
 from bbrgym.scenario.files import is_scenario_file
 from bbrgym.schema import first_problem, shown
 from bbrgym.untrusted_files import read_yaml
@@ -99,26 +99,26 @@ def _folder() -> Path:
 def _read(path: Path, source: str) -> Experiment:
     fields = _whole(path, source)
     try:
-        entries = list(expand_published(fields.get("published"), path.parent))
+        numbers = list(expand_published(fields.get("published"), path.parent))
     except ConfigError as error:
         raise ConfigError(f"experiment {source}: {error}") from error
-    if entries:
-        fields["published"] = [entry.fields for entry in entries]
+    if numbers:
+        fields["published"] = [number for number, _ in numbers]
     if isinstance(fields.get("claims"), list):
         fields["claims"] = [one for claim in fields["claims"] for one in _claims_of(claim, fields)]
     try:
         return Experiment.model_validate({"paper": path.absolute().parent.name, "id": path.stem, **fields})
     except ValidationError as error:
         problem = ": ".join(first_problem(error, Experiment))
-        raise ConfigError(f"experiment {source}: {_with_files(problem, entries)}") from None
+        raise ConfigError(f"experiment {source}: {_with_files(problem, numbers)}") from None
 
 
-def _with_files(problem: str, entries: Sequence[Entry]) -> str:
-    """Return a problem with the file and rows of each published number that it names by the place in the model."""
+def _with_files(problem: str, numbers: Sequence[tuple[Any, str]]) -> str:
+    """Return a problem with the place in a file of each published number that it names by the place in the model."""
 
     def place(match: re.Match[str]) -> str:
-        index = int(match[1])
-        return entries[index].where(match[2] or "") if index < len(entries) else match[0]
+        where = numbers[int(match[1])][1]
+        return where + (f"{', column ' if where.startswith(chr(39)) else '.'}{match[2]}" if match[2] else "")
 
     return re.sub(r"\bpublished\[(\d+)\](?:\.(\w+))?", place, problem)
 
