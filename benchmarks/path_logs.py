@@ -42,29 +42,17 @@ FORMATS = ("pcap", "qlog", "ss", "ndt7", "iperf3", "watch")
 
 @dataclass(frozen=True)
 class Watch:
-    """The vantage point and settings with which a log is taken.
+    """The vantage point and settings with which a log is taken."""
 
-    Attributes:
-        intervals: of ss, NDT7 and iperf3 in steps of `STEP_S`.
-        flows: number of the first flows that it shows.
-        tap_s: RTT in front of the tap, there and back. 0: at the sender.
-        is_at_receiver: whether it is the receiver's.
-        begins_s: time at which it begins.
-        copies: records of each frame in a capture.
-        snaplen: bytes of each record.
-        is_paced: whether iperf3 was given a bit rate.
-        cc: congestion control of the flows.
-    """
-
-    intervals: tuple[int, int, int] = (2, 5, 20)
-    flows: int = 1
-    tap_s: float = 0.0
-    is_at_receiver: bool = False
-    begins_s: float = 0.0
-    copies: int = 1
-    snaplen: int = 92
-    is_paced: bool = False
-    cc: str = "cubic"
+    intervals: tuple[int, int, int] = (2, 5, 20)  # of ss, NDT7 and iperf3 in steps of `STEP_S`
+    flows: int = 1  # number of the first flows that it shows
+    tap_s: float = 0.0  # RTT in front of the tap, there and back. 0: at the sender.
+    is_at_receiver: bool = False  # whether it is the receiver's
+    begins_s: float = 0.0  # time at which it begins
+    copies: int = 1  # records of each frame in a capture
+    snaplen: int = 92  # bytes of each record
+    is_paced: bool = False  # whether iperf3 was given a bit rate
+    cc: str = "cubic"  # congestion control of the flows
 
 
 def log_simulation(

@@ -32,17 +32,13 @@ _KNOWN = (_PACKAGE, "stable_baselines3", "sb3_contrib", "torch")  # a run folder
 
 
 class Target(Model):
-    """Base of the classes that `_target_` may name: a field per option.
+    """Base of the classes that `_target_` may name: a field per option."""
 
-    Attributes:
-        name: name of the file in conf/, or one of the user's own.
-        adapters: functions that make a class of this kind from one of another package: the import path of the function
-            by that of the base of the other classes.
-    """
-
+    # functions that make a class of this kind from one of another package: the import path of the function by that of
+    # the base of the other classes
     adapters: ClassVar[Mapping[str, str]] = {}
 
-    name: str = ""
+    name: str = ""  # name of the file in conf/, or one of the user's own
 
 
 TargetT = TypeVar("TargetT", bound=Target)

@@ -57,21 +57,13 @@ _REFERENCE = re.compile(r"\$\{\s*([A-Za-z_][\w.\[\]]*)\s*\}")
 
 @dataclass(frozen=True)
 class _Request:
-    """The overrides of a command line, as they are applied.
+    """The overrides of a command line, as they are applied."""
 
-    Attributes:
-        given: as written, but for Hydra's own.
-        for_hydra: those that Hydra applies.
-        values: of options that Hydra would take for a group of the same name that another command has.
-        in_scenario: fields of the scenario.
-        dirname: of ``hydra.job.override_dirname``, which Hydra would replace; None if it is not given.
-    """
-
-    given: list[str]
-    for_hydra: list[str]
-    values: list[Override]
-    in_scenario: list[Override]
-    dirname: str | None
+    given: list[str]  # as written, but for Hydra's own
+    for_hydra: list[str]  # those that Hydra applies
+    values: list[Override]  # of options that Hydra would take for a group of the same name that another command has
+    in_scenario: list[Override]  # fields of the scenario
+    dirname: str | None  # of ``hydra.job.override_dirname``, which Hydra would replace; None if it is not given
 
 
 class _UsersFiles(FileConfigSource):

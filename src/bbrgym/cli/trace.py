@@ -36,21 +36,13 @@ examples:
 
 
 class TraceSettings(Model):
-    """Options of a trace.
+    """Options of a trace."""
 
-    Attributes:
-        variant: of the tuned flows. None: as the scenario says.
-        tunables: of the tuned flows.
-        seed: of the run.
-        split: of a distribution.
-        world: settings of the world, by its name.
-    """
-
-    variant: str | None
-    tunables: dict[str, Float]
-    seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)]
-    split: str
-    world: Annotated[dict[str, WorldSettings], Field(min_length=1, max_length=1)]
+    variant: str | None  # of the tuned flows. None: as the scenario says.
+    tunables: dict[str, Float]  # of the tuned flows
+    seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)]  # of the run
+    split: str  # of a distribution
+    world: Annotated[dict[str, WorldSettings], Field(min_length=1, max_length=1)]  # settings of the world, by its name
 
 
 class TraceFolder(RunFolder):

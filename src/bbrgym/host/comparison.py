@@ -75,23 +75,17 @@ _UNKNOWN_US = 2**32 - 1  # the kernel's minimum of no RTT
 
 
 class ComparisonRequest(Model):
-    """Two controls and the connections that are to get them.
+    """Two controls and the connections that are to get them."""
 
-    Attributes:
-        a, b: names for TCP_CONGESTION, of loaded controls or of the kernel's own; the same one twice tests the test.
-        share: of the connections that get B.
-        ports: of services, local of connections that peers open and remote of others. Default: all.
-        cgroup: whose processes' connections; a path below the root of cgroups. Default: those of all processes.
-        least_bytes: of a connection's data, acknowledged; one with fewer is not compared.
-        seed: of the draws. Default: a new one.
-    """
-
-    a: str
-    b: str
-    share: Annotated[Float, Field(gt=0, lt=1)] = 0.5
+    a: str  # names for TCP_CONGESTION, of loaded controls or of the kernel's own; the same one twice tests the test
+    b: str  # names for TCP_CONGESTION, of loaded controls or of the kernel's own; the same one twice tests the test
+    share: Annotated[Float, Field(gt=0, lt=1)] = 0.5  # of the connections that get B
+    # of services, local of connections that peers open and remote of others. Default: all.
     ports: Annotated[List[Annotated[Whole, Field(ge=1, le=65535)]], Field(max_length=16)] = ()
-    cgroup: str = ""
+    cgroup: str = ""  # whose processes' connections; a path below the root of cgroups. Default: those of all processes.
+    # of a connection's data, acknowledged; one with fewer is not compared
     least_bytes: Annotated[Whole, Field(ge=0, lt=2**63)] = 0
+    # of the draws. Default: a new one.
     seed: Annotated[Whole, Field(ge=0, lt=2**63)] = Field(default_factory=lambda: secrets.randbits(63))
 
 

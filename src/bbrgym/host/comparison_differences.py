@@ -26,18 +26,12 @@ _POWER = (1.960 + 0.842) / 1.960
 
 @dataclass(frozen=True)
 class ConnectionMetric:
-    """A number of each connection.
+    """A number of each connection."""
 
-    Attributes:
-        name: with its unit.
-        value: from the columns of a comparison's rows; null where a connection has none.
-        is_ratio: whether its difference is a ratio, in percent; else it is in points, as is the number.
-        sought: differences of which it is told how many connections they need, in the difference's unit.
-    """
-
-    name: str
-    value: pl.Expr
-    is_ratio: bool
+    name: str  # with its unit
+    value: pl.Expr  # from the columns of a comparison's rows; null where a connection has none
+    is_ratio: bool  # whether its difference is a ratio, in percent; else it is in points, as is the number
+    # differences of which it is told how many connections they need, in the difference's unit
     sought: tuple[float, ...]
 
 
@@ -54,23 +48,15 @@ METRICS = (
 
 @dataclass(frozen=True)
 class ControlDifference:
-    """A metric's difference, B's from A's.
+    """A metric's difference, B's from A's."""
 
-    Attributes:
-        metric: what differs.
-        means: of all connections of A and of B; geometric ones of a ratio.
-        estimate: of the difference, in percent of a ratio, else in the metric's unit.
-        connections: that have the metric.
-        peers: with connections of both.
-        needed: additional connections, of as many more peers, with which each sought difference is found in 80 of 100
-            comparisons; infinite if it is not known.
-    """
-
-    metric: ConnectionMetric
-    means: tuple[float, float]
-    estimate: Estimate
-    connections: int
-    peers: int
+    metric: ConnectionMetric  # what differs
+    means: tuple[float, float]  # of all connections of A and of B; geometric ones of a ratio
+    estimate: Estimate  # of the difference, in percent of a ratio, else in the metric's unit
+    connections: int  # that have the metric
+    peers: int  # with connections of both
+    # additional connections, of as many more peers, with which each sought difference is found in 80 of 100
+    # comparisons; infinite if it is not known
     needed: tuple[float, ...]
 
 

@@ -46,23 +46,14 @@ _ALWAYS_THERE = ("cubic", "reno")  # in place of a default that is gone
 
 @dataclass(frozen=True)
 class LoadedControl:
-    """A control in the kernel.
+    """A control in the kernel."""
 
-    Attributes:
-        name: for TCP_CONGESTION.
-        layout: of what it shares with user space; another build's may differ.
-        version: of the package that loaded it.
-        variant: what it is; empty if it is of another layout.
-        policy: file or run folder of the policy that sets its tunables; empty: none does.
-        default_before: default when it was loaded, which unloading it puts back.
-    """
-
-    name: str
-    layout: str
-    version: str = "unknown"
-    variant: str = ""
-    policy: str = ""
-    default_before: str = ""
+    name: str  # for TCP_CONGESTION
+    layout: str  # of what it shares with user space; another build's may differ
+    version: str = "unknown"  # of the package that loaded it
+    variant: str = ""  # what it is; empty if it is of another layout
+    policy: str = ""  # file or run folder of the policy that sets its tunables; empty: none does
+    default_before: str = ""  # default when it was loaded, which unloading it puts back
 
     @property
     def is_ours(self) -> bool:

@@ -13,19 +13,12 @@ _PREFIX = "floor_"
 
 @dataclass(frozen=True)
 class Floor:
-    """When a policy's flow falls back to its preset.
+    """When a policy's flow falls back to its preset."""
 
-    Attributes:
-        goodput: share of BBR's own estimate of the bandwidth below which goodput is bad.
-        goodput_s: how long; 0: it never falls back for it.
-        rtt: multiple of the minimum RTT above which the RTT is bad.
-        rtt_s: how long; 0: it never falls back for it.
-    """
-
-    goodput: float = 0.8
-    goodput_s: float = 5.0
-    rtt: float = 2.0
-    rtt_s: float = 10.0
+    goodput: float = 0.8  # share of BBR's own estimate of the bandwidth below which goodput is bad
+    goodput_s: float = 5.0  # how long; 0: it never falls back for it
+    rtt: float = 2.0  # multiple of the minimum RTT above which the RTT is bad
+    rtt_s: float = 10.0  # how long; 0: it never falls back for it
 
     def changed(self, values: Mapping[str, float]) -> Floor:
         """Return the floor with other values, as `split` names them.

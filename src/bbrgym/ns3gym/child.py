@@ -37,15 +37,10 @@ _KILL_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True)
 class ExitStatus:
-    """The end of a command.
+    """The end of a command."""
 
-    Attributes:
-        code: exit code; minus the number of the signal that killed it.
-        output: the end of its output.
-    """
-
-    code: int
-    output: str
+    code: int  # exit code; minus the number of the signal that killed it
+    output: str  # the end of its output
 
     def __str__(self) -> str:
         return describe_exit(self.code) + output_tail(self.output)

@@ -28,21 +28,13 @@ Ending = Literal["truncated", "terminated", "stopped"]
 
 @dataclass(frozen=True)
 class Episode:
-    """An episode that was served.
+    """An episode that was served."""
 
-    Attributes:
-        number: from 1.
-        seed: the info's `seed`; None if the info has none.
-        steps: number of steps.
-        total_reward: sum of the rewards.
-        ending: `terminated` or `truncated` by the environment, or `stopped` by the agent.
-    """
-
-    number: int
-    seed: Any
-    steps: int
-    total_reward: float
-    ending: Ending
+    number: int  # from 1
+    seed: Any  # the info's `seed`; None if the info has none
+    steps: int  # number of steps
+    total_reward: float  # sum of the rewards
+    ending: Ending  # `terminated` or `truncated` by the environment, or `stopped` by the agent
 
 
 def serve(

@@ -49,41 +49,24 @@ class RateTrace:
 
 @dataclass(frozen=True)
 class PathFit:
-    """Facts of a path.
+    """Facts of a path."""
 
-    Attributes:
-        format: of the log.
-        connections: number of those to the peer at the same time.
-        cc: congestion control of the largest; empty: the log does not tell.
-        mss_bytes: payload of a full packet.
-        duration_s: time that was watched.
-        goodput_mbps: mean rate of payload that was delivered.
-        base_rtt_s: round trip without a queue.
-        rate_mbps: capacity, of IP bytes.
-        arrived_mbps: a rate that arrived, of IP bytes: a lower bound of the capacity.
-        varies: whether the rate varied while a queue stood. None: not seen.
-        competitor: whether other traffic took a part of the link, or it changes all the time. None: not seen.
-        trace: the rate that was left to the connections, if it varies.
-        buffer_bytes: size of the queue, IP bytes.
-        random_loss: probability of each packet's loss but for a full queue.
-        notes: clauses on the log and its path, for people.
-    """
-
-    format: str
-    connections: int
-    cc: str
-    mss_bytes: int
-    duration_s: float
-    goodput_mbps: float
-    base_rtt_s: FittedValue
-    rate_mbps: FittedValue
-    arrived_mbps: float
-    varies: bool | None
+    format: str  # of the log
+    connections: int  # number of those to the peer at the same time
+    cc: str  # congestion control of the largest; empty: the log does not tell
+    mss_bytes: int  # payload of a full packet
+    duration_s: float  # time that was watched
+    goodput_mbps: float  # mean rate of payload that was delivered
+    base_rtt_s: FittedValue  # round trip without a queue
+    rate_mbps: FittedValue  # capacity, of IP bytes
+    arrived_mbps: float  # a rate that arrived, of IP bytes: a lower bound of the capacity
+    varies: bool | None  # whether the rate varied while a queue stood. None: not seen.
+    # whether other traffic took a part of the link, or it changes all the time. None: not seen.
     competitor: bool | None
-    trace: RateTrace | None
-    buffer_bytes: FittedValue
-    random_loss: FittedValue
-    notes: tuple[str, ...] = ()
+    trace: RateTrace | None  # the rate that was left to the connections, if it varies
+    buffer_bytes: FittedValue  # size of the queue, IP bytes
+    random_loss: FittedValue  # probability of each packet's loss but for a full queue
+    notes: tuple[str, ...] = ()  # clauses on the log and its path, for people
 
 
 def fit_path(log: PathLog) -> PathFit:

@@ -94,50 +94,31 @@ class FittedValue:
 
 @dataclass(frozen=True)
 class Proposal:
-    """Facts of a path as rules have them.
+    """Facts of a path as rules have them."""
 
-    Attributes:
-        windows: in which rates are looked at.
-        losses: in which losses are.
-        rate: capacity; without a value a lower bound.
-        busy: straight parts of the busy times.
-        varies: whether the rate varied while a queue stood. None: not seen.
-        competitor: whether other traffic took a part of the link, or it changes all the time. None: not seen.
-        base_rtt_s: round trip without a queue.
-        buffer_bytes: size of the queue; without a value a lower bound.
-        random_loss: probability of each packet's loss but for a full queue; without a value an upper bound.
-        loss_bursts: variance by mean of the losses in a window: 1 if they are independent.
-    """
-
-    windows: Windows
-    losses: Windows
-    rate: FittedValue  # IP bytes per second
-    busy: Busy
-    varies: bool | None
+    windows: Windows  # in which rates are looked at
+    losses: Windows  # in which losses are
+    rate: FittedValue  # capacity; without a value a lower bound; IP bytes per second
+    busy: Busy  # straight parts of the busy times
+    varies: bool | None  # whether the rate varied while a queue stood. None: not seen.
+    # whether other traffic took a part of the link, or it changes all the time. None: not seen.
     competitor: bool | None
-    base_rtt_s: FittedValue
-    buffer_bytes: FittedValue
-    random_loss: FittedValue
-    loss_bursts: float
+    base_rtt_s: FittedValue  # round trip without a queue
+    buffer_bytes: FittedValue  # size of the queue; without a value a lower bound
+    random_loss: FittedValue  # probability of each packet's loss but for a full queue; without a value an upper bound
+    loss_bursts: float  # variance by mean of the losses in a window: 1 if they are independent
 
 
 @dataclass(frozen=True)
 class Busy:
-    """Straight parts of the times in which a queue stood, [parts] each.
+    """Straight parts of the times in which a queue stood, [parts] each."""
 
-    Attributes:
-        seconds: length of each.
-        rates: of each, in IP bytes per second.
-        rests: whether more than two samples are on it, and something was delivered; others may be a change or a pause.
-        bends: number of those between them.
-        samples: number of those that might have been a bend.
-    """
-
-    seconds: NDArray[np.float64]
-    rates: NDArray[np.float64]
+    seconds: NDArray[np.float64]  # length of each
+    rates: NDArray[np.float64]  # of each, in IP bytes per second
+    # whether more than two samples are on it, and something was delivered; others may be a change or a pause
     rests: NDArray[np.bool_]
-    bends: int
-    samples: int
+    bends: int  # number of those between them
+    samples: int  # number of those that might have been a bend
 
     def is_long_enough(self, packet_bytes: int) -> bool:
         """Return whether the parts at rest tell a rate."""

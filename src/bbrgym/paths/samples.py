@@ -42,49 +42,28 @@ _RETRANSMITTED = Sample._fields.index("retransmitted_pkts")
 
 @dataclass
 class Connection:
-    """Samples of a connection, to which a reader adds.
+    """Samples of a connection, to which a reader adds."""
 
-    Attributes:
-        name: for people; it is not from the log's text.
-        mss_bytes: payload of a full packet; NaN: the log does not tell.
-        cc: name of its congestion control; empty: the log does not tell.
-        step_bytes: delivery is counted in steps of so many bytes; NaN or 0: in packets.
-        vantage: where it was watched: "sender" or "receiver" of its data, or "tap" between them.
-        has_handshake: whether the minimum RTT may be of the handshake, whose packets are short.
-        min_rtt_is_bound: whether the minimum RTT is only an upper bound of the base RTT.
-        ahead_s: part of the RTT in front of a tap, which is added to the RTTs of the samples.
-        received_bytes: payload that arrived, by the receiver; NaN: the log does not tell.
-        received_s: time in which it arrived.
-        counts_socket: whether delivery counts what the sender's socket took, not what arrived.
-        is_limited: whether something else than the network limited the sender much of the time.
-        options_cut: whether the log lacks TCP options, and so SACK blocks.
-        notes: clauses for people on what was seen in the log; none quotes it.
-        peer: tells paths apart; connections with the same one share a path.
-        idle_s: time that the log's clock is ahead of the connection's own, which rests without data; -inf: no sample.
-        late_s: error that the samples' times may have.
-        held_s: time in which something else than the network limited the sender.
-        skipped: number of samples whose time or counter fell, and that were not taken.
-    """
-
-    name: str
-    mss_bytes: float = NAN
-    cc: str = ""
-    step_bytes: float = 0.0
-    vantage: str = "sender"
-    has_handshake: bool = True
-    min_rtt_is_bound: bool = False
-    ahead_s: float = 0.0
-    received_bytes: float = NAN
-    received_s: float = NAN
-    counts_socket: bool = False
-    is_limited: bool = False
-    options_cut: bool = False
-    notes: list[str] = field(default_factory=list)
-    peer: str = ""
+    name: str  # for people; it is not from the log's text
+    mss_bytes: float = NAN  # payload of a full packet; NaN: the log does not tell
+    cc: str = ""  # name of its congestion control; empty: the log does not tell
+    step_bytes: float = 0.0  # delivery is counted in steps of so many bytes; NaN or 0: in packets
+    vantage: str = "sender"  # where it was watched: "sender" or "receiver" of its data, or "tap" between them
+    has_handshake: bool = True  # whether the minimum RTT may be of the handshake, whose packets are short
+    min_rtt_is_bound: bool = False  # whether the minimum RTT is only an upper bound of the base RTT
+    ahead_s: float = 0.0  # part of the RTT in front of a tap, which is added to the RTTs of the samples
+    received_bytes: float = NAN  # payload that arrived, by the receiver; NaN: the log does not tell
+    received_s: float = NAN  # time in which it arrived
+    counts_socket: bool = False  # whether delivery counts what the sender's socket took, not what arrived
+    is_limited: bool = False  # whether something else than the network limited the sender much of the time
+    options_cut: bool = False  # whether the log lacks TCP options, and so SACK blocks
+    notes: list[str] = field(default_factory=list)  # clauses for people on what was seen in the log; none quotes it
+    peer: str = ""  # tells paths apart; connections with the same one share a path
+    # time that the log's clock is ahead of the connection's own, which rests without data; -inf: no sample
     idle_s: float = -math.inf
-    late_s: float = 0.001  # of a host
-    held_s: float = 0.0
-    skipped: int = 0
+    late_s: float = 0.001  # error that the samples' times may have; of a host
+    held_s: float = 0.0  # time in which something else than the network limited the sender
+    skipped: int = 0  # number of samples whose time or counter fell, and that were not taken
     _rows: array[float] = field(default_factory=lambda: array("d"))
     _stride: int = 1
     _offered: int = 0
@@ -149,15 +128,10 @@ class Connection:
 
 @dataclass(frozen=True)
 class PathLog:
-    """A log that was read.
+    """A log that was read."""
 
-    Attributes:
-        format: of the log.
-        connections: its connections.
-    """
-
-    format: str
-    connections: tuple[Connection, ...]
+    format: str  # of the log
+    connections: tuple[Connection, ...]  # its connections
 
 
 class LogProblem(ValueError):

@@ -20,16 +20,10 @@ _LEAST_OVERLAP = 0.5  # of a connection's time, in which it shared the path with
 
 @dataclass(frozen=True)
 class PathSeries:
-    """Samples of all connections over a path, at the times of the largest, [samples] each.
+    """Samples of all connections over a path, at the times of the largest, [samples] each."""
 
-    Attributes:
-        largest: connection that delivered most.
-        connections: mean number of those that carried data at the same time.
-        floor_s: smallest RTT of any kind; NaN without one.
-    """
-
-    largest: Connection
-    connections: int
+    largest: Connection  # connection that delivered most
+    connections: int  # mean number of those that carried data at the same time
     mss_bytes: int
     time_s: NDArray[np.float64]
     delivered_bytes: NDArray[np.float64]

@@ -66,14 +66,10 @@ class RunFolder:
 
     Args:
         path: of the folder.
-
-    Attributes:
-        command: that writes such folders.
-        option: that names the folder, for errors.
     """
 
-    command: ClassVar[str]
-    option: ClassVar[str] = "output_dir"
+    command: ClassVar[str]  # that writes such folders
+    option: ClassVar[str] = "output_dir"  # that names the folder, for errors
 
     def __init__(self, path: Path) -> None:
         self.path = path

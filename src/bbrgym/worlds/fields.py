@@ -13,19 +13,12 @@ from bbrgym.tunables import TUNABLES
 
 
 class Field(NamedTuple):
-    """A measured field.
+    """A measured field."""
 
-    Attributes:
-        name: unique in its table, with the unit where it has one.
-        unit: of the values.
-        visibility: ``sender``: a real sender knows it; ``omniscient``: privileged state.
-        meaning: one line for people.
-    """
-
-    name: str
-    unit: str
-    visibility: str
-    meaning: str
+    name: str  # unique in its table, with the unit where it has one
+    unit: str  # of the values
+    visibility: str  # ``sender``: a real sender knows it; ``omniscient``: privileged state
+    meaning: str  # one line for people
 
 
 def _declared(table: str) -> tuple[Field, ...]:
@@ -49,15 +42,10 @@ ACK_FIELDS = _declared("ack_trace")
 
 
 class PacketCode(NamedTuple):
-    """An event of a log of packets, or a flag.
+    """An event of a log of packets, or a flag."""
 
-    Attributes:
-        name: unique among them.
-        meaning: one line for people.
-    """
-
-    name: str
-    meaning: str
+    name: str  # unique among them
+    meaning: str  # one line for people
 
 
 PACKET_EVENTS = tuple(PacketCode(*row) for row in _cc.packet_codes()[0])

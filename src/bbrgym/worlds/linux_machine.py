@@ -24,23 +24,14 @@ _FIFO_PRIORITY = 20
 
 @dataclass(frozen=True)
 class Check:
-    """Something that the world uses.
+    """Something that the world uses."""
 
-    Attributes:
-        name: what it is.
-        is_there: whether this machine has it.
-        is_needed: whether the world cannot run without it.
-        found: what was found.
-        remedy: what to do if it is missing.
-        without: what still works if it is missing.
-    """
-
-    name: str
-    is_there: bool
-    is_needed: bool
-    found: str
-    remedy: str
-    without: str
+    name: str  # what it is
+    is_there: bool  # whether this machine has it
+    is_needed: bool  # whether the world cannot run without it
+    found: str  # what was found
+    remedy: str  # what to do if it is missing
+    without: str  # what still works if it is missing
 
 
 def examine() -> list[Check]:

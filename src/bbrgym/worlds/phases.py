@@ -8,20 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Phase:
-    """Codes of a phase.
+    """Codes of a phase."""
 
-    Attributes:
-        name: as figures show it.
-        group: coarser phase that it is part of, or its own name.
-        first, last: codes, both included.
-        algorithms: that have it. Default: all others.
-    """
-
-    name: str
-    group: str
-    first: int
-    last: int
-    algorithms: tuple[str, ...] = ()
+    name: str  # as figures show it
+    group: str  # coarser phase that it is part of, or its own name
+    first: int  # codes, both included
+    last: int  # codes, both included
+    algorithms: tuple[str, ...] = ()  # that have it. Default: all others.
 
 
 #: All phases; the part of PROBE_BW numbered i has the code 8 + i. What only some algorithms have comes first.

@@ -33,44 +33,28 @@ FAST_WORLD = "twin"
 
 @dataclass(frozen=True)
 class WorldSpec:
-    """A registered world.
+    """A registered world."""
 
-    Attributes:
-        name: the name that selects it.
-        engine: dotted name of its engine's class, see `bbrgym.worlds.engine.Engine`.
-        meaning: one line for people.
-        isolation: the default: ``process`` (each run in a worker process) or ``none`` (in this process).
-        is_alone: whether a process can hold only one run of it at a time.
-        holds_many: whether one engine can hold many worlds.
-        can_save: whether runs in this process can be saved and restored.
-        can_trace: whether runs in this process can log their packets.
-        is_program: whether its engine is a program of the user's: a process of its own whatever the isolation.
-        is_real_time: whether an advance takes as long as what it runs; no run repeats another to the byte then.
-        our_algorithms: of the congestion controls of ``cc/`` that flows can run, by `Variant.algorithm`.
-            Default: all.
-        stand_ins: what runs in place of other ones, by the name of these.
-        stock_controls: whose own congestion controls flows can run, unchanged: ``ns-3``, ``linux``.
-        has_last_hops: whether a scenario's receivers can be behind a radio.
-        options: names of its own options, arguments of its engine.
-        programs: those of them that name a program or a library, which runs.
-    """
-
-    name: str
-    engine: str
-    meaning: str
+    name: str  # the name that selects it
+    engine: str  # dotted name of its engine's class, see `bbrgym.worlds.engine.Engine`
+    meaning: str  # one line for people
+    # the default: ``process`` (each run in a worker process) or ``none`` (in this process)
     isolation: Isolation = "none"
-    is_alone: bool = False
-    holds_many: bool = False
-    can_save: bool = False
-    can_trace: bool = False
+    is_alone: bool = False  # whether a process can hold only one run of it at a time
+    holds_many: bool = False  # whether one engine can hold many worlds
+    can_save: bool = False  # whether runs in this process can be saved and restored
+    can_trace: bool = False  # whether runs in this process can log their packets
+    # whether its engine is a program of the user's: a process of its own whatever the isolation
     is_program: bool = False
+    # whether an advance takes as long as what it runs; no run repeats another to the byte then
     is_real_time: bool = False
+    # of the congestion controls of ``cc/`` that flows can run, by `Variant.algorithm`. Default: all.
     our_algorithms: tuple[str, ...] | None = None
-    stand_ins: Mapping[str, str] = field(default_factory=dict)
-    stock_controls: tuple[str, ...] = ()
-    has_last_hops: bool = False
-    options: tuple[str, ...] = ()
-    programs: tuple[str, ...] = ()
+    stand_ins: Mapping[str, str] = field(default_factory=dict)  # what runs in place of other ones, by the name of these
+    stock_controls: tuple[str, ...] = ()  # whose own congestion controls flows can run, unchanged: ``ns-3``, ``linux``
+    has_last_hops: bool = False  # whether a scenario's receivers can be behind a radio
+    options: tuple[str, ...] = ()  # names of its own options, arguments of its engine
+    programs: tuple[str, ...] = ()  # those of them that name a program or a library, which runs
 
     def given_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options that have a value other than None, the default of all.
@@ -98,17 +82,12 @@ class WorldSpec:
 
 
 class WorldSettings(Model):
-    """Settings of the runs in a world; see :func:`bbrgym.make_world`.
+    """Settings of the runs in a world; see :func:`bbrgym.make_world`."""
 
-    Attributes:
-        isolation: ``process`` or ``none``. Default: the world's own.
-        timeout_s: the longest wall time of a start, a reset, and of each simulated second of an advance.
-        options: the world's own options, by name.
-    """
-
-    isolation: Isolation | None = None
+    isolation: Isolation | None = None  # ``process`` or ``none``. Default: the world's own.
+    # the longest wall time of a start, a reset, and of each simulated second of an advance
     timeout_s: Annotated[Float, Field(gt=0, le=86_400)] = DEFAULT_TIMEOUT_S
-    options: dict[str, Any] = Field(default_factory=dict)
+    options: dict[str, Any] = Field(default_factory=dict)  # the world's own options, by name
 
 
 _SPECS: dict[str, WorldSpec] = {}

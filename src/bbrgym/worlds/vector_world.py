@@ -41,20 +41,13 @@ class Snapshot:
 
     Pickled it is small: what was asked of the run. Where it is unpickled or copied, the run is simulated again up to
     that moment, bit for bit, but without traces of ACKs and packets.
-
-    Attributes:
-        world: the world's registered name.
-        state: the engine's own; opaque.
-        scenario: the scenario that runs.
-        seed: seed of the run.
-        options: the world's own options.
     """
 
-    world: str
-    state: Any
-    scenario: Scenario
-    seed: int
-    options: Mapping[str, Any]
+    world: str  # the world's registered name
+    state: Any  # the engine's own; opaque
+    scenario: Scenario  # the scenario that runs
+    seed: int  # seed of the run
+    options: Mapping[str, Any]  # the world's own options
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _repeated, (self.world, self.scenario, self.seed, dict(self.options), self.state.history())
