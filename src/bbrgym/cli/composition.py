@@ -167,11 +167,7 @@ class Loader(ConfigLoaderImpl):
         return config
 
     def groups(self, config_name: str) -> dict[str, list[str]]:
-        """Return the choices of each config group of a command.
-
-        Raises:
-            ConfigError: there is no such configuration.
-        """
+        """Return the choices of each config group of a command. Raises ConfigError: there is no such configuration."""
         self._store_worlds()
         repository = CachingConfigRepository(self.repository)
         return {group: _choices(repository, group) for group in _Tree(repository, config_name).groups}

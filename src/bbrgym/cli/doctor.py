@@ -46,11 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the tables.
-
-    Raises:
-        ConfigError: a world cannot run here.
-    """
+    """Print the tables. Raises ConfigError: a world cannot run here."""
     worlds = [options.world] if options.world else list(registered_worlds())
     table, problems = engines_table(worlds)
     print_results(table)

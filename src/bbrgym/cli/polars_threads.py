@@ -33,11 +33,7 @@ query()
 
 
 def start_polars() -> None:
-    """Start the threads of Polars.
-
-    Raises:
-        OSError: the machine, or a limit of this process, has no room for them.
-    """
+    """Start the threads of Polars. Raises OSError: the machine, or a limit of this process, has no room for them."""
     limits = {name: resource.getrlimit(getattr(resource, name))[0] for name in _LIMITS}
     tight = {name: limit for name, limit in limits.items() if limit != resource.RLIM_INFINITY}
     if tight and not _has_room(tight):

@@ -46,11 +46,7 @@ MODELS = (Reproduction,)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the experiments, write the run folder, and print the tables.
-
-    Raises:
-        SweepError: runs broke.
-    """
+    """Run the experiments, write the run folder, and print the tables. Raises SweepError: runs broke."""
     config = dict(options.config)
     path, resume = take_run_dir(config, options.run_dir)
     docs = config.pop("docs")

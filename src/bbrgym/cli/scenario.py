@@ -63,11 +63,7 @@ def scenario_of(fields: Any) -> Scenario | Distribution:
 
 
 def draw_of(source: Scenario | Distribution, number: Any, split: str) -> Scenario:
-    """Return a scenario as it is, or a draw of a distribution.
-
-    Raises:
-        ConfigError: the number fits neither.
-    """
+    """Return a scenario as it is, or a draw of a distribution. Raises ConfigError: the number fits neither."""
     if isinstance(source, Scenario):
         if number is not None:
             raise ConfigError(f"draw: is {number!r}, but {source.name} is a scenario, expected a distribution with it")

@@ -35,11 +35,7 @@ def type_text(kind: type, may_be_null: bool) -> str:
 
 
 def give_types(config: DictConfig, models: Sequence[type[BaseModel]]) -> None:
-    """Give the options that are plain fields of models their types.
-
-    Raises:
-        ConfigError: a value has another type.
-    """
+    """Give the options that are plain fields of models their types. Raises ConfigError: a value has another type."""
     types = {name: found for name, found in plain_types(models).items() if name in config}
     for name, (kind, null) in types.items():
         if OmegaConf.is_interpolation(config, name) or OmegaConf.is_missing(config, name):

@@ -25,11 +25,7 @@ _DIGEST = 8
 
 
 def parse_override(text: str) -> Override:
-    """Parse an override of a command line.
-
-    Raises:
-        ConfigError: it is not an override.
-    """
+    """Parse an override of a command line. Raises ConfigError: it is not an override."""
     try:
         return _parser().parse_override(text)
     except HydraException as error:

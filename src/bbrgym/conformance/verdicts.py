@@ -81,11 +81,7 @@ class CaseRun:
     seed: int = 1  # of all random numbers
 
     def verdict(self) -> DraftVerdict:
-        """Run the case and return what it says.
-
-        Raises:
-            WorldError: a run broke.
-        """
+        """Run the case and return what it says. Raises WorldError: a run broke."""
         about = (self.case, self.sender, self.path)
         for name in (self.sender.cc, f"{self.sender.cc}/{self.sender.reading}"):
             if name in self.case.not_for:

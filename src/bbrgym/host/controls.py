@@ -234,11 +234,7 @@ def write_about(control: LoadedControl) -> None:
 
 
 def checked_tunables(variant: Variant, tunables: Mapping[str, float]) -> dict[str, float]:
-    """Return the values, each a tunable of the variant and in its range.
-
-    Raises:
-        ConfigError: one is not.
-    """
+    """Return the values, each a tunable of the variant and in its range. Raises ConfigError: one is not."""
     for name, value in tunables.items():
         if name not in variant.preset:
             raise ConfigError(f"{name} is not a tunable of {variant.name}; {nearest(name, variant.preset)}")

@@ -21,11 +21,7 @@ class Floor:
     rtt_s: float = 10.0  # how long; 0: it never falls back for it
 
     def changed(self, values: Mapping[str, float]) -> Floor:
-        """Return the floor with other values, as `split` names them.
-
-        Raises:
-            ConfigError: one is out of its range.
-        """
+        """Return the floor with other values, as `split` names them. Raises ConfigError: one is out of its range."""
         for name, value in values.items():
             low, high = _RANGES[name]
             if not low <= value <= high:

@@ -77,11 +77,7 @@ class FlowLog:
         self._parts.add(rows)
 
     def close(self) -> None:
-        """Write the log; none if it has no row.
-
-        Raises:
-            HostError: it cannot be written; its parts stay.
-        """
+        """Write the log; none if it has no row. Raises HostError: it cannot be written; its parts stay."""
         try:
             self._parts.flush()
             files = self._parts.files()

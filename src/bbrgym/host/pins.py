@@ -35,11 +35,7 @@ def loaded_names() -> list[str]:
 
 
 def require_root() -> None:
-    """Check that this process may load programs into the kernel.
-
-    Raises:
-        HostError: it is not root.
-    """
+    """Check that this process may load programs into the kernel. Raises HostError: it is not root."""
     if os.geteuid() != 0:
         raise HostError("the kernel takes programs from root only: run the command with sudo")
 

@@ -67,11 +67,7 @@ class CsvLogger(Logger):
 
 
 def _read(folder: RunFolder) -> dict[int, dict[str, Any]]:
-    """Return the rows of metrics.csv by their step.
-
-    Raises:
-        ConfigError: the file is damaged.
-    """
+    """Return the rows of metrics.csv by their step. Raises ConfigError: the file is damaged."""
     table = folder.read_csv(_METRICS)
     if table.schema.get("step") != pl.Int64:
         raise ConfigError(f"cannot read {str(folder.path / _METRICS)!r}, it is damaged: it has no steps")

@@ -67,11 +67,7 @@ class LoggerSettings(Target):
 
     @abstractmethod
     def start(self, run: LoggedRun) -> Logger:
-        """Return a logger for a run.
-
-        Raises:
-            MissingExtraError: a package that it needs is not installed.
-        """
+        """Return a logger for a run. Raises MissingExtraError: a package that it needs is not installed."""
 
 
 class NoLoggerSettings(LoggerSettings):

@@ -29,11 +29,7 @@ def is_parquet(begin: bytes) -> bool:
 
 
 def read_kernel_watch(file: BufferedReader) -> PathLog:
-    """Return the connections of the log.
-
-    Raises:
-        LogProblem: it is damaged, or is another table.
-    """
+    """Return the connections of the log. Raises LogProblem: it is damaged, or is another table."""
     connections = Connections()
     try:
         for row in _rows(file):

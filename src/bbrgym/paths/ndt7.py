@@ -26,11 +26,7 @@ def is_ndt7(values: Any) -> bool:
 
 
 def read_ndt7(values: Iterable[Any]) -> PathLog:
-    """Return the downloads and the uploads of results.
-
-    Raises:
-        LogProblem: there are no measurements of the server's.
-    """
+    """Return the downloads and the uploads of results. Raises LogProblem: there are no measurements of the server's."""
     connections = Connections()
     for index, result in enumerate(_results(values)):
         begun_s = iso_s(next((mapping(result[test]).get("StartTime") for test in _TESTS if result.get(test)), None))

@@ -45,11 +45,7 @@ def is_ss(begin: str) -> bool:
 
 
 def read_ss(file: BufferedReader, begin: str) -> PathLog:
-    """Return the connections of the log, which begins with a text.
-
-    Raises:
-        LogProblem: it has no times.
-    """
+    """Return the connections of the log, which begins with a text. Raises LogProblem: it has no times."""
     connections = Connections()
     is_behind = _is_time_behind(begin)
     time_s, day_s = NAN, 0.0

@@ -82,11 +82,7 @@ def open_to_append(path: Path, *, is_own: bool = True) -> BinaryIO:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and the missing ones above it.
-
-    Raises:
-        OSError: one cannot be made.
-    """
+    """Make a folder and the missing ones above it. Raises OSError: one cannot be made."""
     if path.is_dir():
         return
     make_folder(path.parent)

@@ -23,11 +23,7 @@ def are_left_out() -> bool:
 
 
 def reason_not_to_draw() -> str | None:
-    """Return a sentence on why figures/ is not written; None if it is.
-
-    Raises:
-        ConfigError: see `are_left_out`.
-    """
+    """Return a sentence on why figures/ is not written; None if it is. Raises ConfigError: see `are_left_out`."""
     if are_left_out():
         return f"no figures/: {FIGURES} is none"
     try:

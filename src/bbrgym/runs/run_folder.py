@@ -156,11 +156,7 @@ class RunFolder:
         return None
 
     def wait_until_free(self, timeout_s: float) -> None:
-        """Wait until no process owns the folder.
-
-        Raises:
-            ConfigError: one still does after a time in seconds.
-        """
+        """Wait until no process owns the folder. Raises ConfigError: one still does after a time in seconds."""
         until_s = time.monotonic() + timeout_s
         while (owner := self.owner()) is not None:
             if time.monotonic() > until_s:

@@ -47,11 +47,7 @@ class MultirunFolder(RunFolder):
         return said[-1] if said else ""
 
     def read_state(self, name: str) -> dict[str, Any]:
-        """Return the end of a job; empty before it has ended.
-
-        Raises:
-            ConfigError: it cannot be read.
-        """
+        """Return the end of a job; empty before it has ended. Raises ConfigError: it cannot be read."""
         state = self.read_json(f"{name}/{STATE}")
         overrides = state.get("overrides", [])
         if state and not isinstance(state.get("command"), str):
