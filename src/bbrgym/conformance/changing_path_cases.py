@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from bbrgym.conformance.ack_history import CRUISE, DOWN, NO_RATE, UP, AckHistory
-from bbrgym.conformance.draft_case import DraftCase, Known, interrupted
+from bbrgym.conformance.draft_case import Known, draft_case, interrupted
 from bbrgym.conformance.setup import CaseSetup, Stage, conditions, is_long, rate_becomes
 from bbrgym.conformance.statements import Statements
 from bbrgym.conformance.up_cases import LOSES_UNTIL_STARTUP_ENDS, lose_in_startup
@@ -56,7 +56,36 @@ def _growth_in_up(history: AckHistory, row: int, end: int, forgets: bool) -> tup
     return doublings, None
 
 
-def _check_more(run: Statements) -> None:
+_SHORT_UP = (
+    "BBRv2's UP ends when 1.25 BDP are in flight, after a round or two, and the step begins at one packet again in the "
+    "next one."
+)
+_LONG_BURSTS = (
+    "At 1.5 Gbit/s a burst is 45 packets, a third of the BDP of 131, and BBRv2 counts the one that leaves next as in "
+    "flight: 136 and 45 are more than the 1.25 BDP that end UP, so it ends after 1.05 ms each time, with the window at "
+    "inflight_longterm, 138 packets, which grows by a packet or none meanwhile."
+)
+
+
+@draft_case(
+    15,
+    conditions=conditions((1.0, 1000.0), (10.0, 100.0), (40.0, 10.0), (100.0, 10.0), (200.0, 1.0), (1000.0, 1.0)),
+    begin=lose_in_startup,
+    stages=(
+        LOSES_UNTIL_STARTUP_ENDS,
+        Stage("CRUISE begins", _cruise_begins, rate_becomes(lambda one: 10 * one.rate_mbps)),
+    ),
+    end=_found_more,
+    known=(
+        *interrupted(DOUBLES, FINDS, IN_ROUNDS),
+        *(Known(text, _SHORT_UP, controls=("bbr2",)) for text in (DOUBLES, IN_ROUNDS)),
+        Known(FINDS, _LONG_BURSTS, controls=("bbr2",), applies=lambda one: one.rate_mbps >= 1000),
+    ),
+    queue_bdp=40.0,
+    lasts=lambda condition: 40.0 + 200 * condition.turn_s,
+)
+def bandwidth_up(run: Statements) -> None:
+    """Increasing Bandwidth 10x and Ensuring Full Bandwidth is Reached"""
     history, cc, changed_s = run.history, run.setup.sender.cc, run.setup.moments_s[-1]
     full = 10 * run.setup.condition.payload_mbps
     after = history.first_after(changed_s)
@@ -86,38 +115,6 @@ def _check_more(run: Statements) -> None:
     measured = f"in {acks} ACKs" if other is None else f"{history.at('inflight_hi_pkts', other)} packets"
     run.states(GROWS, other is None, measured, ended if other is None else other)
 
-
-_SHORT_UP = (
-    "BBRv2's UP ends when 1.25 BDP are in flight, after a round or two, and the step begins at one packet again in the "
-    "next one."
-)
-
-_LONG_BURSTS = (
-    "At 1.5 Gbit/s a burst is 45 packets, a third of the BDP of 131, and BBRv2 counts the one that leaves next as in "
-    "flight: 136 and 45 are more than the 1.25 BDP that end UP, so it ends after 1.05 ms each time, with the window at "
-    "inflight_longterm, 138 packets, which grows by a packet or none meanwhile."
-)
-
-MORE = DraftCase(
-    number=15,
-    name="bandwidth-up",
-    title="Increasing Bandwidth 10x and Ensuring Full Bandwidth is Reached",
-    conditions=conditions((1.0, 1000.0), (10.0, 100.0), (40.0, 10.0), (100.0, 10.0), (200.0, 1.0), (1000.0, 1.0)),
-    begin=lose_in_startup,
-    stages=(
-        LOSES_UNTIL_STARTUP_ENDS,
-        Stage("CRUISE begins", _cruise_begins, rate_becomes(lambda one: 10 * one.rate_mbps)),
-    ),
-    end=_found_more,
-    check=_check_more,
-    known=(
-        *interrupted(DOUBLES, FINDS, IN_ROUNDS),
-        *(Known(text, _SHORT_UP, controls=("bbr2",)) for text in (DOUBLES, IN_ROUNDS)),
-        Known(FINDS, _LONG_BURSTS, controls=("bbr2",), applies=lambda one: one.rate_mbps >= 1000),
-    ),
-    queue_bdp=40.0,
-    lasts=lambda condition: 40.0 + 200 * condition.turn_s,
-)
 
 # ---- the rate falls -----------------------------------------------------------------------------------
 
@@ -156,30 +153,20 @@ def _states_losses(run: Statements, changed_s: float) -> None:
     run.states(text, is_low, f"down to {least:.4g} of {bw:.4g} Mbit/s")
 
 
-def _check_less(run: Statements) -> None:
-    if run.setup.sender.cc != "bbr":
-        _states_losses(run, run.setup.moments_s[-1])
-    row = run.needs(WINDOW_PASSES, _adapted(run.history, run.setup))
-    bw, rate = float(run.history.mbps("bw_Bps")[row]), run.setup.condition.payload_mbps / 10
-    run.states(FORGETS, abs(bw / rate - 1) <= 0.05, f"max_bw {bw:.4g} of {rate:.4g} Mbit/s", row)
-
-
 _NO_CYCLE = (
     "The window is two cycles of probing, and it advances only when a round ends in PROBE_BW after UP, not "
     "application-limited. Behind a queue of a BDP of the old rate, ten of the new one, a round is so long that "
     "PROBE_RTT, due every five seconds, ends each cycle before, and the samples after it count as application-limited."
 )
 
-LESS = DraftCase(
-    number=16,
-    name="bandwidth-down",
-    title="Decreasing Bandwidth 10x and Ensuring Max Bandwidth Adapts Down",
+
+@draft_case(
+    16,
     conditions=conditions(
         (1.0, 10_000.0), (10.0, 1000.0), (40.0, 100.0), (100.0, 100.0), (200.0, 10.0), (1000.0, 10.0)
     ),
     stages=(Stage("CRUISE begins", _cruise_begins, rate_becomes(lambda one: one.rate_mbps / 10)),),
     end=_adapted,
-    check=_check_less,
     known=(
         Known(
             LOSES,
@@ -194,3 +181,10 @@ LESS = DraftCase(
     least_queue_pkts=8,
     lasts=lambda condition: 60.0 + 300 * condition.turn_s,
 )
+def bandwidth_down(run: Statements) -> None:
+    """Decreasing Bandwidth 10x and Ensuring Max Bandwidth Adapts Down"""
+    if run.setup.sender.cc != "bbr":
+        _states_losses(run, run.setup.moments_s[-1])
+    row = run.needs(WINDOW_PASSES, _adapted(run.history, run.setup))
+    bw, rate = float(run.history.mbps("bw_Bps")[row]), run.setup.condition.payload_mbps / 10
+    run.states(FORGETS, abs(bw / rate - 1) <= 0.05, f"max_bw {bw:.4g} of {rate:.4g} Mbit/s", row)

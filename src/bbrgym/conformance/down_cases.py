@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from bbrgym.conformance.ack_history import CRUISE, DOWN, REFILL, UP, AckHistory
-from bbrgym.conformance.draft_case import SHORT_PATH, V1_CYCLES, DraftCase, Known, interrupted
+from bbrgym.conformance.draft_case import SHORT_PATH, V1_CYCLES, Known, draft_case, interrupted
 from bbrgym.conformance.setup import MSS_BYTES, PATHS, CaseSetup, Stage, rate_becomes, varied
 from bbrgym.conformance.statements import FLOOR_PKTS, INTERRUPTS, Statements, Stay, end_of, whole_stay
 
@@ -38,7 +38,18 @@ def _headroom_pkts(setup: CaseSetup, hi_pkts: int) -> float:
     return max(hi_pkts - room, FLOOR_PKTS)
 
 
-def _check_down(run: Statements) -> None:
+@draft_case(
+    8,
+    conditions=PATHS,
+    end=end_of(_down),
+    not_for=V1_CYCLES,
+    known=(
+        Known(GAIN_OF_DRAFT, "google/bbr's gain is 232/256, BBRv2's 192/256.", ("code",)),
+        *interrupted(INTERRUPTS, DOWN_ENDS),
+    ),
+)
+def down_inflight(run: Statements) -> None:
+    """Exiting PROBE_DOWN on Inflight"""
     history, sender = run.history, run.setup.sender
     row, end = run.needs_stay(DOWN_ENDS, _down(history, run.setup))
     own = sender.constant("down_gain")
@@ -59,36 +70,7 @@ def _check_down(run: Statements) -> None:
     run.goes_to("CRUISE follows", CRUISE, end)
 
 
-DOWN_INFLIGHT = DraftCase(
-    number=8,
-    name="down-inflight",
-    title="Exiting PROBE_DOWN on Inflight",
-    conditions=PATHS,
-    end=end_of(_down),
-    check=_check_down,
-    not_for=V1_CYCLES,
-    known=(
-        Known(GAIN_OF_DRAFT, "google/bbr's gain is 232/256, BBRv2's 192/256.", ("code",)),
-        *interrupted(INTERRUPTS, DOWN_ENDS),
-    ),
-)
-
 REFILLS = "DOWN goes over to REFILL, past CRUISE"
-
-
-def _check_down_time(run: Statements) -> None:
-    history = run.history
-    row, end = run.needs_stay(DOWN_ENDS, _down(history, run.setup))
-    phase, rounds = history.at("phase", end), history.rounds(row, end)
-    stay_s = history.time_s(end) - history.time_s(row)
-    run.states(REFILLS, phase == REFILL, f"phase {phase} after {stay_s:.3g} s and {rounds} rounds", end)
-    if phase != REFILL:
-        return
-    wait_s = float(history["probe_wait_us"][row]) / 1e6
-    most = min(run.setup.sender.constant("max_probe_rounds"), history.at("target_pkts", end))
-    text = "bw_probe_wait has passed, or the rounds after which a Reno flow would have probed"
-    measured = f"{stay_s:.3g} s of {wait_s:.3g}, {rounds} rounds of {most:.0f}"
-    run.states(text, stay_s > wait_s or rounds >= most - 2, measured, end)
 
 
 _DRAINS_ANYWAY = (
@@ -100,11 +82,10 @@ _TWO_WAITS = (
     "UP between. Where 63 rounds take longer, PROBE_RTT, due five seconds after a smaller RTT, mostly comes first."
 )
 
+
 # The rate falls by a tenth, as the draft says, or by 20 %.
-DOWN_TIME = DraftCase(
-    number=9,
-    name="down-time",
-    title="Exiting PROBE_DOWN After Max Time",
+@draft_case(
+    9,
     conditions=varied(("-10 %", -10.0), ("-20 %", -20.0)),
     stages=(
         Stage(
@@ -114,7 +95,6 @@ DOWN_TIME = DraftCase(
         ),
     ),
     end=end_of(_down),
-    check=_check_down_time,
     queue_bdp=8.0,
     not_for=V1_CYCLES,
     known=(
@@ -130,3 +110,17 @@ DOWN_TIME = DraftCase(
         *interrupted(DOWN_BEGINS),
     ),
 )
+def down_time(run: Statements) -> None:
+    """Exiting PROBE_DOWN After Max Time"""
+    history = run.history
+    row, end = run.needs_stay(DOWN_ENDS, _down(history, run.setup))
+    phase, rounds = history.at("phase", end), history.rounds(row, end)
+    stay_s = history.time_s(end) - history.time_s(row)
+    run.states(REFILLS, phase == REFILL, f"phase {phase} after {stay_s:.3g} s and {rounds} rounds", end)
+    if phase != REFILL:
+        return
+    wait_s = float(history["probe_wait_us"][row]) / 1e6
+    most = min(run.setup.sender.constant("max_probe_rounds"), history.at("target_pkts", end))
+    text = "bw_probe_wait has passed, or the rounds after which a Reno flow would have probed"
+    measured = f"{stay_s:.3g} s of {wait_s:.3g}, {rounds} rounds of {most:.0f}"
+    run.states(text, stay_s > wait_s or rounds >= most - 2, measured, end)

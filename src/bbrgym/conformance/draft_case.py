@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from bbrgym.conformance.setup import CaseSetup, Condition, Find, Sender, Stage, is_long
 from bbrgym.conformance.statements import INTERRUPTS, Check, DraftStatement
@@ -73,3 +74,18 @@ class DraftCase:
     def explanation(self, failed: DraftStatement, sender: Sender, condition: Condition) -> str:
         """Return why a statement that failed cannot hold; empty if nothing says so."""
         return next((one.reason for one in self.known if one.explains(failed, sender, condition)), "")
+
+
+ADDED: dict[str, DraftCase] = {}
+"""Cases by name, as `draft_case` adds them."""
+
+
+def draft_case(number: int, **fields: Any) -> Callable[[Check], Check]:
+    """Make a check a test case: the function's name is the case's, its docstring the draft's title."""
+
+    def add(check: Check) -> Check:
+        name = check.__name__.replace("_", "-")
+        ADDED[name] = DraftCase(number, name, str(check.__doc__), check=check, **fields)
+        return check
+
+    return add

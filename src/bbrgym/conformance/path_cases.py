@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from bbrgym.conformance.ack_history import CRUISE, NO_RATE, AckHistory
-from bbrgym.conformance.draft_case import DraftCase, Known, interrupted
+from bbrgym.conformance.draft_case import Known, draft_case, interrupted
 from bbrgym.conformance.setup import HEADER_BYTES, MSS_BYTES, CaseSetup, conditions, paths
 from bbrgym.conformance.statements import BANDWIDTH_TOLERANCE, CRUISE_SHARE, FLOOR_PKTS, MARGIN, Statements, Stay
 
@@ -23,7 +23,15 @@ def _aggregating(setup: CaseSetup) -> None:
     setup.link["acks"] = {"kind": "slots", "every_ms": max(1e-3, setup.condition.rtt_ms / 2)}
 
 
-def _check_startup_aggregation(run: Statements) -> None:
+@draft_case(
+    12,
+    conditions=paths(least_pkts=20),
+    begin=_aggregating,
+    end=lambda history, _: history.left_startup(),
+    known=tuple(interrupted(DOUBLES)),
+)
+def startup_aggregation(run: Statements) -> None:
+    """Achieving Expected STARTUP Bandwidth on a Link With Aggregation"""
     history, path = run.history, run.setup.condition
     row = run.needs("STARTUP ends", history.left_startup())
     extra, cwnd = (int(history[name][: row + 1].max()) for name in ("extra_acked_pkts", "cwnd_pkts"))
@@ -38,17 +46,6 @@ def _check_startup_aggregation(run: Statements) -> None:
     most = _DOUBLING_ROUNDS + math.ceil(math.log2(max(1.0, path.bdp_pkts / 10)))
     run.states(DOUBLES, found is not None and rounds <= most, f"{rounds} rounds of {most}", row)
 
-
-STARTUP_AGGREGATION = DraftCase(
-    number=12,
-    name="startup-aggregation",
-    title="Achieving Expected STARTUP Bandwidth on a Link With Aggregation",
-    conditions=paths(least_pkts=20),
-    begin=_aggregating,
-    end=lambda history, _: history.left_startup(),
-    check=_check_startup_aggregation,
-    known=tuple(interrupted(DOUBLES)),
-)
 
 _CRUISE_ROUNDS = 6
 LONG_CRUISE = "CRUISE lasts for six rounds"
@@ -70,7 +67,16 @@ def _cruised(history: AckHistory, _: CaseSetup) -> int | None:
     return None if found is None or found[1] == len(history) - 1 else found[1]
 
 
-def _check_cruise_aggregation(run: Statements) -> None:
+@draft_case(
+    13,
+    conditions=paths(least_pkts=20),
+    begin=_aggregating,
+    end=_cruised,
+    not_for={"bbr": "BBR v1 has no CRUISE: it is in a phase of its cycle for one round trip"},
+    known=tuple(interrupted(LONG_CRUISE)),
+)
+def cruise_aggregation(run: Statements) -> None:
+    """Achieving Expected Cruise Bandwidth on a Link With Aggregation"""
     history, found = run.history, _long_cruise(run.history)
     end = run.needs(LONG_CRUISE, None if found is None else found[1])
     row = 0 if found is None else found[0]
@@ -91,18 +97,6 @@ def _check_cruise_aggregation(run: Statements) -> None:
     run.states("the bottleneck is used to 95 %", share >= CRUISE_SHARE, f"{100 * share:.1f} %", end)
 
 
-CRUISE_AGGREGATION = DraftCase(
-    number=13,
-    name="cruise-aggregation",
-    title="Achieving Expected Cruise Bandwidth on a Link With Aggregation",
-    conditions=paths(least_pkts=20),
-    begin=_aggregating,
-    end=_cruised,
-    check=_check_cruise_aggregation,
-    not_for={"bbr": "BBR v1 has no CRUISE: it is in a phase of its cycle for one round trip"},
-    known=tuple(interrupted(LONG_CRUISE)),
-)
-
 # ---- a path that holds less than the least window -----------------------------------------------------
 
 KEEPS_FLOOR = "cwnd is MinPipeCwnd (4 packets) at least"
@@ -117,35 +111,12 @@ def _rounds_of_probe_bw(history: AckHistory, setup: CaseSetup) -> int | None:
     return history.first(history["time_us"] > history["time_us"][row] + 4e6 + 40e6 * setup.condition.turn_s)
 
 
-def _check_small(run: Statements) -> None:
-    history, payload_mbps = run.history, run.setup.condition.payload_mbps
-    row = run.needs("PROBE_BW begins", history.first(history.in_probe_bw()))
-    cwnd = history["cwnd_pkts"][row:]
-    least = int(cwnd.min())
-    measured = f"from {least} to {int(cwnd.max())} packets"
-    run.states(KEEPS_FLOOR, least >= FLOOR_PKTS, measured, row + int(cwnd.argmin()))
-    inside = history.in_probe_bw()
-    bw = np.minimum(history["bw_Bps"], history["bw_lo_Bps"]).astype(float)
-    gains = history["pacing_Bps"][inside] / (MARGIN * bw[inside])
-    steady = history.is_in(CRUISE) if run.setup.sender.cc != "bbr" else history.is_in(10, 11, 12, 13, 14, 15)
-    own = history["pacing_Bps"][steady].astype(float) * 8e-6 / payload_mbps
-    off = float(np.abs(own - MARGIN).max()) if len(own) else math.nan
-    measured = f"{100 * off:.2f} % off; gains {float(gains.min()):.3f} to {float(gains.max()):.3f}"
-    run.states(PACES, not off > 0.02, measured, row)
-    share = run.used_share(row, -1)
-    text = "delayed ACKs do not stall the bottleneck: it is used to 95 %"
-    run.states(text, share >= CRUISE_SHARE, f"{100 * share:.1f} %")
-
-
-SMALL_BDP = DraftCase(
-    number=14,
-    name="sub-packet-bdp",
-    title="Correctly Managing Sub-Packet BDPs",
+@draft_case(
+    14,
     conditions=conditions(
         *((1.0, 0.064), (10.0, 0.064), (100.0, 0.064), (1.0, 1.0), (10.0, 1.0), (1.0, 10.0), (0.1, 100.0))
     ),
     end=_rounds_of_probe_bw,
-    check=_check_small,
     known=(
         Known(
             PACES,
@@ -165,6 +136,26 @@ SMALL_BDP = DraftCase(
     ),
     lasts=lambda condition: 30.0 + 120 * condition.turn_s,
 )
+def sub_packet_bdp(run: Statements) -> None:
+    """Correctly Managing Sub-Packet BDPs"""
+    history, payload_mbps = run.history, run.setup.condition.payload_mbps
+    row = run.needs("PROBE_BW begins", history.first(history.in_probe_bw()))
+    cwnd = history["cwnd_pkts"][row:]
+    least = int(cwnd.min())
+    measured = f"from {least} to {int(cwnd.max())} packets"
+    run.states(KEEPS_FLOOR, least >= FLOOR_PKTS, measured, row + int(cwnd.argmin()))
+    inside = history.in_probe_bw()
+    bw = np.minimum(history["bw_Bps"], history["bw_lo_Bps"]).astype(float)
+    gains = history["pacing_Bps"][inside] / (MARGIN * bw[inside])
+    steady = history.is_in(CRUISE) if run.setup.sender.cc != "bbr" else history.is_in(10, 11, 12, 13, 14, 15)
+    own = history["pacing_Bps"][steady].astype(float) * 8e-6 / payload_mbps
+    off = float(np.abs(own - MARGIN).max()) if len(own) else math.nan
+    measured = f"{100 * off:.2f} % off; gains {float(gains.min()):.3f} to {float(gains.max()):.3f}"
+    run.states(PACES, not off > 0.02, measured, row)
+    share = run.used_share(row, -1)
+    text = "delayed ACKs do not stall the bottleneck: it is used to 95 %"
+    run.states(text, share >= CRUISE_SHARE, f"{100 * share:.1f} %")
+
 
 # ---- a policer ----------------------------------------------------------------------------------------
 
@@ -178,7 +169,25 @@ def _police(setup: CaseSetup) -> None:
     setup.link["policer"] = {"rate_mbps": setup.condition.rate_mbps / 4, "burst_bytes": burst_bytes}
 
 
-def _check_policer(run: Statements) -> None:
+# The draft leaves open what is excessive loss: 5 % here, and 80 % of the token rate to be used.
+@draft_case(
+    17,
+    conditions=conditions((1.0, 400.0), (10.0, 400.0), (40.0, 40.0), (100.0, 100.0), (200.0, 4.0), (1000.0, 10.0)),
+    begin=_police,
+    end=lambda history, setup: history.first(history["time_us"] > 10e6 + 100e6 * setup.condition.turn_s),
+    lasts=lambda condition: 11.0 + 110 * condition.turn_s,
+    not_for={"bbr": "BBR v1 has no bounds that losses set; it detects policers by its own rule"},
+    known=(
+        Known(
+            LITTLE_LOSS,
+            "What is excessive the draft does not say. REFILL and UP pass on the tokens of the bucket, so that max_bw "
+            "is above the token rate, and what follows loses until bw_shortterm has come down. Of google/bbr's losses "
+            "at 1 ms, 3779 of 49593 packets, 1091 are DOWN's, a third of what it sends, and 2526 CRUISE's, 8 %.",
+        ),
+    ),
+)
+def policer(run: Statements) -> None:
+    """Handling Token Bucket Policers"""
     history = run.history
     row = run.needs("PROBE_BW begins", history.first(history.in_probe_bw()))
     run.needs("the policer drops packets", history.first(history["lost_pkts"] > 0, row))
@@ -191,25 +200,3 @@ def _check_policer(run: Statements) -> None:
     run.states(LITTLE_LOSS, share <= _STABLE_LOSS, f"{100 * share:.2f} %")
     used = run.used_share(middle, -1, 1 / 4)
     run.states("and 80 % of the token rate are used", used >= _STABLE_SHARE, f"{100 * used:.1f} %")
-
-
-# The draft leaves open what is excessive loss: 5 % here, and 80 % of the token rate to be used.
-POLICER = DraftCase(
-    number=17,
-    name="policer",
-    title="Handling Token Bucket Policers",
-    conditions=conditions((1.0, 400.0), (10.0, 400.0), (40.0, 40.0), (100.0, 100.0), (200.0, 4.0), (1000.0, 10.0)),
-    begin=_police,
-    end=lambda history, setup: history.first(history["time_us"] > 10e6 + 100e6 * setup.condition.turn_s),
-    check=_check_policer,
-    lasts=lambda condition: 11.0 + 110 * condition.turn_s,
-    not_for={"bbr": "BBR v1 has no bounds that losses set; it detects policers by its own rule"},
-    known=(
-        Known(
-            LITTLE_LOSS,
-            "What is excessive the draft does not say. REFILL and UP pass on the tokens of the bucket, so that max_bw "
-            "is above the token rate, and what follows loses until bw_shortterm has come down. Of google/bbr's losses "
-            "at 1 ms, 3779 of 49593 packets, 1091 are DOWN's, a third of what it sends, and 2526 CRUISE's, 8 %.",
-        ),
-    ),
-)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from bbrgym.conformance.ack_history import PROBE_RTT, STARTUP, AckHistory
-from bbrgym.conformance.draft_case import RENEWED, DraftCase, Known
+from bbrgym.conformance.draft_case import RENEWED, Known, draft_case
 from bbrgym.conformance.setup import MSS_BYTES, CaseSetup, Stage, ahead, limited, paths, silent_from
 from bbrgym.conformance.statements import FLOOR_PKTS, Statements
 
@@ -15,7 +15,16 @@ PROBE_RTT_BEGINS = "PROBE_RTT begins"
 # ---- in STARTUP ---------------------------------------------------------------------------------------
 
 
-def _check_probe_rtt_in_startup(run: Statements) -> None:
+@draft_case(
+    20,
+    conditions=paths(most_mbps=1000),
+    begin=limited,
+    end=lambda history, _: history.rounds_later(history.end_of(history.entry(PROBE_RTT)), 5),
+    known=(Known(PROBE_RTT_BEGINS, RENEWED, controls=("bbr2",)),),
+    lasts=lambda condition: 14.0 + 40 * condition.turn_s,
+)
+def probe_rtt_startup(run: Statements) -> None:
+    """Entering and Exiting PROBE_RTT During STARTUP"""
     history = run.history
     row = run.needs(PROBE_RTT_BEGINS, history.first(history.is_in(PROBE_RTT)))
     run.states("it begins in STARTUP", bool((history["phase"][:row] == STARTUP).all()), "", row)
@@ -30,18 +39,6 @@ def _check_probe_rtt_in_startup(run: Statements) -> None:
     run.states("STARTUP goes on for a round at least", rounds >= 1, measured, last)
 
 
-PROBE_RTT_IN_STARTUP = DraftCase(
-    number=20,
-    name="probe-rtt-startup",
-    title="Entering and Exiting PROBE_RTT During STARTUP",
-    conditions=paths(most_mbps=1000),
-    begin=limited,
-    end=lambda history, _: history.rounds_later(history.end_of(history.entry(PROBE_RTT)), 5),
-    check=_check_probe_rtt_in_startup,
-    known=(Known(PROBE_RTT_BEGINS, RENEWED, controls=("bbr2",)),),
-    lasts=lambda condition: 14.0 + 40 * condition.turn_s,
-)
-
 # ---- after PROBE_BW -----------------------------------------------------------------------------------
 
 _PROBE_RTT_S = 0.2
@@ -54,7 +51,15 @@ def _late_probe_rtt(history: AckHistory) -> int | None:
     return None if row is None else history.entry(PROBE_RTT, after=row)
 
 
-def _check_probe_rtt(run: Statements) -> None:
+@draft_case(
+    10,
+    conditions=paths(most_mbps=1000),
+    end=lambda history, _: history.rounds_later(history.end_of(_late_probe_rtt(history)), 3),
+    known=(Known(PROBE_RTT_BEGINS, RENEWED, controls=("bbr2",)),),
+    lasts=lambda condition: 25.0 + 60 * condition.turn_s,
+)
+def probe_rtt(run: Statements) -> None:
+    """Entering and Exiting PROBE_RTT"""
     history, sender, turn_s = run.history, run.setup.sender, run.setup.condition.turn_s
     row = run.needs(PROBE_RTT_BEGINS, _late_probe_rtt(history))
     if sender.cc != "bbr":
@@ -85,17 +90,6 @@ def _check_probe_rtt(run: Statements) -> None:
     run.states("sending resumes", is_full, f"up to {out} packets in flight")
 
 
-ENTER_PROBE_RTT = DraftCase(
-    number=10,
-    name="probe-rtt",
-    title="Entering and Exiting PROBE_RTT",
-    conditions=paths(most_mbps=1000),
-    end=lambda history, _: history.rounds_later(history.end_of(_late_probe_rtt(history)), 3),
-    check=_check_probe_rtt,
-    known=(Known(PROBE_RTT_BEGINS, RENEWED, controls=("bbr2",)),),
-    lasts=lambda condition: 25.0 + 60 * condition.turn_s,
-)
-
 # ---- skipped after a pause ----------------------------------------------------------------------------
 
 _IDLE_S = 6.0
@@ -111,7 +105,16 @@ def _resumption(history: AckHistory, setup: CaseSetup) -> int | None:
     return None if setup.resumed_s is None else history.first_after(setup.resumed_s)
 
 
-def _check_idle(run: Statements) -> None:
+@draft_case(
+    11,
+    conditions=paths(least_pkts=20),
+    begin=ahead,
+    stages=(Stage("PROBE_BW begins", lambda history, _: history.first(history.in_probe_bw()), _pause),),
+    end=lambda history, setup: history.rounds_later(_resumption(history, setup), 5),
+    lasts=lambda condition: 30.0 + 80 * condition.turn_s,
+)
+def probe_rtt_idle(run: Statements) -> None:
+    """Skipping PROBE_RTT Due to Application-Limited Sending"""
     history, interval_s = run.history, run.setup.sender.probe_rtt_interval_s
     row = run.needs("an ACK follows the pause", _resumption(history, run.setup))
     at_s = history.time_s(row)
@@ -128,16 +131,3 @@ def _check_idle(run: Statements) -> None:
     is_skipped = found is None and history.at("phase", row) != PROBE_RTT
     measured = f"for {min(history.end_s - at_s, interval_s):.3g} s"
     run.states("PROBE_RTT is skipped", is_skipped, measured, row if found is None else found)
-
-
-SKIP_PROBE_RTT = DraftCase(
-    number=11,
-    name="probe-rtt-idle",
-    title="Skipping PROBE_RTT Due to Application-Limited Sending",
-    conditions=paths(least_pkts=20),
-    begin=ahead,
-    stages=(Stage("PROBE_BW begins", lambda history, _: history.first(history.in_probe_bw()), _pause),),
-    end=lambda history, setup: history.rounds_later(_resumption(history, setup), 5),
-    check=_check_idle,
-    lasts=lambda condition: 30.0 + 80 * condition.turn_s,
-)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bbrgym.conformance.ack_history import REFILL, UP, AckHistory
-from bbrgym.conformance.draft_case import V1_CYCLES, DraftCase, interrupted
+from bbrgym.conformance.draft_case import V1_CYCLES, draft_case, interrupted
 from bbrgym.conformance.setup import MSS_BYTES, CaseSetup, Stage, ahead, paths, silent_from
 from bbrgym.conformance.statements import TRIES, Statements
 
@@ -31,7 +31,25 @@ def _probe_is_over(history: AckHistory, setup: CaseSetup) -> int | None:
     return None if row is None else history.end_of(history.entry(UP, after=row))
 
 
-def _check_refill(run: Statements) -> None:
+@draft_case(
+    22,
+    conditions=paths(least_pkts=20),
+    begin=ahead,
+    stages=(
+        Stage(
+            "REFILL begins",
+            _refill_begins,
+            lambda setup, history, row: silent_from(
+                setup, history, row, history.time_s(row) + 1.5 * setup.condition.turn_s
+            ),
+        ),
+    ),
+    end=_probe_is_over,
+    not_for=V1_CYCLES,
+    known=tuple(interrupted(applies=lambda one: one.turn_s >= 0.1)),
+)
+def refill_limited(run: Statements) -> None:
+    """Handling Application-Limited Sending During PROBE_REFILL"""
     history = run.history
     row = run.needs("REFILL begins", _paused_refill(history, run.setup))
     up = run.needs("REFILL ends", history.end_of(row))
@@ -51,25 +69,3 @@ def _check_refill(run: Statements) -> None:
     end = run.needs("UP ends", history.end_of(up))
     run.uninterrupted(end)
     run.goes_down(end, "DOWN follows UP")
-
-
-REFILL_LIMITED = DraftCase(
-    number=22,
-    name="refill-limited",
-    title="Handling Application-Limited Sending During PROBE_REFILL",
-    conditions=paths(least_pkts=20),
-    begin=ahead,
-    stages=(
-        Stage(
-            "REFILL begins",
-            _refill_begins,
-            lambda setup, history, row: silent_from(
-                setup, history, row, history.time_s(row) + 1.5 * setup.condition.turn_s
-            ),
-        ),
-    ),
-    end=_probe_is_over,
-    check=_check_refill,
-    not_for=V1_CYCLES,
-    known=tuple(interrupted(applies=lambda one: one.turn_s >= 0.1)),
-)

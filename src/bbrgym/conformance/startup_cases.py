@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from bbrgym.conformance.ack_history import DRAIN, RECOVERY, STARTUP, AckHistory
-from bbrgym.conformance.draft_case import SHORT_PATH, DraftCase, Known, interrupted
+from bbrgym.conformance.draft_case import SHORT_PATH, Known, draft_case, interrupted
 from bbrgym.conformance.setup import (
     MSS_BYTES,
     PATHS,
@@ -53,7 +53,22 @@ def _plateau_row(history: AckHistory, *, at_round_starts_only: bool) -> int | No
     return None
 
 
-def _check_plateau(run: Statements) -> None:
+@draft_case(
+    1,
+    conditions=PATHS,
+    end=_left_startup,
+    known=(
+        Known(
+            BANDWIDTH_IS_FOUND,
+            "A packet takes 186 ms here, and Linux doubles the delay of an ACK each time it is over before a second "
+            "packet came: 43, 81 and 163 ms. A sample that begins with such an ACK and ends with one in time is too "
+            "short by that: 20 packets in 3.639 s in place of 3.72 s.",
+            applies=lambda one: one.rate_mbps == 0.064,
+        ),
+    ),
+)
+def startup_plateau(run: Statements) -> None:
+    """Exiting STARTUP on Bandwidth Plateau"""
     history, sender = run.history, run.setup.sender
     row = run.needs("STARTUP ends", history.left_startup())
     _states_drain(run, row)
@@ -71,24 +86,6 @@ def _check_plateau(run: Statements) -> None:
     rounds = history.at("round_count", row)
     run.states(text, found == row, f"STARTUP took {rounds} rounds", row if found is None else found)
 
-
-STARTUP_PLATEAU = DraftCase(
-    number=1,
-    name="startup-plateau",
-    title="Exiting STARTUP on Bandwidth Plateau",
-    conditions=PATHS,
-    end=_left_startup,
-    check=_check_plateau,
-    known=(
-        Known(
-            BANDWIDTH_IS_FOUND,
-            "A packet takes 186 ms here, and Linux doubles the delay of an ACK each time it is over before a second "
-            "packet came: 43, 81 and 163 ms. A sample that begins with such an ACK and ends with one in time is too "
-            "short by that: 20 packets in 3.639 s in place of 3.72 s.",
-            applies=lambda one: one.rate_mbps == 0.064,
-        ),
-    ),
-)
 
 # ---- loss ends STARTUP --------------------------------------------------------------------------------
 
@@ -111,7 +108,23 @@ def _lossy_end(history: AckHistory, setup: CaseSetup) -> int | None:
     return ended if ended is not None else history.rounds_later(begun, _LOSSY_ROUNDS)
 
 
-def _check_startup_loss(run: Statements) -> None:
+@draft_case(
+    2,
+    conditions=paths(least_pkts=80),
+    begin=limited,
+    stages=(Stage("the application limits STARTUP", _is_limited, loses(lambda one: loss_for_gaps(one.bdp_pkts / 3))),),
+    end=_lossy_end,
+    not_for={"bbr": "BBR v1 leaves STARTUP by a plateau only"},
+    known=(
+        Known(
+            SETS_NOW,
+            "The draft's section on leaving Startup by loss sets full_bw_reached only, as google/bbr does; full_bw_now "
+            "belongs to the plateau's detector, and nothing reads it before the next UP resets it.",
+        ),
+    ),
+)
+def startup_loss_limited(run: Statements) -> None:
+    """Exiting STARTUP on Loss When Application-Limited"""
     history, lossy_s = run.history, run.setup.moments_s[-1]
     row = history.left_startup()
     is_after = row is not None and history.time_s(row) > lossy_s
@@ -135,25 +148,6 @@ def _check_startup_loss(run: Statements) -> None:
     run.states(SETS_NOW, (now, reached) == (1, 1), f"full_bw_now {now}, full_bw_reached {reached}", row)
 
 
-STARTUP_LOSS = DraftCase(
-    number=2,
-    name="startup-loss-limited",
-    title="Exiting STARTUP on Loss When Application-Limited",
-    conditions=paths(least_pkts=80),
-    begin=limited,
-    stages=(Stage("the application limits STARTUP", _is_limited, loses(lambda one: loss_for_gaps(one.bdp_pkts / 3))),),
-    end=_lossy_end,
-    check=_check_startup_loss,
-    not_for={"bbr": "BBR v1 leaves STARTUP by a plateau only"},
-    known=(
-        Known(
-            SETS_NOW,
-            "The draft's section on leaving Startup by loss sets full_bw_reached only, as google/bbr does; full_bw_now "
-            "belongs to the plateau's detector, and nothing reads it before the next UP resets it.",
-        ),
-    ),
-)
-
 # ---- what is in flight ends DRAIN ---------------------------------------------------------------------
 
 GAIN_OF_DRAFT = "the pacing gain of DRAIN is 0.5"
@@ -173,7 +167,17 @@ def _needs_drain(run: Statements) -> Stay:
     return stay
 
 
-def _check_drain(run: Statements) -> None:
+@draft_case(
+    3,
+    conditions=PATHS,
+    end=_drain_is_over,
+    known=(
+        Known(GAIN_OF_DRAFT, "google/bbr paces with 88/256 in DRAIN, BBRv1 and v2 with 1/2.89.", ("code",)),
+        *interrupted(),
+    ),
+)
+def drain_inflight(run: Statements) -> None:
+    """Exiting DRAIN Based on Inflight"""
     history = run.history
     row, end = _needs_drain(run)
     if end > row:
@@ -188,47 +192,18 @@ def _check_drain(run: Statements) -> None:
     run.states(BY_INFLIGHT, early is None and bool(out[end] <= wanted), measured, end if early is None else early)
 
 
-DRAIN_INFLIGHT = DraftCase(
-    number=3,
-    name="drain-inflight",
-    title="Exiting DRAIN Based on Inflight",
-    conditions=PATHS,
-    end=_drain_is_over,
-    check=_check_drain,
-    known=(
-        Known(GAIN_OF_DRAFT, "google/bbr paces with 88/256 in DRAIN, BBRv1 and v2 with 1/2.89.", ("code",)),
-        *interrupted(),
-    ),
-)
-
 # ---- time ends DRAIN ----------------------------------------------------------------------------------
 
 _DRAIN_ROUNDS = 3
 BY_TIME = "DRAIN ends after more than three rounds with more than Inflight(1.0) in flight"
 
 
-def _check_drain_time(run: Statements) -> None:
-    row, end = _needs_drain(run)
-    rounds, out, wanted = (
-        run.history.rounds(row, end),
-        run.history.at("in_flight_pkts", end),
-        run.history.wanted_pkts(end),
-    )
-    text = "DRAIN lasts no longer than to the fourth round after its own"
-    run.states(text, rounds <= _DRAIN_ROUNDS + 1, f"{rounds} rounds", end)
-    measured = f"after {rounds} rounds, {out} in flight, {wanted} wanted"
-    run.states(BY_TIME, rounds == _DRAIN_ROUNDS + 1 and out > wanted, measured, end)
-
-
 # The rate falls by a tenth, as the draft says, or by 70 %.
-DRAIN_TIME = DraftCase(
-    number=4,
-    name="drain-time",
-    title="Exiting DRAIN Based on Time",
+@draft_case(
+    4,
     conditions=varied(("-10 %", -10.0), ("-70 %", -70.0)),
     stages=(Stage("DRAIN begins", _left_startup, rate_becomes(lambda one: one.varied_rate_mbps)),),
     end=_drain_is_over,
-    check=_check_drain_time,
     not_for={
         "bbr": "BBR v1 leaves DRAIN by what is in flight only",
         "bbr2": "BBRv2 leaves DRAIN by what is in flight only",
@@ -245,3 +220,15 @@ DRAIN_TIME = DraftCase(
         *interrupted(),
     ),
 )
+def drain_time(run: Statements) -> None:
+    """Exiting DRAIN Based on Time"""
+    row, end = _needs_drain(run)
+    rounds, out, wanted = (
+        run.history.rounds(row, end),
+        run.history.at("in_flight_pkts", end),
+        run.history.wanted_pkts(end),
+    )
+    text = "DRAIN lasts no longer than to the fourth round after its own"
+    run.states(text, rounds <= _DRAIN_ROUNDS + 1, f"{rounds} rounds", end)
+    measured = f"after {rounds} rounds, {out} in flight, {wanted} wanted"
+    run.states(BY_TIME, rounds == _DRAIN_ROUNDS + 1 and out > wanted, measured, end)

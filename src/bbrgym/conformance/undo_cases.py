@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from bbrgym.conformance.ack_history import LOSS, NO_RATE, PROBE_RTT, RECOVERY, REFILL, STARTUP, UP, AckHistory
-from bbrgym.conformance.draft_case import DraftCase, Known
+from bbrgym.conformance.draft_case import Known, draft_case
 from bbrgym.conformance.setup import CaseSetup, Stage, paths
 from bbrgym.conformance.statements import PLATEAU_ROUNDS, Statements
 
 _NO_BOUNDS = {"bbr": "BBR v1 has no bounds to save"}
 _AGAIN = {STARTUP: (STARTUP,), UP: (REFILL, UP)}  # states through which one is returned to
-
 SAVES = "the bounds before the episode are saved when it begins"
 RESTORES = "after the episode the bounds are at least those before it"
 RETURNS = "the sender returns to the state that the episode ended, UP by way of REFILL"
@@ -131,7 +130,6 @@ _CODE_SAVES = (
     "google/bbr saves the bounds when Recovery begins, after the first losses may have changed them, and restores "
     "bounds only; the draft's rule is bbr3_undo."
 )
-
 _DRAFT_SAVES_AGAIN = (
     "As the draft has it, HandleInflightTooHigh() ends UP by StartProbeBW_DOWN(), whose ResetCongestionSignals() sets "
     "is_loss_in_round to false. The next packet of the flight that is marked lost is again the first of the round, so "
@@ -139,17 +137,19 @@ _DRAFT_SAVES_AGAIN = (
     "and nothing is left to return to."
 )
 
-SPURIOUS_RECOVERY = DraftCase(
-    number=18,
-    name="spurious-recovery",
-    title="Handling Spurious Fast Recovery",
+
+@draft_case(
+    18,
     conditions=paths(least_pkts=20, most_mbps=1000),
     begin=_reorder,
     end=_many_recoveries,
-    check=lambda run: _check_episodes(run, _spurious_episodes(run.history)),
     not_for=_NO_BOUNDS,
     known=tuple(Known(text, _CODE_SAVES, ("code",)) for text in (SAVES, RETURNS)),
 )
+def spurious_recovery(run: Statements) -> None:
+    """Handling Spurious Fast Recovery"""
+    _check_episodes(run, _spurious_episodes(run.history))
+
 
 # ---- timeouts -----------------------------------------------------------------------------------------
 
@@ -182,22 +182,12 @@ def _timed_out(history: AckHistory, _: CaseSetup) -> int | None:
     return history.rounds_later(ended[0], 2) if ended else None
 
 
-def _check_timeout(run: Statements) -> None:
-    episodes = _timeouts(run.history)
-    if not episodes:
-        run.needs("a timeout takes place", None)
-    _check_episodes(run, episodes[:1])
-
-
 # Packets are held back and arrive in their order: reordering alone causes no timeout where RACK is used.
-SPURIOUS_TIMEOUT = DraftCase(
-    number=19,
-    name="spurious-timeout",
-    title="Handling Spurious RTO Recovery",
+@draft_case(
+    19,
     conditions=paths(least_pkts=20, most_mbps=1000),
     stages=(Stage("UP began a round ago", _a_round_after_up, _hold_back),),
     end=_timed_out,
-    check=_check_timeout,
     not_for=_NO_BOUNDS,
     known=tuple(
         Known(text, reason, (reading,))
@@ -205,3 +195,9 @@ SPURIOUS_TIMEOUT = DraftCase(
         for text in (SAVES, RESTORES, RETURNS)
     ),
 )
+def spurious_timeout(run: Statements) -> None:
+    """Handling Spurious RTO Recovery"""
+    episodes = _timeouts(run.history)
+    if not episodes:
+        run.needs("a timeout takes place", None)
+    _check_episodes(run, episodes[:1])

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from bbrgym.conformance.ack_history import DOWN, PROBE_RTT, STARTUP, UP, AckHistory
-from bbrgym.conformance.draft_case import V1_CYCLES, DraftCase, Known, interrupted
+from bbrgym.conformance.draft_case import V1_CYCLES, Known, draft_case, interrupted
 from bbrgym.conformance.setup import PATHS, CaseSetup, Stage, ahead, limited, loses, loss_for_gaps, outgrown, paths
 from bbrgym.conformance.statements import PLATEAU_ROUNDS, Statements, Stay, end_of, whole_stay
 
@@ -26,7 +26,15 @@ def _whole_up(history: AckHistory, _: CaseSetup) -> Stay | None:
     return whole_stay(history, history.entries(UP))
 
 
-def _check_up_plateau(run: Statements) -> None:
+@draft_case(
+    5,
+    conditions=PATHS,
+    end=end_of(_whole_up),
+    not_for={**V1_CYCLES, "bbr2": "BBRv2's UP ends when 1.25 BDP are in flight"},
+    known=tuple(interrupted()),
+)
+def up_plateau(run: Statements) -> None:
+    """Exiting PROBE_UP on Bandwidth Plateau"""
     history = run.history
     row, end = run.needs_stay("UP begins and ends", _whole_up(history, run.setup))
     lost = int(history["lost_pkts"][row : end + 1].sum())
@@ -38,17 +46,6 @@ def _check_up_plateau(run: Statements) -> None:
     run.states(text, is_full and is_in_time, f"count {count} after {rounds} rounds", end)
     run.goes_to("DOWN follows", DOWN, end)
 
-
-UP_PLATEAU = DraftCase(
-    number=5,
-    name="up-plateau",
-    title="Exiting PROBE_UP on Bandwidth Plateau",
-    conditions=PATHS,
-    end=end_of(_whole_up),
-    check=_check_up_plateau,
-    not_for={**V1_CYCLES, "bbr2": "BBRv2's UP ends when 1.25 BDP are in flight"},
-    known=tuple(interrupted()),
-)
 
 # ---- loss ends an UP that the application limits ------------------------------------------------------
 
@@ -72,7 +69,28 @@ def _limited_up(history: AckHistory, setup: CaseSetup) -> Stay | None:
     return None if end is None else (rows[-1], end)
 
 
-def _check_up_loss(run: Statements) -> None:
+def _bound(pkts: int) -> str:
+    return "none" if pkts < 0 else f"{pkts}"
+
+
+@draft_case(
+    6,
+    conditions=paths(least_pkts=80),
+    begin=ahead,
+    stages=(UP_BEGINS, Stage("the application limits UP", _up_is_limited, LOSES_A_TENTH)),
+    end=end_of(_limited_up),
+    not_for=V1_CYCLES,
+    known=(
+        Known(
+            UPDATES_HI,
+            "The draft's HandleInflightTooHigh() leaves inflight_longterm as it is where RS.is_app_limited holds; the "
+            "case's last step contradicts it.",
+        ),
+        *interrupted(),
+    ),
+)
+def up_loss_limited(run: Statements) -> None:
+    """Exiting PROBE_UP on Loss When Application-Limited"""
     history, lossy_s = run.history, run.setup.moments_s[-1]
     row, end = run.needs_stay("UP ends by loss", _limited_up(history, run.setup))
     at_s = history.time_s(end)
@@ -89,30 +107,6 @@ def _check_up_loss(run: Statements) -> None:
     before, after = (history.at("inflight_hi_pkts", at) for at in (end - 1, end))
     run.states(UPDATES_HI, before != after, f"{_bound(before)} before, {_bound(after)} after", end)
 
-
-def _bound(pkts: int) -> str:
-    return "none" if pkts < 0 else f"{pkts}"
-
-
-UP_LOSS = DraftCase(
-    number=6,
-    name="up-loss-limited",
-    title="Exiting PROBE_UP on Loss When Application-Limited",
-    conditions=paths(least_pkts=80),
-    begin=ahead,
-    stages=(UP_BEGINS, Stage("the application limits UP", _up_is_limited, LOSES_A_TENTH)),
-    end=end_of(_limited_up),
-    check=_check_up_loss,
-    not_for=V1_CYCLES,
-    known=(
-        Known(
-            UPDATES_HI,
-            "The draft's HandleInflightTooHigh() leaves inflight_longterm as it is where RS.is_app_limited holds; the "
-            "case's last step contradicts it.",
-        ),
-        *interrupted(),
-    ),
-)
 
 # ---- an application that limits the sender ends neither STARTUP nor UP --------------------------------
 
@@ -131,7 +125,16 @@ def _long_after(history: AckHistory, setup: CaseSetup) -> int | None:
     return history.first(left | late)
 
 
-def _check_never(run: Statements) -> None:
+@draft_case(
+    7,
+    conditions=paths(most_mbps=1000),
+    begin=limited,
+    end=_long_after,
+    lasts=lambda condition: 9.0 + 25 * condition.turn_s,
+    known=(Known(STAYS, _INDEFINITELY), *interrupted(LIMITS)),
+)
+def never_exiting_startup(run: Statements) -> None:
+    """Never Exiting PROBE_UP (or STARTUP) When Application-Limited With No Loss"""
     history, moments_s = run.history, run.setup.moments_s
     phase, row = STARTUP, history.first(history["is_app_limited"] == 1) or 0
     if moments_s:
@@ -148,30 +151,19 @@ def _check_never(run: Statements) -> None:
     run.states(STAYS, left is None, f"for {history.time_s(end) - history.time_s(row):.3g} s", end)
 
 
-STARTUP_LIMITED = DraftCase(
-    number=7,
-    name="never-exiting-startup",
-    title="Never Exiting PROBE_UP (or STARTUP) When Application-Limited With No Loss",
-    conditions=paths(most_mbps=1000),
-    begin=limited,
-    end=_long_after,
-    check=_check_never,
-    lasts=lambda condition: 9.0 + 25 * condition.turn_s,
-    known=(Known(STAYS, _INDEFINITELY), *interrupted(LIMITS)),
-)
-
-UP_LIMITED = DraftCase(
-    number=7,
-    name="never-exiting-up",
-    title=STARTUP_LIMITED.title,
+@draft_case(
+    7,
     conditions=paths(least_pkts=80, most_mbps=1000),
     begin=ahead,
     stages=(UP_BEGINS, Stage("the application limits UP", _up_is_limited, lambda *_: None)),
     end=_long_after,
-    check=_check_never,
     not_for=V1_CYCLES,
     known=(Known(STAYS, _INDEFINITELY),),
 )
+def never_exiting_up(run: Statements) -> None:
+    """Never Exiting PROBE_UP (or STARTUP) When Application-Limited With No Loss"""
+    never_exiting_startup(run)
+
 
 # ---- loss ends an UP that has a bound -----------------------------------------------------------------
 
@@ -193,7 +185,17 @@ def _bounded_up(history: AckHistory, _: CaseSetup) -> int | None:
     return next((row for row in history.entries(UP) if history["inflight_hi_pkts"][row] >= 0), None)
 
 
-def _check_bounded_loss(run: Statements) -> None:
+@draft_case(
+    21,
+    conditions=paths(least_pkts=80),
+    begin=lose_in_startup,
+    stages=(LOSES_UNTIL_STARTUP_ENDS, Stage("UP begins", _bounded_up, LOSES_A_TENTH)),
+    end=lambda history, setup: history.end_of(_bounded_up(history, setup)),
+    not_for=V1_CYCLES,
+    known=tuple(interrupted()),
+)
+def up_loss_bounded(run: Statements) -> None:
+    """Handling Loss During PROBE_UP After inflight_longterm is Set"""
     history = run.history
     row = run.needs("UP begins with inflight_longterm set", _bounded_up(history, run.setup))
     end = run.needs("UP ends", history.end_of(row))
@@ -213,17 +215,3 @@ def _check_bounded_loss(run: Statements) -> None:
         f"{before} before, {after} after; 0.7 of the target is {least:.1f}, in flight were up to {most}",
         end,
     )
-
-
-UP_BOUNDED_LOSS = DraftCase(
-    number=21,
-    name="up-loss-bounded",
-    title="Handling Loss During PROBE_UP After inflight_longterm is Set",
-    conditions=paths(least_pkts=80),
-    begin=lose_in_startup,
-    stages=(LOSES_UNTIL_STARTUP_ENDS, Stage("UP begins", _bounded_up, LOSES_A_TENTH)),
-    end=lambda history, setup: history.end_of(_bounded_up(history, setup)),
-    check=_check_bounded_loss,
-    not_for=V1_CYCLES,
-    known=tuple(interrupted()),
-)

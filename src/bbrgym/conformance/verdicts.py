@@ -8,21 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 
-from bbrgym.conformance import changing_path_cases as changing
-from bbrgym.conformance import down_cases as down
-from bbrgym.conformance import path_cases as path
-from bbrgym.conformance import probe_rtt_cases as probe_rtt
-from bbrgym.conformance import refill_cases as refill
-from bbrgym.conformance import startup_cases as startup
-from bbrgym.conformance import undo_cases as undo
-from bbrgym.conformance import up_cases as up
 from bbrgym.conformance.ack_history import AckHistory
-from bbrgym.conformance.draft_case import DraftCase
+from bbrgym.conformance.draft_case import ADDED, DraftCase
 from bbrgym.conformance.setup import FLOW, CaseSetup, Condition, Find, Sender
 from bbrgym.conformance.statements import DraftStatement, never, statements_of
 from bbrgym.errors import ConfigError, nearest
@@ -30,19 +23,11 @@ from bbrgym.scenario.files import load_scenario
 from bbrgym.schema import shown
 from bbrgym.worlds import FAST_WORLD, make_world
 
-_ALL = (
-    *(startup.STARTUP_PLATEAU, startup.STARTUP_LOSS, startup.DRAIN_INFLIGHT, startup.DRAIN_TIME),
-    *(up.UP_PLATEAU, up.UP_LOSS, up.STARTUP_LIMITED, up.UP_LIMITED),
-    *(down.DOWN_INFLIGHT, down.DOWN_TIME),
-    *(probe_rtt.ENTER_PROBE_RTT, probe_rtt.SKIP_PROBE_RTT),
-    *(path.STARTUP_AGGREGATION, path.CRUISE_AGGREGATION, path.SMALL_BDP),
-    *(changing.MORE, changing.LESS, path.POLICER),
-    *(undo.SPURIOUS_RECOVERY, undo.SPURIOUS_TIMEOUT),
-    *(probe_rtt.PROBE_RTT_IN_STARTUP, up.UP_BOUNDED_LOSS, refill.REFILL_LIMITED),
-)
+for _cases in ("startup", "up", "down", "probe_rtt", "path", "changing_path", "undo", "refill"):
+    import_module(f"bbrgym.conformance.{_cases}_cases")  # adds its cases
 
 #: The draft's 22 cases, one of them as two, by name, in its order.
-DRAFT_CASES: Mapping[str, DraftCase] = MappingProxyType({one.name: one for one in _ALL})
+DRAFT_CASES: Mapping[str, DraftCase] = MappingProxyType(dict(sorted(ADDED.items(), key=lambda one: one[1].number)))
 
 #: Congestion controls under test, by name: those of google/bbr's code, and BBRv3 as the draft has it.
 SENDERS: Mapping[str, Sender] = MappingProxyType(
