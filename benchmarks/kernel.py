@@ -234,11 +234,7 @@ class Runs:
         kept = self.find(setup, world, seed)
         if kept is None:
             scenario = setup.mapping(self.seconds, world, seed)
-            kept = {
-                "commit": self.commit,
-                "scenario": scenario,
-                **outcome_of(world, scenario, seed),
-            }
+            kept = {"commit": self.commit, "scenario": scenario, **outcome_of(world, scenario, seed)}
             path = self._path(setup, world, seed)
             path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, json.dumps(kept))

@@ -95,13 +95,7 @@ class Plan:
         scenario = beside_the_kernels(scenario) if world == "linux" else scenario
         if len(self.found(world, "others", seed)) < len(ENTRANTS) - 1:
             bbrgym.evaluate(
-                scenario,
-                variants,
-                agent=SETTING,
-                world=world,
-                output_dir=others,
-                resume=others.exists(),
-                **settings,
+                scenario, variants, agent=SETTING, world=world, output_dir=others, resume=others.exists(), **settings
             )
         if not self.found(world, LEARNED, seed):
             shutil.rmtree(tuned, ignore_errors=True)  # a folder that names a program cannot be resumed

@@ -128,10 +128,7 @@ def test_a_range_is_one_value_and_other_mappings_are_merged(
             "world.timeout_s=3",
             "world.timeout_s: is not an option; did you mean world.ns3.timeout_s or world.ns3.options?",
         ),
-        (
-            "agent=randm",
-            "agent: is 'randm'; did you mean random? allowed are fixed, oracle, random, shipped/fixed, ",
-        ),
+        ("agent=randm", "agent: is 'randm'; did you mean random? allowed are fixed, oracle, random, shipped/fixed, "),
         ("resume=perhaps", "resume: is 'perhaps', expected true or false"),
         ("output_dir=/dev/null/x", "output_dir: cannot use '/dev/null/x'"),
     ],

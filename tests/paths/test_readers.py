@@ -664,12 +664,7 @@ def damaged_text(text: bytes, draws: random.Random) -> bytes:
 
 @pytest.mark.parametrize(
     ("log", "damage"),
-    [
-        (iperf3(*CLIENT, num_streams=1), damaged),
-        (NDT7, damaged),
-        (QUIC, damaged),
-        (ss(*EPOCH).encode(), damaged_text),
-    ],
+    [(iperf3(*CLIENT, num_streams=1), damaged), (NDT7, damaged), (QUIC, damaged), (ss(*EPOCH).encode(), damaged_text)],
     ids=["iperf3", "NDT7", "qlog", "ss"],
 )
 def test_a_damaged_log_is_refused_in_one_sentence_or_fitted(log: Any, damage: Any, tmp_path: Path) -> None:

@@ -35,12 +35,7 @@ def test_a_scenario_in_two_worlds(browse, tmp_path: Path) -> None:
         assert plot["marks"] >= plot["traces"]
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert len(text) < 1.5e6
-    for words in (
-        "short on twin and ns3, mean and 95 % interval of 2 seeds",
-        "ns3 minus twin",
-        "2 entrants",
-        "8 runs",
-    ):
+    for words in ("short on twin and ns3, mean and 95 % interval of 2 seeds", "ns3 minus twin", "2 entrants", "8 runs"):
         assert words in text
     assert (tmp_path / "config.yaml").read_text()[:200] in text.replace("&#39;", "'")
 

@@ -360,10 +360,7 @@ def _set(config: DictConfig, key: str, value: Any) -> None:
 
 
 def _prepare(
-    override: Override,
-    repository: IConfigRepository,
-    groups: Mapping[str, Any],
-    is_open: tuple[str, ...],
+    override: Override, repository: IConfigRepository, groups: Mapping[str, Any], is_open: tuple[str, ...]
 ) -> Override:
     key = override.key_or_group
     if override.type is not OverrideType.CHANGE:

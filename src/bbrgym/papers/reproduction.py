@@ -162,9 +162,7 @@ class PreparedReproduction:
         return sum(one.duration_s for one in self.experiments)
 
     def run(
-        self,
-        folder: ReproductionFolder | None = None,
-        on_progress: Callable[[EvaluationProgress], None] | None = None,
+        self, folder: ReproductionFolder | None = None, on_progress: Callable[[EvaluationProgress], None] | None = None
     ) -> Reproduced:
         """Run what the folder does not hold yet; a run that breaks is noted and the others go on.
 
