@@ -14,14 +14,7 @@ from bbrgym.errors import ConfigError
 def complete(
     arguments: Sequence[str], commands: Sequence[str], programs: Sequence[str], parse: Callable[[list[str]], Any]
 ) -> None:
-    """Print what installs the completion, or the candidates for the line that a shell asks about.
-
-    Args:
-        arguments: ``install=SHELL``, ``uninstall=SHELL`` or ``query=SHELL``, which reads the line from COMP_LINE.
-        commands: names of all commands.
-        programs: those that are Hydra programs.
-        parse: returns the parsed options of arguments.
-    """
+    """Print what installs the completion, or the candidates for the line that a shell asks about."""
     if not any(one.startswith("query=") for one in arguments):
         options = parse(["train", "-sc", *arguments])
         options.run_command(options)

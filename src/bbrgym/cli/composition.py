@@ -107,12 +107,7 @@ class Loader(ConfigLoaderImpl):
         from_shell: bool = True,
         validate_sweep_overrides: bool = True,
     ) -> DictConfig:
-        """Return the configuration of a command, as Hydra's own class does.
-
-        Raises:
-            ConfigError: names the override or key that is wrong.
-            ScenarioError: the scenario cannot be read.
-        """
+        """Return the configuration of a command, as Hydra's own class does."""
         with composing(overrides):
             if config_name is None:
                 return super().load_configuration(None, overrides, run_mode, from_shell, validate_sweep_overrides)
@@ -256,22 +251,13 @@ def _plugin_error(error: Exception) -> Exception:
 
 
 def compose_config(name: str, overrides: Sequence[str]) -> dict[str, Any]:
-    """Return the configuration ``conf/<name>.yaml`` with overrides applied, as plain values.
-
-    Raises:
-        ConfigError: names the override or key that is wrong.
-        ScenarioError: the scenario cannot be read.
-    """
+    """Return the configuration ``conf/<name>.yaml`` with overrides applied, as plain values."""
     setup_globals()
     return plain_values(Loader().load_configuration(name, list(overrides), RunMode.RUN), overrides)
 
 
 def plain_values(config: DictConfig, overrides: Sequence[str] = ()) -> dict[str, Any]:
-    """Return a composed configuration as plain values, without Hydra's own.
-
-    Raises:
-        ConfigError: a value refers to one that is not there.
-    """
+    """Return a composed configuration as plain values, without Hydra's own."""
     with composing(overrides):
         own = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
         plain: Any = OmegaConf.to_container(own, resolve=True, throw_on_missing=True)

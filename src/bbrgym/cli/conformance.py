@@ -36,13 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the cases, print the verdicts and write them into a page.
-
-    Raises:
-        ConfigError: there is no such control or case, or the page has no place for them.
-        SweepError: a statement failed without a known reason.
-        WorldError: a run broke.
-    """
+    """Run the cases, print the verdicts and write them into a page."""
     names = options.senders or ["bbr3", "bbr3-draft"]
     for name in names:
         if name not in SENDERS:

@@ -79,12 +79,7 @@ def add_program(commands: Any, name: str, purpose: str, module: ModuleType) -> N
 
 
 def run_command(module: ModuleType, options: argparse.Namespace) -> None:
-    """Do what the flags ask for; without any, run the command.
-
-    Raises:
-        ConfigError: the flags or the options are wrong.
-        Others: as the command.
-    """
+    """Do what the flags ask for; without any, run the command."""
     _check_options(options)
     _check_launcher(options.overrides)
     name = options.config_name or options.command
@@ -129,12 +124,7 @@ def _check_options(options: argparse.Namespace) -> None:
 
 
 def _check_launcher(overrides: Sequence[str]) -> None:
-    """Check that the launcher of a command line is installed.
-
-    Raises:
-        ConfigError: an override is malformed.
-        MissingExtraError: the launcher is not installed.
-    """
+    """Check that the launcher of a command line is installed."""
     for override in map(parse_override, overrides):
         if override.key_or_group == "hydra/launcher":
             module, extra = _EXTRAS.get(str(override.value()).partition("_")[0], ("", ""))

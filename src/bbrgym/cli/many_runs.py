@@ -32,14 +32,7 @@ _HERE = ("BasicLauncher", "JoblibLauncher", "LocalLauncher")  # whose jobs are p
 
 
 def multirun(name: str, hydra: Hydra, options: argparse.Namespace) -> None:
-    """Run all jobs that are not done, write the report, print the tables and refuse failed jobs.
-
-    Raises:
-        ScenarioError, ConfigError: the request is wrong.
-        MissingExtraError: the sweeper needs a package that is not installed.
-        SweepError: jobs are not done, the launcher gave up, or the search's database cannot be used.
-        KeyboardInterrupt: says what goes on.
-    """
+    """Run all jobs that are not done, write the report, print the tables and refuse failed jobs."""
     overrides = list(options.overrides)
     _check_overrides(overrides)
     with composing(overrides):
@@ -110,11 +103,7 @@ def _flags(options: argparse.Namespace) -> list[str]:
 
 
 def _shared_folder(config: DictConfig, overrides: Sequence[str]) -> dict[str, str]:
-    """Return the folder of a multirun, as ``hydra.sweep.dir``; and what of it differs between jobs, in their names.
-
-    Raises:
-        ConfigError: nothing of it is the same for all jobs.
-    """
+    """Return the folder of a multirun, as ``hydra.sweep.dir``; and what of it differs between jobs, in their names."""
     own: Any = OmegaConf.to_container(config.hydra.sweep, resolve=False)
     swept = [one.key_or_group for one in map(parse_override, overrides) if one.is_sweep_override()]
     of_jobs = re.compile(rf"\$\{{({'|'.join(map(re.escape, [*swept, 'hydra.job', 'hydra:job']))})\b")
@@ -133,11 +122,7 @@ def _shared_folder(config: DictConfig, overrides: Sequence[str]) -> dict[str, st
 
 
 def _check_no_own_launcher(name: str, hydra: Hydra, overrides: Sequence[str]) -> None:
-    """Check that no choice of a swept group brings a launcher or a sweeper, of which a multirun has one.
-
-    Raises:
-        ConfigError: one does; Hydra would take its default instead.
-    """
+    """Check that no choice of a swept group brings a launcher or a sweeper, of which a multirun has one."""
     fixed = [text for text in overrides if not parse_override(text).is_sweep_override()]
     composed = hydra.compose_config(name, fixed, RunMode.MULTIRUN).hydra
     choices, params = composed.runtime.choices, composed.sweeper.get("params") or {}
@@ -151,7 +136,7 @@ def _check_no_own_launcher(name: str, hydra: Hydra, overrides: Sequence[str]) ->
                     continue
                 own = of_job.hydra.runtime.choices
                 for part in ("hydra/launcher", "hydra/sweeper"):
-                    if own[part] != choices[part]:
+                    if own[part] != choices[part]:  # Hydra would take its default instead
                         raise ConfigError(
                             f"{group}={option}: brings {part}={own[part]}, which cannot differ between jobs; expected "
                             f"{part}={own[part]} on the command line too"
@@ -159,11 +144,7 @@ def _check_no_own_launcher(name: str, hydra: Hydra, overrides: Sequence[str]) ->
 
 
 def _check_overrides(overrides: Sequence[str]) -> None:
-    """Check the options that jobs share.
-
-    Raises:
-        ConfigError: an option is one that the multirun sets, is given twice, or has a value twice.
-    """
+    """Check that no option is one that the multirun sets, is given twice, or has a value twice."""
     keys: set[str] = set()
     for override in map(parse_override, overrides):
         key = override.get_key_element()

@@ -83,11 +83,7 @@ def _draw(figures: Sequence[FigureSpec], folder: Path) -> list[str]:
 
 
 def logs_and_config(command: str, arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
-    """Return the logs among a command's arguments, and its configuration with the options among them.
-
-    Raises:
-        ConfigError: an option is wrong, or there is no log, or one twice.
-    """
+    """Return the logs among a command's arguments, and its configuration with the options among them."""
     given = [one for one in arguments if _OPTION.match(one)]
     logs = [one for one in arguments if one not in given]
     config = compose_config(command, given)

@@ -52,11 +52,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def scenario_of(fields: Any) -> Scenario | Distribution:
-    """Return the scenario or distribution of a composed configuration.
-
-    Raises:
-        ScenarioError, ConfigError: names what is wrong, its value and what is allowed.
-    """
+    """Return the scenario or distribution of a composed configuration."""
     if not isinstance(fields, dict):
         raise ConfigError(f"scenario: is {fields!r}, expected a mapping of fields")
     return load_distribution(fields) if is_distribution(fields) else parse_scenario(fields)

@@ -43,11 +43,7 @@ MODELS = (Service, TrainingSettings)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Serve episodes, and print a line for each on standard error.
-
-    Raises:
-        As `serve`.
-    """
+    """Serve episodes, and print a line for each on standard error."""
     on_line, config = error_console().print, dict(options.config)
     try:
         from bbrgym.ns3gym.serving import Episode, serve

@@ -43,11 +43,7 @@ MODELS = (TrainingSettings,)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Train, and print the outcome.
-
-    Raises:
-        As `train`; KeyboardInterrupt says what goes on.
-    """
+    """Train, and print the outcome."""
     from bbrgym.agents.training.folder import TrainingFolder
     from bbrgym.agents.training.train_agent import resume_training, train  # imports more than other commands need
 
@@ -89,11 +85,7 @@ def outcome(summary: Mapping[str, Any]) -> str:
 
 
 def given_options(config: Mapping[str, Any], overrides: Sequence[str]) -> Any:
-    """Return the options that overrides give, mappings with the given keys alone.
-
-    Raises:
-        ConfigError: an override gives several options at once.
-    """
+    """Return the options that overrides give one by one, mappings with the given keys alone."""
     given: dict[str, Any] = {}
     for override in map(parse_override, overrides):
         path = override.key_or_group.split(".")

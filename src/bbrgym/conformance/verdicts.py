@@ -114,11 +114,7 @@ class CaseRun:
 
 
 def select_cases(names: Sequence[str]) -> list[DraftCase]:
-    """Return the cases of these names, in the draft's order; of none, all.
-
-    Raises:
-        ConfigError: there is no such case.
-    """
+    """Return the cases of these names, in the draft's order; of none, all."""
     for name in names:
         if name not in DRAFT_CASES:
             raise ConfigError(f"case: is {shown(name)}; {nearest(name, DRAFT_CASES, see='docs/conformance.md')}")

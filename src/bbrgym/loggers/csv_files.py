@@ -31,11 +31,7 @@ class CsvSettings(LoggerSettings):
 
 
 class CsvLogger(Logger):
-    """Writes CSV files, each beside its place first; a resumed run keeps the rows up to its step.
-
-    Raises:
-        ConfigError: the metrics of a resumed run cannot be read.
-    """
+    """Writes CSV files, each beside its place first; a resumed run keeps the rows up to its step."""
 
     def __init__(self, run: LoggedRun) -> None:
         self._folder = RunFolder(run.folder)

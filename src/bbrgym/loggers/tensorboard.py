@@ -24,11 +24,7 @@ class TensorboardSettings(LoggerSettings):
 
 
 class TensorboardLogger(Logger):
-    """Writes event files in the run folder's ``tensorboard``.
-
-    Raises:
-        MissingExtraError: TensorBoard is not installed.
-    """
+    """Writes event files in the run folder's ``tensorboard``."""
 
     def __init__(self, run: LoggedRun) -> None:
         try:

@@ -51,14 +51,7 @@ _STOP = pb.EnvActMsg(stopSimReq=True).SerializeToString()
 
 
 class _Channel:
-    """A socket with its connections and timeouts.
-
-    Args:
-        kind: type of the ZeroMQ socket.
-        peer: name of the peer in errors.
-        port: port of the agent.
-        timeout_s: longest wait for a message, in seconds.
-    """
+    """A socket with its connections and timeouts."""
 
     def __init__(self, kind: int, peer: str, port: Any, timeout_s: float) -> None:
         least = 0 if kind == zmq.ROUTER else 1
@@ -103,12 +96,7 @@ class _Channel:
         return time.monotonic() + self._timeout_s
 
     def _receive(self, what: str, problem: Watch, deadline_s: float) -> list[bytes]:
-        """Return the parts of the next message.
-
-        Raises:
-            ProtocolTimeout: no message arrived in time.
-            Exception: returned by ``problem`` meanwhile.
-        """
+        """Return the parts of the next message."""
         error: Exception | None = None
         while True:
             try:  # also a message sent just before the peer closed the connection

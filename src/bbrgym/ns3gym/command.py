@@ -62,12 +62,6 @@ def split_command(command: str | Sequence[str], cwd: Path | None = None) -> list
 def fill(words: Sequence[str], port: int, seed: int, arguments: Mapping[str, Value]) -> list[str]:
     """Return the words to run.
 
-    Args:
-        words: of a command, with placeholders.
-        port: on which the agent listens.
-        seed: of the run.
-        arguments: as `checked` returns them.
-
     Raises:
         ConfigError: an argument has no place in the command.
     """

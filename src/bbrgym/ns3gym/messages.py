@@ -106,11 +106,7 @@ def parse(kind: Any, data: bytes, where: str = "the message") -> Message:
 
 
 def parse_any(kind: Any, holder: Message, where: str) -> Message:
-    """Return the message of a class in a field of type google.protobuf.Any.
-
-    Raises:
-        ProtocolError: it holds another message, or none.
-    """
+    """Return the message of a class in a field of type google.protobuf.Any."""
     if not holder.Is(kind.DESCRIPTOR):
         held = repr(holder.type_url) if holder.type_url else "nothing"
         raise ProtocolError(f"{where}: is {held}, expected a {kind.DESCRIPTOR.full_name}")

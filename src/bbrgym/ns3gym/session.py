@@ -29,15 +29,7 @@ _EXIT_WAIT_S = 2.0  # between the end of a simulation's connection and the end o
 
 
 class Session:
-    """The agent's socket, and the process of the simulation if it was started here.
-
-    Args:
-        command, cwd, log, grace_s: as of `bbrgym.envs.ns3gym_env.Ns3GymOptions`.
-        address: of the `AgentSocket`.
-
-    Raises:
-        ConfigError: an option is wrong, or the port is not available.
-    """
+    """The agent's socket, and the process of the simulation if it was started here."""
 
     def __init__(
         self,

@@ -94,12 +94,7 @@ def _dtype_of(space: Any, where: str) -> int:
 
 
 def describe(space: Space, where: str = "space") -> Message:
-    """Return the SpaceDescription of a space.
-
-    Args:
-        space: space to describe.
-        where: name of the space in errors.
-    """
+    """Return the SpaceDescription of a space."""
     description = _description(space, where)
     try:
         space_of(description, where)
@@ -225,13 +220,7 @@ def _bounds_of(box: Message) -> tuple[float, float]:
 
 
 def pack(space: Space, value: Any, where: str = "value") -> Message:
-    """Return the DataContainer of a value.
-
-    Args:
-        space: space of the value.
-        value: in Gymnasium's form.
-        where: name of the value in errors.
-    """
+    """Return the DataContainer of a value."""
     container = pb.DataContainer()
     if space == ABSENT:
         return container
@@ -280,13 +269,7 @@ def _box_values(space: spaces.Box, given: NDArray[Any], where: str) -> Message:
 
 
 def unpack(space: Space, container: Message, where: str = "value") -> Any:
-    """Return the value in a DataContainer, in Gymnasium's form.
-
-    Args:
-        space: space of the value.
-        container: received message.
-        where: name of the value in errors.
-    """
+    """Return the value in a DataContainer, in Gymnasium's form."""
     carried, kind = _carried(space, where)
     if container.type == SpaceType.NoSpaceType and space.shape == (0,):
         return np.zeros(0, space.dtype)

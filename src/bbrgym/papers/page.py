@@ -54,14 +54,7 @@ _MARK = "# "  # begins a line that is not a row
 
 
 def write_papers_docs(folder: Path, numbers: pl.DataFrame, experiments: Sequence[Experiment], source: str) -> None:
-    """Write the measured numbers into papers.csv, where those of other shipped experiments stay, and papers.md.
-
-    Args:
-        folder: of both.
-        numbers: rows of numbers.parquet.
-        experiments: that were run.
-        source: what measured them, in Markdown; the day is added.
-    """
+    """Write the measured numbers into papers.csv, where those of other shipped experiments stay, and papers.md."""
     csv, sources, mark = folder / "papers.csv", [f"{source}, {datetime.date.today().isoformat()}"], ""
     numbers = numbers.with_columns(pl.selectors.float().round_sig_figs(6))
     if csv.exists():
@@ -82,11 +75,7 @@ def write_papers_docs(folder: Path, numbers: pl.DataFrame, experiments: Sequence
 
 
 def _read_numbers(csv: Path) -> tuple[pl.DataFrame, list[str], str]:
-    """Return the numbers in a file, what measured them, and the mark of its behaviour.
-
-    Raises:
-        ConfigError: it cannot be read, or is not such a file.
-    """
+    """Return the numbers in a file, what measured them, and the mark of its behaviour."""
     text = read_text(csv, MAX_TEXT_BYTES)
     head = [line.removeprefix(_MARK) for line in text.splitlines() if line.startswith(_MARK)]
     try:

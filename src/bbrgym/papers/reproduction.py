@@ -89,11 +89,7 @@ class Reproduction(Model):
 
 
 def parse_reproduction(fields: Mapping[str, Any]) -> Reproduction:
-    """Check a request; one name may stand for a list of one, a world's name for its default settings.
-
-    Raises:
-        ConfigError: names the option, its value and what is allowed.
-    """
+    """Check a request; one name may stand for a list of one, a world's name for its default settings."""
     fields = dict(plain(fields))
     names = fields.get("experiment") or ()
     fields["experiment"] = (names,) if isinstance(names, str | os.PathLike) else names

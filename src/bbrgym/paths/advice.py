@@ -38,13 +38,7 @@ _LEAST_OF_LOG = 0.9  # of the log's goodput, that its control has in simulations
 
 
 def possible_paths(fits: Sequence[PathFit], scenarios: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
-    """Return the fields of a distribution that draws one of the paths, with what its log does not tell.
-
-    Args:
-        fits: of the paths.
-        scenarios: fields of the scenario of each, as `bbrgym.paths.fitted_scenario` gives them.
-        name: of the distribution.
-    """
+    """Return the fields of a distribution that draws one of the paths, with what its log does not tell."""
     return {"name": name, MIX: [_possible(fit, fields) for fit, fields in zip(fits, scenarios, strict=True)]}
 
 
@@ -52,11 +46,6 @@ def advice(ranking: Ranking, fits: Sequence[PathFit], summary: pl.DataFrame) -> 
     """Return one sentence: the best entrant, those that cannot be told from it, and what the logs do not tell.
 
     There is none against a control that a log shows doing better than the simulations of its path say that it can.
-
-    Args:
-        ranking: of the entrants.
-        fits: of the logs' paths.
-        summary: of the simulations, as `bbrgym.evaluate.records` has it.
     """
     for cc in dict.fromkeys(fit.cc for fit in fits):
         own = summary.filter((pl.col("variant") == cc) & (pl.col("agent") == "fixed") & (pl.col("role") == "tuned"))

@@ -29,14 +29,7 @@ _DEFAULT_CC = "bbr"  # of a log that does not tell
 def fit_figures(
     logs: Mapping[str, PathLog], fits: Mapping[str, PathFit], scenarios: Sequence[Mapping[str, Any]], name: str
 ) -> list[FigureSpec]:
-    """Return `fit_figure` of each log, with its number in the name if there are several.
-
-    Args:
-        logs: by name.
-        fits: of their paths, by the same names.
-        scenarios: fields of the scenario of each.
-        name: of the figures.
-    """
+    """Return `fit_figure` of each log, with its number in the name if there are several."""
     names = [name] if len(fits) == 1 else [f"{name}-{index}" for index in range(len(fits))]
     return [
         fit_figure(fit, series_of(logs[log]), fields, own)
@@ -45,14 +38,7 @@ def fit_figures(
 
 
 def fit_figure(fit: PathFit, series: PathSeries, fields: Mapping[str, Any], name: str) -> FigureSpec:
-    """Specify the log's goodput and RTT over time, and those of a run of the scenario with its congestion control.
-
-    Args:
-        fit: of the path.
-        series: of its log.
-        fields: of the fitted scenario.
-        name: of the log, for people.
-    """
+    """Specify the log's goodput and RTT over time, and those of a run of the scenario with its congestion control."""
     duration_s = min(fit.duration_s, _LONGEST_S)
     step_s = max(_LEAST_STEP_S, duration_s / _POINTS, _LEAST_SAMPLES * float(np.median(np.diff(series.time_s))))
     duration_s = step_s * max(math.floor(duration_s / step_s), 1)

@@ -42,11 +42,7 @@ class _Networks:
 
 
 def trusted(features: NDArray[np.float64]) -> dict[str, bool]:
-    """Return which propositions can be trusted, by their names in `HEADS`.
-
-    Args:
-        features: of `bbrgym.paths.features.path_features`.
-    """
+    """Return which propositions can be trusted, by their names in `HEADS`."""
     networks = _networks()
     probabilities = networks.probabilities(features)
     is_trusted = dict(zip(HEADS, (probabilities >= networks.thresholds).tolist(), strict=True))

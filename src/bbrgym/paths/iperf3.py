@@ -31,11 +31,7 @@ def is_iperf3(values: Any) -> bool:
 
 
 def read_iperf3(values: Iterable[Any]) -> PathLog:
-    """Return the streams of tests; a test that is in the file twice is taken once.
-
-    Raises:
-        LogProblem: there is none of TCP that did not fail.
-    """
+    """Return the streams of tests; a test that is in the file twice is taken once."""
     connections = Connections()
     known: set[str] = set()
     problem, is_twice = "", False

@@ -61,12 +61,7 @@ def checked_fit(log: PathLog) -> PathFit:
 
 
 def held_against(fit: PathFit, series: PathSeries) -> PathFit:
-    """Return a fit as far as runs of it explain its log, with a note that says so.
-
-    Args:
-        fit: of the path.
-        series: of its log.
-    """
+    """Return a fit as far as runs of it explain its log, with a note that says so."""
     if not any(one.is_seen for one in (fit.rate_mbps, fit.buffer_bytes, fit.random_loss)):
         return fit
     named = _KERNEL_NAMES.get(fit.cc, fit.cc)

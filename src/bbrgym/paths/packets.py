@@ -76,11 +76,7 @@ def is_capture(begin: bytes) -> bool:
 
 
 def read_packets(file: BufferedReader) -> Iterator[TcpPacket]:
-    """Yield the TCP packets of a capture.
-
-    Raises:
-        LogProblem: it is damaged, of a kind of link that is not known, or without TCP.
-    """
+    """Yield the TCP packets of a capture."""
     is_any = False
     records = _pcapng_records(file) if file.peek(4)[:4] == _SECTION else _pcap_records(file)
     for record in records:

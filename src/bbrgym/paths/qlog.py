@@ -55,20 +55,12 @@ def is_qlog(values: Any) -> bool:
 
 
 def read_sequence(file: BufferedReader) -> PathLog:
-    """Return the connections of a JSON text sequence, however long it is.
-
-    Raises:
-        LogProblem: it is damaged before its end, or of a version that is not read.
-    """
+    """Return the connections of a JSON text sequence, however long it is."""
     return read_qlog(_records(file))
 
 
 def read_qlog(values: Iterable[Any]) -> PathLog:
-    """Return the connections of files with traces, or of headers of traces and their events.
-
-    Raises:
-        LogProblem: it is of a version that is not read.
-    """
+    """Return the connections of files with traces, or of headers of traces and their events."""
     connections = Connections()
     trace = None
     for record in map(mapping, values):

@@ -38,9 +38,5 @@ OUTPUT_OPTIONS = tuple(OutputSettings.model_fields)
 
 
 def taken_output_settings(config: MutableMapping[str, Any]) -> OutputSettings:
-    """Take the settings out of a command's options, and check them.
-
-    Raises:
-        ConfigError: names the option, its value and what is allowed.
-    """
+    """Take the settings out of a command's options, and check them."""
     return validated(OutputSettings, {name: config.pop(name) for name in OUTPUT_OPTIONS if name in config})

@@ -63,9 +63,6 @@ class RunFolder:
 
     What reads a file raises a ConfigError if it cannot be read, is damaged or has other content than asked for; what
     writes one raises an OSError if it cannot be written.
-
-    Args:
-        path: of the folder.
     """
 
     command: ClassVar[str]  # that writes such folders
@@ -85,9 +82,6 @@ class RunFolder:
 
         If the block ends in an error before it has finished anything, the folder is left as it was found, so that a
         corrected request can go there.
-
-        Raises:
-            ConfigError, OSError: see `open`.
         """
         self.open(resume=resume)
         try:

@@ -93,11 +93,7 @@ def _combinations(options: Sequence[Override]) -> list[list[str]]:
 
 
 def settings_of(config: DictConfig, given: Sequence[Override]) -> tuple[dict[str, Any], list[Override]]:
-    """Return the settings of a search, whose ``params`` are all that is searched, and the options that are not.
-
-    Raises:
-        ConfigError: a setting is wrong, or nothing is left to search.
-    """
+    """Return the settings of a search, whose ``params`` are all that is searched, and the options that are not."""
     settings: Any = OmegaConf.to_container(config.hydra.sweeper, resolve=True, enum_to_str=True)
     del settings["_target_"]
     for name in _COUNTS:
