@@ -86,18 +86,11 @@ def into_recovery(rtts_us: list[int]) -> dict:
     return path.ack(ca_state=RECOVERY, lost_pkts=2, rtt_us=-1, in_flight_pkts=60, prior_delivered_pkts=0)
 
 
-def test_acd_congestive_loss_halves() -> None:
-    state = into_recovery([50_000, 50_300, 50_100])
-    assert state["acd_congested"]
-    assert state["packet_conservation"]
-    assert state["cwnd_pkts"] <= 40
-
-
-def test_acd_random_loss_only_deducts() -> None:
-    state = into_recovery([40_000, 40_000])
-    assert not state["acd_congested"]
-    assert not state["packet_conservation"]
-    assert state["cwnd_pkts"] >= 70
+def test_acd_halves_after_a_congestive_loss_and_only_deducts_a_random_one() -> None:
+    congestive, random = into_recovery([50_000, 50_300, 50_100]), into_recovery([40_000, 40_000])
+    assert (congestive["acd_congested"], congestive["packet_conservation"]) == (True, True)
+    assert (random["acd_congested"], random["packet_conservation"]) == (False, False)
+    assert congestive["cwnd_pkts"] <= 40 < 70 <= random["cwnd_pkts"]
 
 
 def test_acds_class_cuts_in_every_recovery_to_its_end() -> None:
