@@ -4,9 +4,11 @@ import pytest
 from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 import bbrgym
 from bbrgym.envs.action import ActionMapping
+from bbrgym.envs.discrete import MAX_COMBINATIONS, DiscreteLevels
 from bbrgym.envs.scaling import NOT_BELOW, TunableScaling
 from bbrgym.tunables import TUNABLES, VARIANTS
 
@@ -168,27 +170,6 @@ def test_the_default_of_relative_actions_stays(tunables_and_control, seed):
         assert [part.tobytes() for part in still] == [values.tobytes(), settings.tobytes()]
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"kind": "relativ"}, "action_kind: 'relativ': did you mean relative"),
-        ({"levels": 1}, "levels: 1, allowed are whole numbers from 2"),
-        ({"levels": 2.0}, r"levels: 2\.0, allowed"),
-        ({"levels": True}, "levels: True, allowed"),
-        ({"kind": "relative", "levels": 4}, "levels: 4, allowed are odd numbers from 3: the middle level stays"),
-        ({"flat": True}, "flat: True without levels, allowed with discrete actions: give levels"),
-        ({"levels": 9, "flat": True}, "9 x 9 x 9 x 9 x 9 x 9 x 2 x 2 levels make 2125764 combinations"),
-        ({"step_size": 0.0}, r"step_size: 0\.0, allowed are numbers above 0, up to 2"),
-        ({"max_change": 2.1}, r"max_change: 2\.1, allowed are numbers above 0, up to 2"),
-        ({"max_change": float("nan")}, "max_change: nan, allowed"),
-        ({"max_change": "much"}, "max_change: 'much', allowed"),
-    ],
-)
-def test_wrong_choices(options, text):
-    with pytest.raises(bbrgym.ConfigError, match=text):
-        ActionMapping(TunableScaling("bbq"), **options)
-
-
 @pytest.mark.parametrize("kind", ["absolute", "relative"])
 @pytest.mark.parametrize(
     ("action", "flaw"),
@@ -203,3 +184,137 @@ def test_wrong_actions(kind, action, flaw):
     control = ActionMapping(TunableScaling("bbq", ["bbq_beta", "bbq_alpha_us"]), kind)
     with pytest.raises(bbrgym.ConfigError, match=rf"allowed are 2 numbers in \[-1, 1\]; {flaw}$"):
         control.apply(np.array(action, np.float32), np.zeros(2, np.float32))
+
+
+# ---- discrete levels ---------------------------------------------------------------------------------
+
+
+@st.composite
+def grids(draw, most=40):
+    """A grid's counts, and which tunables have ends."""
+    size = draw(st.integers(1, 5))
+    counts = draw(st.lists(st.integers(2, most), min_size=size, max_size=size))
+    has_ends = draw(st.lists(st.booleans(), min_size=size, max_size=size))
+    return np.array(counts), np.array(has_ends)
+
+
+@pytest.mark.parametrize("count", [2, 3, 7, 10, 64])
+def test_levels_go_evenly_from_end_to_end_or_are_middles_of_equal_parts(count):
+    levels = np.arange(count)[:, None]
+    with_ends, without = (
+        DiscreteLevels(np.array([count]), np.array([has])).normalised(levels) for has in (True, False)
+    )
+    assert with_ends[:, 0] == pytest.approx(np.linspace(-1, 1, count))
+    assert (with_ends[0], with_ends[-1]) == (-1.0, 1.0)
+    edges = np.linspace(-1, 1, count + 1)
+    assert without[:, 0] == pytest.approx((edges[:-1] + edges[1:]) / 2)
+
+
+@given(grids(), st.data())
+def test_no_other_level_is_nearer(counts_and_ends, data):
+    grid = DiscreteLevels(*counts_and_ends)
+    counts = counts_and_ends[0]
+    wanted = np.array(data.draw(st.lists(st.floats(-1, 1), min_size=len(counts), max_size=len(counts))))
+    found = grid.nearest(wanted)
+    assert grid.space.contains(found)
+    for i, count in enumerate(counts):
+        others = np.tile(found, (count, 1))
+        others[:, i] = np.arange(count)
+        distances = np.abs(grid.normalised(others)[:, i] - wanted[i])
+        assert distances[found[i]] <= distances.min() + 1e-12
+
+
+@given(grids(most=5), st.integers(0, 2**32))
+def test_a_flat_number_stands_for_one_combination(counts_and_ends, seed):
+    counts, has_ends = counts_and_ends
+    flat, grid = DiscreteLevels(counts, has_ends, flat=True), DiscreteLevels(counts, has_ends)
+    assert flat.space == spaces.Discrete(int(np.prod(counts)))
+    every = np.arange(flat.space.n)
+    normalised = flat.normalised(every)
+    assert len({row.tobytes() for row in normalised}) == flat.space.n
+    assert (flat.nearest(normalised) == every).all()
+    levels = np.random.default_rng(seed).integers(0, counts)
+    number = flat.nearest(grid.normalised(levels))
+    assert flat.normalised(number).tobytes() == grid.normalised(levels).tobytes()
+
+
+def test_the_last_ones_level_changes_fastest():
+    flat = DiscreteLevels(np.array([2, 3]), np.array([True, True]), flat=True)
+    assert flat.normalised(np.arange(6)).tolist() == [[-1, -1], [-1, 0], [-1, 1], [1, -1], [1, 0], [1, 1]]
+
+
+def test_what_there_is_most_of():
+    with pytest.raises(
+        bbrgym.ConfigError,
+        match="flat: 17 x 17 x 17 levels make 4913 combinations, allowed are 4096: choose fewer tunables or levels",
+    ):
+        DiscreteLevels(np.full(3, 17), np.full(3, True), flat=True)
+    assert DiscreteLevels(np.full(3, 16), np.full(3, True), flat=True).space.n == MAX_COMBINATIONS
+
+
+@pytest.mark.parametrize(
+    ("wrong", "flat"),
+    [
+        *((one, False) for one in ([0], [0, 3], [-1, 0], [0.0, 1.0], [[0, 0, 0]], 0, [True, False], ["0", "1"])),
+        *((one, True) for one in (-1, 6, 0.5, True)),
+    ],
+)
+def test_what_are_no_levels(wrong, flat):
+    allowed = "are whole numbers from 0 to 5" if flat else r"are 2 whole numbers from 0, below \[2, 3\]"
+    with pytest.raises(bbrgym.ConfigError, match=f"allowed {allowed}"):
+        DiscreteLevels(np.array([2, 3]), np.array([True, True]), flat=flat).check(np.array(wrong))
+
+
+# ---- scaling of tunables -----------------------------------------------------------------------------
+
+
+@st.composite
+def action_of_a_variant(draw):
+    """A variant's action space and an action from it."""
+    mapping = TunableScaling(draw(st.sampled_from(TUNED)))
+    normalised = st.floats(-1.0, 1.0, width=32)
+    return mapping, draw(hnp.arrays(np.float32, mapping.space.shape, elements=normalised))
+
+
+@pytest.mark.parametrize("variant", TUNED)
+def test_the_default_action_is_the_variants_own_setting(variant):
+    mapping = TunableScaling(variant)
+    assert mapping.space.contains(mapping.default)
+    assert mapping.to_values(mapping.default) == pytest.approx(dict(VARIANTS[variant].preset), rel=2e-6)
+
+
+@given(action_of_a_variant(), st.data())
+def test_a_larger_action_sets_no_smaller_value(space_and_action, data):
+    mapping, action = space_and_action
+    index = data.draw(st.integers(0, len(mapping.names) - 1))
+    higher = action.copy()
+    higher[index] = data.draw(st.floats(float(action[index]), 1.0, width=32))
+    name = mapping.names[index]
+    assert mapping.to_values(higher)[name] >= mapping.to_values(action)[name]
+
+
+@pytest.mark.parametrize("n", [2, 9, 700])
+@pytest.mark.parametrize("variant", TUNED)
+def test_each_of_many_means_what_it_means_alone(variant, n):
+    mapping = TunableScaling(variant)
+    actions = np.random.default_rng(n).uniform(-1, 1, (n, len(mapping.names))).astype(np.float32)
+    values, settings = mapping.snap(actions)
+    again = mapping.normalised(values)
+    assert again == pytest.approx(settings, abs=1e-5)
+    for i in range(min(n, 50)):
+        one, setting = mapping.snap(actions[i : i + 1])
+        assert one.tobytes() == values[i].tobytes() == mapping.values(actions[i]).tobytes()
+        assert setting.tobytes() == settings[i].tobytes()
+        assert mapping.normalised(one).tobytes() == again[i].tobytes()
+
+
+def test_the_middle_is_the_mean_or_the_geometric_mean():
+    values = TunableScaling("bbq", ["bbr_up_gain", "bbq_alpha_us"]).to_values(np.zeros(2, np.float32))
+    assert values == pytest.approx({"bbr_up_gain": 1.51, "bbq_alpha_us": 5000.0})
+
+
+def test_whole_numbers_have_equal_parts():
+    mapping = TunableScaling("bbr-acd", ["acd_identical_count"])
+    middles = (np.arange(8, dtype=np.float32) * 2 + 1) / 8 - 1
+    assert [mapping.to_values(c[None])["acd_identical_count"] for c in middles] == list(range(1, 9))
+    assert [mapping.from_values({"acd_identical_count": n})[0] for n in range(1, 9)] == pytest.approx(middles)

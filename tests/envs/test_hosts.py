@@ -4,7 +4,6 @@
 from typing import Any
 
 import numpy as np
-import plain_envs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,11 +127,3 @@ def test_a_host_leaves_the_network_as_it_is() -> None:
 def test_a_wrong_host_is_one_clear_error(host: Any) -> None:
     with pytest.raises(bbrgym.ScenarioError, match=r"flows\[0\]\.host: is "):
         bbrgym.load_scenario(on_hosts(host))
-
-
-def test_one_controller_has_no_host() -> None:
-    for scenario in (on_hosts("a"), on_hosts("a", "b")):
-        with pytest.raises(
-            bbrgym.ConfigError, match="view: 'host', allowed are each and pooled: one controller acts for"
-        ):
-            plain_envs.make("bbrgym/Tune-v1", world="twin", scenario=scenario, view="host")

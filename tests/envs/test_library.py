@@ -116,21 +116,3 @@ def test_an_action_outside_the_library_is_refused(action: Any) -> None:
     with pytest.raises(bbrgym.ConfigError, match=r"action: .*, allowed are whole numbers from 0 to 2"):
         env.step(action)
     env.close()
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"variant": "bbq"}, "library.variant: is 'bbr-mix', expected that of the environment, 'bbq'"),
-        ({"levels": 3}, "levels: 3 with action_kind 'library', allowed is none"),
-        ({"flat": True}, "flat: True with action_kind 'library'"),
-        ({"max_change": 0.1}, "max_change: 0.1 with action_kind 'library'"),
-        ({"library": None}, "library: None with action_kind 'library', allowed is one with 'library' alone"),
-        ({"action_kind": "absolute"}, "with action_kind 'absolute', allowed is one with 'library' alone"),
-        ({"tunables": ["bbr_cwnd_gain"]}, "tunables: .*, expected those of the library too, such as 'bbr_up_gain'"),
-    ],
-)
-def test_options_that_do_not_fit(options: dict[str, Any], says: str) -> None:
-    asked = {"variant": "bbr-mix", "action_kind": "library", "library": FIELDS, **options}
-    with pytest.raises(bbrgym.ConfigError, match=says):
-        plain_envs.make("bbrgym/Tune-v1", world="twin", scenario=scenario(), **asked)

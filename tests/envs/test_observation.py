@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-import bbrgym
+from bbrgym.envs.critic import BASE_RTT, FLOW_FEATURES, LINK_FEATURES, CriticObservation
 from bbrgym.envs.features import Feature
 from bbrgym.envs.observation import FEATURE_LISTS, FEATURES, FrameStack, SenderObservation
-from bbrgym.worlds.fields import FLOW_FIELDS
+from bbrgym.worlds.fields import FLOW_FIELDS, LINK_FIELDS
 
 FIELDS = {name: (unit, visibility) for name, unit, visibility, _ in FLOW_FIELDS}
 NAMES = tuple(FIELDS)
@@ -155,25 +155,70 @@ def test_the_newest_interval_is_last():
     assert first[0, 4] == 0, "an observation is the caller's"
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"features": ["cwmd"]}, "features: 'cwmd': did you mean cwnd"),
-        ({"features": "memry"}, "features: 'memry': did you mean memory.*, or a list of names"),
-        ({"features": 3}, "features: 3, allowed are instant, memory, path, or a list of names"),
-        ({"features": ["queue_delay_mean_ms"]}, "features: 'queue_delay_mean_ms'"),
-        ({"features": ["cwnd", "cwnd"]}, "without repetition"),
-        ({"frame_stack": 0}, "frame_stack: 0, allowed is a whole number of intervals from 1"),
-        ({"frame_stack": 1.5}, "frame_stack: 1.5"),
-        ({"view": "one"}, "view: 'one', allowed are each and pooled"),
-    ],
-)
-def test_wrong_choices(options, text):
-    with pytest.raises(bbrgym.ConfigError, match=text):
-        SenderObservation(1, 1, **options)
-
-
 @pytest.mark.parametrize(("scale", "low", "high"), [("log", 0.0, 1.0), ("linear", 1.0, 1.0), ("within", 2.0, 1.0)])
 def test_a_feature_without_a_range_is_refused(scale: Any, low: float, high: float) -> None:
     with pytest.raises(ValueError, match=rf"feature mine: low {low:g}, high {high:g}, expected .*low <=? high"):
         Feature("mine", "rtt_mean_ms", "ms", scale, low, high, None, "a mistake")
+
+
+# ---- what a critic sees ------------------------------------------------------------------------------
+
+
+LINK = {name: (unit, visibility) for name, unit, visibility, _ in LINK_FIELDS}
+FLOW = {name: (unit, visibility) for name, unit, visibility, _ in FLOW_FIELDS}
+
+
+def table(fields, **values):
+    return np.array([values.get(name, 0.0) for name in fields])
+
+
+def seen(link=None, flows=(), base_rtt_ms=(), view="each"):
+    """What a critic sees of one environment, by feature."""
+    critic = CriticObservation(len(flows), view)
+    stats = np.stack([table(FLOW, **flow) for flow in flows], axis=1)
+    numbers = critic.view(
+        tuple(LINK), table(LINK, **(link or {}))[None], tuple(FLOW), stats, np.array(base_rtt_ms, float)[:, None]
+    )
+    assert critic.space.contains(numbers[0])
+    return numbers[0]
+
+
+def test_features_are_declared_soundly_of_critic():
+    for features, fields in ((LINK_FEATURES, LINK), (FLOW_FEATURES, FLOW | {BASE_RTT: ("ms", "omniscient")})):
+        assert len({feature.name for feature in features}) == len(features)
+        for feature in features:
+            unit, visibility = fields[feature.field]
+            assert feature.unit == (unit if feature.per is None else "ratio")
+            assert feature.per is None or fields[feature.per][0] == unit
+            assert "omniscient" in (visibility, fields[feature.per or feature.field][1]), "a sender knows it"
+
+
+def test_values_of_critic():
+    link = {"rate_mbps": 10.0, "utilisation": 0.5, "active_flows": 1, "queue_delay_mean_ms": 10.0}
+    flow = {"active": 1, "goodput_mbps": 8.0, "fair_share_mbps": 4.0, "rtt_mean_ms": 80.0, "sent_pkts": 4}
+    numbers = seen(link, [flow | {"dropped_pkts": 1}], [10.0])
+    by_name = dict(zip([feature.name for feature in LINK_FEATURES + FLOW_FEATURES], numbers, strict=True))
+    expected = {"rate": 0.5, "utilisation": 0.5, "active_flows": 0.1, "queue_delay": 0.4, "queue_delay_p95": 0.0}
+    expected |= {"share": 7 / 12, "stretch": 0.5, "base_rtt": 0.4, "dropped": 0.25, "flow_queue_delay": 0.0}
+    assert {name: by_name[name] for name in expected} == pytest.approx(expected)
+
+
+def test_flows_stand_behind_the_link_side_by_side_or_pooled():
+    flows = [{"active": 1, "goodput_mbps": 1.0}, {"active": 1, "goodput_mbps": 100.0}]
+    numbers = seen({}, flows, [10.0, 10.0])
+    goodputs = numbers[len(LINK_FEATURES) :: len(FLOW_FEATURES)]
+    assert goodputs == pytest.approx([1 / 3, 2 / 3])
+    pooled = seen({}, flows, [10.0, 10.0], "pooled")
+    assert pooled[len(LINK_FEATURES) :: len(FLOW_FEATURES)] == pytest.approx([1 / 2, 1 / 3, 2 / 3, 1.0])
+    assert seen({}, flows[::-1], [10.0, 10.0], "pooled").tobytes() == pooled.tobytes()
+
+
+@given(
+    hnp.arrays(np.float64, (len(LINK),), elements=st.just(0.0) | st.floats(1e-9, 1e12)),
+    hnp.arrays(np.float64, (len(FLOW), 3), elements=st.just(0.0) | st.floats(1e-9, 1e12)),
+    st.sampled_from(["each", "pooled"]),
+)
+def test_any_stats_are_in_bounds(link, flows, view):
+    critic = CriticObservation(3, view)
+    numbers = critic.view(tuple(LINK), link[None], tuple(FLOW), flows, np.ones((3, 1)))
+    assert critic.space.contains(numbers[0])

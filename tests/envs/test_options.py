@@ -96,6 +96,57 @@ def test_values_of_another_type_are_refused(make_any, option, wrong, allowed):
         make_any(**{option: wrong})
 
 
+LIBRARY = {"variant": "bbr-mix", "settings": {"a": {"bbr_up_gain": 1.1}, "b": {"bbr_cwnd_gain": 1.2}}}
+CHOOSING = {"variant": "bbr-mix", "action_kind": "library", "library": LIBRARY}
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"scenario": "stedy"}, "did you mean steady"),
+        ({"scenario": {**crowd(1), "flows": [{"name": "a", "cc": "cubic", "rtt_ms": 9}]}}, "no flow with role tuned"),
+        ({"world": "ns4"}, "world 'ns4': did you mean ns3"),
+        # actions
+        ({"action_kind": "relativ"}, "action_kind: 'relativ': did you mean relative"),
+        ({"levels": 1}, "levels: 1, allowed are whole numbers from 2"),
+        ({"levels": 2.0}, r"levels: 2\.0, allowed"),
+        ({"action_kind": "relative", "levels": 4}, "levels: 4, allowed are odd numbers from 3: the middle level stays"),
+        ({"flat": True}, "flat: True without levels, allowed with discrete actions: give levels"),
+        ({"levels": 9, "flat": True}, "9 x 9 x 9 x 9 x 9 x 9 x 2 x 2 levels make 2125764 combinations"),
+        ({"step_size": 0.0}, r"step_size: 0\.0, allowed are numbers above 0, up to 2"),
+        ({"max_change": 2.1}, r"max_change: 2\.1, allowed are numbers above 0, up to 2"),
+        ({"max_change": float("nan")}, "max_change: nan, allowed"),
+        ({"max_change": "much"}, "max_change: 'much', allowed"),
+        ({"variant": "bbz"}, "variant 'bbz': did you mean bb"),
+        ({"variant": "cubic"}, "variant 'cubic' has no tunables to set"),
+        ({"tunables": ["plus_alpha"]}, "tunables: 'plus_alpha' is not one of bbq's: .*allowed are bbr_up_gain"),
+        ({"tunables": ["bbq_beta", "bbq_beta"]}, "allowed is a non-empty list without repetition"),
+        ({"tunables": []}, "allowed is a non-empty list without repetition"),
+        # from a library
+        ({**CHOOSING, "variant": "bbq"}, "library.variant: is 'bbr-mix', expected that of the environment, 'bbq'"),
+        ({**CHOOSING, "levels": 3}, "levels: 3 with action_kind 'library', allowed is none"),
+        ({**CHOOSING, "flat": True}, "flat: True with action_kind 'library'"),
+        ({**CHOOSING, "max_change": 0.1}, "max_change: 0.1 with action_kind 'library'"),
+        ({**CHOOSING, "library": None}, "library: None with action_kind 'library', allowed is one with 'library' al"),
+        ({**CHOOSING, "action_kind": "absolute"}, "with action_kind 'absolute', allowed is one with 'library' alone"),
+        ({**CHOOSING, "tunables": ["bbr_cwnd_gain"]}, "tunables: .*, expected those of the library too, such as 'bbr_"),
+        # observations
+        ({"features": ["cwmd"]}, "features: 'cwmd': did you mean cwnd"),
+        ({"features": "memry"}, "features: 'memry': did you mean memory.*, or a list of names"),
+        ({"features": 3}, "features: 3, allowed are instant, memory, path, or a list of names"),
+        ({"features": ["queue_delay_mean_ms"]}, "features: 'queue_delay_mean_ms'"),
+        ({"features": ["cwnd", "cwnd"]}, "without repetition"),
+        ({"frame_stack": 1.5}, "frame_stack: 1.5, allowed are whole numbers from 1"),
+        ({"view": "one"}, "view: 'one', allowed are each and pooled"),
+        ({"view": "host"}, "view: 'host', allowed are each and pooled: one controller acts for"),
+    ],
+    ids=str,
+)
+def test_arguments_that_cannot_be_are_named(options, text):
+    with pytest.raises(bbrgym.ConfigError, match=text):
+        make_tune(**{"world": "twin", "scenario": "steady", **options})
+
+
 @pytest.mark.parametrize(
     "scene", [crowd(3), Crowds(), drawn, "wan_mix"], ids=["given", "object", "function", "distribution"]
 )

@@ -37,6 +37,8 @@ def test_they_have_the_same_properties(make_any):
     assert env.max_tuned == 3
     assert env.default_action.shape == (2,)
     assert (env.flow_fields, env.link_fields) == (VectorWorld.flow_fields, VectorWorld.link_fields)
+    with pytest.raises(ResetNeeded, match=r"call reset\(\) first"):
+        env.step(actions_of(env))
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
@@ -91,12 +93,6 @@ def test_a_picture_shows_the_episode_so_far(make_any):
     env.step(actions_of(env))
     assert (before.shape[-2:], before.dtype) == ((960, 3), np.uint8)
     assert not np.array_equal(before, env.render())
-
-
-def test_a_step_needs_a_reset(make_any):
-    env = make_any()
-    with pytest.raises(ResetNeeded, match=r"call reset\(\) first"):
-        env.step(actions_of(env))
 
 
 @pytest.mark.parametrize("has_begun", [False, True])

@@ -92,10 +92,10 @@ def test_attributes_and_methods_of_each(make):
     assert envs.render().shape == (2 * 720, 2 * 960, 3)
 
 
-def test_without_stable_baselines3_it_says_what_to_install():
-    code = "import sys; sys.modules['stable_baselines3'] = None; import bbrgym; import bbrgym.envs.tune_vec_env"
+@pytest.mark.parametrize(
+    ("module", "extra"), [("tune_vec_env", "stable-baselines3"), ("multi", "pettingzoo")], ids=["sb3", "pettingzoo"]
+)
+def test_without_its_extra_it_says_what_to_install(module, extra):
+    code = f"import sys; sys.modules['{extra.replace('-', '_')}'] = None; import bbrgym; import bbrgym.envs.{module}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (
-        "bbrgym.envs.tune_vec_env needs stable-baselines3: pip install stable-baselines3, or in a checkout of bbrgym "
-        in done.stderr
-    )
+    assert f"bbrgym.envs.{module} needs {extra}: pip install {extra}, or in a checkout of bbrgym " in done.stderr

@@ -226,12 +226,6 @@ def test_attributes_and_methods_of_each_are_as_of_gymnasiums_own_vector(make, cl
     assert [one.kwargs["scenario"] for one in ours.get_attr("spec")] == scenarios
 
 
-@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "3"])
-def test_a_limit_is_a_whole_number_of_steps(make, wrong):
-    with pytest.raises(bbrgym.ConfigError, match=f"max_episode_steps: {wrong!r}, allowed are whole numbers from 1"):
-        make(2, scenario=scenario(), max_episode_steps=wrong)
-
-
 def test_its_spec_makes_it_again(make):
     envs = make(2, scenario=scenario())
     with warnings.catch_warnings():
@@ -253,15 +247,6 @@ def test_a_broken_world_is_an_error_and_a_reset_goes_on(make, threads):
         envs.step(envs.default_actions)
     assert envs.reset(seed=4)[0].tobytes() == first.tobytes()
     envs.step(envs.default_actions)
-
-
-def test_close_ends_the_workers_and_may_come_again(make):
-    envs = make(2, world="ns3", isolation="process", scenario=scenario())
-    envs.reset(seed=1)
-    workers = [psutil.Process(engine._process.pid) for engine in envs._batch.worlds._engines]
-    envs.close()
-    envs.close()
-    assert not any(worker.is_running() for worker in workers)
 
 
 @pytest.mark.parametrize("bad", [np.nan, 1.1])
@@ -289,6 +274,10 @@ def test_a_wrong_action_is_refused_but_not_one_that_is_left_aside(make, bad):
         ({"max_tuned": 0}, "max_tuned: 0, allowed are whole numbers from 1"),
         ({"scenario": Boundless()}, "max_tuned: 10000000, allowed are whole numbers from 1 to 1000"),
         ({"autoreset_mode": "Never"}, "autoreset_mode: 'Never', allowed are NextStep, SameStep, Disabled"),
+        *(
+            ({"max_episode_steps": wrong}, f"max_episode_steps: {wrong!r}, allowed are whole numbers from 1")
+            for wrong in (0, -1, 1.5, True, "3")
+        ),
     ],
 )
 def test_wrong_arguments(make, options, text):
@@ -317,12 +306,6 @@ def test_wrong_resets(make, arguments, text):
     envs.step(envs.default_actions)
 
 
-def test_a_drawn_scenario_with_more_tuned_flows_is_refused(make):
-    envs = make(1, scenario=lambda seed: scenario() if seed == 3 else "steady")
-    with pytest.raises(bbrgym.ConfigError, match=r"'with-1' has up to 2 flows with role tuned, .* at most 1"):
-        envs.reset(seed=3)
-
-
 def test_room_is_made_for_the_most_tuned_flows_of_any(make):
     def rooms(*scenarios, **options):
         return make(len(scenarios), scenario=scenarios, **options).unwrapped.max_tuned
@@ -331,3 +314,5 @@ def test_room_is_made_for_the_most_tuned_flows_of_any(make):
     assert rooms("steady", Crowds(), crowd(3)) == 4
     assert rooms("steady", lambda seed: crowd(5)) == 5
     assert rooms("steady", crowd(3), max_tuned=7) == 7
+    with pytest.raises(bbrgym.ConfigError, match=r"'with-1' has up to 2 flows with role tuned, .* at most 1"):
+        make(1, scenario=lambda seed: scenario() if seed == 3 else "steady").reset(seed=3)
