@@ -1102,8 +1102,7 @@ SenderState
 Engine::Sender(std::size_t flow) const
 {
     const FlowState& state = m_flows[flow];
-    return state.is_established ? StateOf(state.sender, state.sender.GetController().Params(), m_now_ns)
-                                : SenderState{};
+    return state.is_established ? StateOf(state.sender, m_now_ns) : SenderState{};
 }
 
 void

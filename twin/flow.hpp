@@ -34,7 +34,7 @@ struct FlowState
     int64_t return_ns = 0;
     bool has_timestamps = false;
 
-    TcpSender<CcController> sender;
+    TcpSender sender;
     TcpReceiver receiver;
     bool is_established = false;  ///< at the sender
     bool has_syn_arrived = false; ///< at the receiver

@@ -59,8 +59,7 @@ bbrgym::SenderState
 LinuxSender::State() const
 {
     const bool stands = m_socket && m_socket->HasStarted();
-    return stands ? bbrgym::StateOf(m_socket->GetSender(), m_params, Simulator::Now().GetNanoSeconds())
-                  : bbrgym::SenderState{};
+    return stands ? bbrgym::StateOf(m_socket->GetSender(), Simulator::Now().GetNanoSeconds()) : bbrgym::SenderState{};
 }
 
 void
@@ -80,7 +79,7 @@ LinuxSender::NoteAck(const cc_sample& sample)
     }
     if (m_log || m_trace.size() < m_max_rows)
     {
-        const TcpLinuxSocket::Sender& sender = m_socket->GetSender();
+        const bbrgym::TcpSender& sender = m_socket->GetSender();
         const auto undo_count = static_cast<int64_t>(sender.Totals().undo_count);
         const bbrgym::AckRecord record =
             bbrgym::MakeAckRecord(sample, sender.GetController().State(), m_params, undo_count);

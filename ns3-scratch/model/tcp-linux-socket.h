@@ -34,8 +34,6 @@ class TcpLinuxSocket : public TcpSocketBase
     static TypeId GetTypeId();
     TypeId GetInstanceTypeId() const override;
 
-    using Sender = bbrgym::TcpSender<bbrgym::CcController>;
-
     /** Creates a socket on a node that has TCP. */
     static Ptr<TcpLinuxSocket> CreateOn(Ptr<Node> node);
 
@@ -48,7 +46,7 @@ class TcpLinuxSocket : public TcpSocketBase
     void SetParams(const cc_params& params) { m_sender.GetController().SetParams(params); }
     /** Whether the algorithm is at work: until then the socket is a plain TcpSocketBase. */
     bool HasStarted() const { return m_has_started; }
-    const Sender& GetSender() const { return m_sender; }
+    const bbrgym::TcpSender& GetSender() const { return m_sender; }
     /** `observer` is called with each ACK, once the algorithm has taken it. */
     void SetAckObserver(std::function<void(const cc_sample&)> observer) { m_ack_observer = std::move(observer); }
     /** Shows the sequence numbers of segments marked lost, and the timeouts so far, before what follows from them. */
@@ -120,7 +118,7 @@ class TcpLinuxSocket : public TcpSocketBase
     void ArmTimers();
     void OnTimer();
 
-    Sender m_sender;
+    bbrgym::TcpSender m_sender;
     bool m_has_algorithm = false;
     bool m_has_started = false;
     bbrgym::SocketFacts m_facts;

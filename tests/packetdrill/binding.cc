@@ -63,7 +63,7 @@ class Connection
                 .in_recovery = sender.LossState() >= CC_CA_RECOVERY};
     }
 
-    TcpSender<CcController> sender;
+    TcpSender sender;
     TcpReceiver receiver;
     SendBuffer buffer;
     Stack stack;

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <span>
 
-template class bbrgym::TcpSender<Controller>;
-
 Connection::Connection(const Settings& settings) : m_settings(settings)
 {
     bbrgym::SocketFacts facts = settings.facts;
@@ -195,7 +193,7 @@ void
 CheckCounts(const Connection& c, const Counts& expected, const std::source_location& at)
 {
     const bbrgym::SenderTotals& totals = c.sender.Totals();
-    const Controller& controller = c.sender.GetController();
+    const bbrgym::CcController& controller = c.sender.GetController();
     Equal(totals.rto_count, expected.timeouts, "timeouts", at);
     Equal(totals.probe_count, expected.probes, "probes", at);
     Equal(totals.retransmitted_pkts, expected.retransmitted, "retransmitted", at);

@@ -299,7 +299,7 @@ struct SpuriousRecovery
         uint32_t reduced = 0;
         uint32_t restored = 0;
         c.on_ack = [&](const cc_sample&) {
-            const Controller& controller = c.sender.GetController();
+            const bbrgym::CcController& controller = c.sender.GetController();
             before = controller.Reductions() == 0 ? c.Cwnd() : before;
             reduced = controller.Undos() == 0 ? c.Cwnd() : reduced;
             restored = restored == 0 && controller.Undos() > 0 ? c.Cwnd() : restored;
