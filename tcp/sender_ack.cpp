@@ -169,8 +169,8 @@ TcpSender::ProcessTlpAck(const AckOutcome& outcome, uint64_t una, int64_t now_ns
 }
 
 void
-TcpSender::RunController(const AckOutcome& outcome, uint32_t lost_pkts, uint32_t prior_in_flight,
-                                     bool has_sack, int64_t now_ns)
+TcpSender::RunController(const AckOutcome& outcome, uint32_t lost_pkts, uint32_t prior_in_flight, bool has_sack,
+                         int64_t now_ns)
 {
     const RateSample rate = m_board.SampleRate(now_ns);
     cc_sample& sample = m_sample;

@@ -10,8 +10,7 @@ namespace bbrgym
 
 /** Linux's tcp_fastretrans_alert. Returns the segments that were found lost. */
 uint32_t
-TcpSender::UpdateLossState(const AckOutcome& outcome, uint64_t prior_una, bool reports_duplicate,
-                                       int64_t now_ns)
+TcpSender::UpdateLossState(const AckOutcome& outcome, uint64_t prior_una, bool reports_duplicate, int64_t now_ns)
 {
     const bool is_dubious =
         !outcome.UnaAdvanced() || outcome.data_sacked || m_ece || reports_duplicate; // tcp_ack_is_dubious
