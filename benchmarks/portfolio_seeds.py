@@ -50,14 +50,8 @@ def main() -> None:
 
 def gains(run: Path, asked: argparse.Namespace) -> Scores:
     """Return the scores of a portfolio and its references less that of its best fixed setting, [1, draws] each."""
-    settings = {
-        "variants": [],
-        "world": asked.world,
-        "split": "test",
-        "draws": asked.draws,
-        "first_draw": asked.first_draw,
-        "interval_s": 0.5,
-    }
+    settings = {"variants": [], "world": asked.world, "split": "test", "interval_s": 0.5}
+    settings |= {"draws": asked.draws, "first_draw": asked.first_draw}
     agents = {"portfolio": str(run), **{name: f"{name}:{run}" for name in REFERENCES}}
     outcome = run_evaluation(asked.scenario, settings, agent=agents)
     scores = outcome.rankings[0].scores

@@ -122,18 +122,9 @@ def test_what_a_connection_does_not_have_is_left_out() -> None:
 
 
 def test_rows_tell_of_the_peer_s_network_alone() -> None:
-    ended = {
-        **dict.fromkeys(("cookie", "arm", "acked_bytes", "sent_pkts", "retransmitted_pkts", "port"), 1),
-        "start_us": 1_000_000,
-        "finish_us": 1_500_000,
-        "end_us": 2_000_000,
-        "is_whole": True,
-        "rtt_sum_us": 60_000,
-        "rtt_samples": 3,
-        "min_rtt_us": 19_000,
-        "control": "bbr",
-        "is_changed": True,
-    }
+    ended = dict.fromkeys(("cookie", "arm", "acked_bytes", "sent_pkts", "retransmitted_pkts", "port"), 1)
+    ended |= {"start_us": 1_000_000, "finish_us": 1_500_000, "end_us": 2_000_000, "is_whole": True}
+    ended |= {"rtt_sum_us": 60_000, "rtt_samples": 3, "min_rtt_us": 19_000, "control": "bbr", "is_changed": True}
     v4 = {"family": socket.AF_INET, "remote": bytes([192, 0, 2, 77]) + bytes(12)}
     v6 = {"family": socket.AF_INET6, "remote": socket.inet_pton(socket.AF_INET6, "2001:db8:1:2::3")}
     mapped = {"family": socket.AF_INET6, "remote": socket.inet_pton(socket.AF_INET6, "::ffff:192.0.2.77")}

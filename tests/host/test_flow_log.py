@@ -21,27 +21,11 @@ from bbrgym.tunables import VARIANTS
 def looks(first: int, count: int) -> list[dict[str, Any]]:
     """Return rows of two connections, as `connection_rows` yields them, so many seconds after each other."""
     return [
-        {
-            "time_s": 1e9 + at,
-            "control": "gym_bbq",
-            "connection": connection,
-            "local": "192.0.2.1:9",
-            "peer": f"[2001:db8::{connection}]:443",
-            "age_s": 1.0 + at,
-            "phase": "DRAIN",
-            "bw_mbps": 8.0,
-            "min_rtt_ms": None if at == 0 else 40.0,
-            "srtt_ms": 50.0,
-            "cwnd_pkts": 10,
-            "in_flight_pkts": 9,
-            "delivered_bytes": 1_000_000 * at,
-            "retransmitted_pkts": 2 * at,
-            "lost_pkts": 2 * at,
-            "mss_bytes": 1448,
-            "app_limited": at == 1,
-            "policy": "",
-            **VARIANTS["bbq"].preset,
-        }
+        {"time_s": 1e9 + at, "control": "gym_bbq", "connection": connection, "local": "192.0.2.1:9"}
+        | {"peer": f"[2001:db8::{connection}]:443", "age_s": 1.0 + at, "phase": "DRAIN", "bw_mbps": 8.0}
+        | {"min_rtt_ms": None if at == 0 else 40.0, "srtt_ms": 50.0, "cwnd_pkts": 10, "in_flight_pkts": 9}
+        | {"delivered_bytes": 1_000_000 * at, "retransmitted_pkts": 2 * at, "lost_pkts": 2 * at, "mss_bytes": 1448}
+        | {"app_limited": at == 1, "policy": "", **VARIANTS["bbq"].preset}
         for at in range(first, first + count)
         for connection in (1, 2)
     ]

@@ -198,17 +198,10 @@ def served(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 def test_ns3_gym_s_own_agent_drives_what_training_sees(client: Client) -> None:
     words = ["variant=bbr-acd", "action=relative", "env.frame_stack=2", "reward=goodput", "episodes=2", "timeout_s=30"]
-    arguments = {
-        "world": "twin",
-        "scenario": {**bbrgym.load_scenario("steady").model_dump(exclude_none=True), "duration_s": 3.0},
-        "variant": "bbr-acd",
-        "action_kind": "relative",
-        "reward": "goodput",
-        "control_interval_s": 0.5,
-        "frame_stack": 2,
-        "view": "pooled",
-        "reward_horizon_s": 5.0,
-    }
+    scenario = {**bbrgym.load_scenario("steady").model_dump(exclude_none=True), "duration_s": 3.0}
+    arguments = {"world": "twin", "scenario": scenario, "variant": "bbr-acd", "action_kind": "relative"}
+    arguments |= {"reward": "goodput", "control_interval_s": 0.5, "frame_stack": 2, "view": "pooled"}
+    arguments["reward_horizon_s"] = 5.0
     with plain_envs.make("bbrgym/Tune-v1", **arguments) as env:
         env.action_space.seed(1)
         actions = [env.action_space.sample() for _ in range(6)]

@@ -13,36 +13,18 @@ from bbrgym.papers.metrics import METRICS, MeasuredRun, jain, measure
 def record(series: dict[str, list[tuple[float, float]]], step_s: float = 1.0, rate_mbps: float = 10.0) -> MeasuredRun:
     """A run with (goodput, sent packets) of each flow by interval; a goodput of -1 stands for an inactive flow."""
     rows = [
-        {
-            **dict(zip(("scenario", "world", "variant", "agent"), "swva", strict=True)),
-            "seed": 1,
-            "time_s": (index + 1) * step_s,
-            "flow": flow,
-            "active": float(goodput >= 0),
-            "goodput_mbps": max(goodput, 0.0),
-            "throughput_mbps": max(goodput, 0.0),
-            "link_rate_mbps": rate_mbps,
-            "rtt_mean_ms": 10.0 * (index + 1),
-            "sent_pkts": sent,
-            "retransmitted_pkts": sent / 10,
-            "dropped_pkts": sent / 20,
-            "rto_count": 0.0,
-            "in_flight_pkts": 3.0,
-            "cwnd_pkts": 4.0,
-            "in_order_arrival_mbps": max(goodput, 0.0) / 2,
-        }
+        dict(zip(("scenario", "world", "variant", "agent"), "swva", strict=True))
+        | {"seed": 1, "time_s": (index + 1) * step_s, "flow": flow, "active": float(goodput >= 0)}
+        | dict.fromkeys(("goodput_mbps", "throughput_mbps"), max(goodput, 0.0))
+        | {"link_rate_mbps": rate_mbps, "rtt_mean_ms": 10.0 * (index + 1), "rto_count": 0.0}
+        | {"sent_pkts": sent, "retransmitted_pkts": sent / 10, "dropped_pkts": sent / 20}
+        | {"in_flight_pkts": 3.0, "cwnd_pkts": 4.0, "in_order_arrival_mbps": max(goodput, 0.0) / 2}
         for flow, values in series.items()
         for index, (goodput, sent) in enumerate(values)
     ]
     flows = [
-        {
-            **dict.fromkeys(SUMMARY_SCHEMA),
-            "scenario": "s",
-            "seed": 1,
-            "flow": flow,
-            "goodput_mbps": sum(max(goodput, 0.0) for goodput, _ in values) / len(values),
-            "share": 1 / len(series),
-        }
+        {**dict.fromkeys(SUMMARY_SCHEMA), "scenario": "s", "seed": 1, "flow": flow, "share": 1 / len(series)}
+        | {"goodput_mbps": sum(max(goodput, 0.0) for goodput, _ in values) / len(values)}
         for flow, values in series.items()
     ]
     return MeasuredRun(pl.DataFrame(flows, schema=SUMMARY_SCHEMA), pl.DataFrame(rows), 1250)

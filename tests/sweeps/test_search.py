@@ -34,19 +34,8 @@ PARAMS = {
     "size": "range(16, 64, 16)",
     "hidden": "choice([64,64], [128])",
 }
-SETTINGS: dict[str, Any] = {
-    "direction": "maximize",
-    "n_trials": 13,
-    "batch": 3,
-    "n_startup_trials": 4,
-    "seed": 1,
-    "pruner": None,
-    "metric": None,
-    "storage": None,
-    "study_name": "bbrgym",
-    "shared": False,
-    "params": PARAMS,
-}
+SETTINGS: dict[str, Any] = {"direction": "maximize", "n_trials": 13, "batch": 3, "n_startup_trials": 4, "seed": 1}
+SETTINGS |= {"pruner": None, "metric": None, "storage": None, "study_name": "bbrgym", "shared": False, "params": PARAMS}
 
 
 def value(parameters: dict[str, str]) -> float:

@@ -180,10 +180,8 @@ METRICS: Mapping[str, RunMetric] = MappingProxyType(
         "goodput_mbps": RunMetric("Mbit/s", _total("goodput_mbps")),
         # IP bytes that left the bottleneck, ahead of random loss, of all flows
         "throughput_mbps": RunMetric("Mbit/s", _total("throughput_mbps")),
-        # part of the goodput of all flows in the flow's window
-        "share": RunMetric("ratio", _total("share")),
-        # mean RTT sample, of a mean flow
-        "rtt_mean_ms": RunMetric("ms", _mean("rtt_mean_ms")),
+        "share": RunMetric("ratio", _total("share")),  # part of the goodput of all flows in the flow's window
+        "rtt_mean_ms": RunMetric("ms", _mean("rtt_mean_ms")),  # mean RTT sample, of a mean flow
         # highest mean RTT of an interval of the time series
         "rtt_highest_ms": RunMetric(
             "ms", lambda run, names: _or_nan(_rows(run, names)["rtt_mean_ms"].fill_nan(None).max())
@@ -196,16 +194,14 @@ METRICS: Mapping[str, RunMetric] = MappingProxyType(
         "jain": RunMetric(
             "ratio", lambda run, names: jain(_flows(run, names)["goodput_mbps"].fill_nan(None).drop_nulls().to_numpy())
         ),
-        # retransmitted packets / sent packets
-        "retransmit_rate": RunMetric("ratio", _part("retransmitted_pkts")),
+        "retransmit_rate": RunMetric("ratio", _part("retransmitted_pkts")),  # retransmitted packets / sent packets
         # packets dropped by the queue or lost at random / sent packets
         "drop_rate": RunMetric("ratio", _part("dropped_pkts")),
         # payload of the packets that advanced the receiver's next expected sequence number
         "in_order_arrival_mbps": RunMetric("Mbit/s", _in_order),
         # 1 - packets that advanced the next expected sequence number / arrived packets
         "out_of_order_arrivals": RunMetric("ratio", _out_of_order),
-        # packets sent and not dropped, retransmissions included
-        "arrived_pkts": RunMetric("pkts", _arrived),
+        "arrived_pkts": RunMetric("pkts", _arrived),  # packets sent and not dropped, retransmissions included
         # payload of the packets that arrived, retransmissions included
         "arrival_mbps": RunMetric("Mbit/s", _arrival_mbps),
         "sent_pkts": RunMetric("pkts", _count("sent_pkts")),  # retransmissions included

@@ -136,37 +136,15 @@ def _circumstances(series: PathSeries, windows: Windows, floor_s: float, packet_
     """Where and how the log was taken."""
     largest = series.largest
     step_s = float(np.median(np.diff(series.time_s)))
-    has_rtt = not np.isnan(series.rtt_s).all()
-    cc = largest.cc
-    return [
-        float(has_rtt),
-        float(not math.isnan(series.min_rtt_s)),
-        float(largest.min_rtt_is_bound),
-        float(largest.vantage == "receiver"),
-        float(largest.vantage == "tap"),
-        float(largest.options_cut),
-        float(largest.counts_socket),
-        float(largest.is_limited),
-        float(series.limited.mean()),
-        float(windows.limited.mean()),
-        float(np.isnan(series.cwnd_pkts).all()),
-        float(cc in _BBR1),
-        float(cc.startswith("bbr") and cc not in _BBR1),
-        float(cc == "cubic"),
-        float(cc in ("reno", "newreno")),
-        math.log(series.connections),
-        _log(floor_s),
-        _log(floor_s / packet_s),
-        _log(series.duration_s / floor_s),
-        math.log(len(windows)),
-        math.log(len(series.time_s)),
-        _log(step_s / floor_s),
-        _log(step_s),
-        _log(packet_s / step_s),
-        math.log1p(series.step_bytes / (series.mss_bytes + HEADER_BYTES)),
-        _log(largest.late_s / packet_s),
-        _log(series.min_rtt_s / floor_s),
-    ]
+    cc, vantage = largest.cc, largest.vantage
+    values = [not np.isnan(series.rtt_s).all(), not math.isnan(series.min_rtt_s), largest.min_rtt_is_bound]
+    values += [vantage == "receiver", vantage == "tap", largest.options_cut, largest.counts_socket, largest.is_limited]
+    values += [series.limited.mean(), windows.limited.mean(), np.isnan(series.cwnd_pkts).all(), cc in _BBR1]
+    values += [cc.startswith("bbr") and cc not in _BBR1, cc == "cubic", cc in ("reno", "newreno")]
+    values += [math.log(series.connections), _log(floor_s), _log(floor_s / packet_s), _log(series.duration_s / floor_s)]
+    values += [math.log(len(windows)), math.log(len(series.time_s)), _log(step_s / floor_s), _log(step_s)]
+    values += [_log(packet_s / step_s), math.log1p(series.step_bytes / (series.mss_bytes + HEADER_BYTES))]
+    return [*map(float, values), _log(largest.late_s / packet_s), _log(series.min_rtt_s / floor_s)]
 
 
 def _least_queue_s(series: PathSeries, rate_Bps: float) -> float:

@@ -54,41 +54,22 @@ class _Quantity:
     high: str | None = None
 
 
-_CAPACITY = "capacity, BDP, base RTT"
-_PANELS: dict[str, tuple[str, tuple[_Quantity, ...]]] = {
-    "goodput": (
-        "Mbit/s",
-        (_Quantity("goodput_mbps", "goodput", colour(0)), _Quantity("fair_share_mbps", "fair share", _BLACK, "dot")),
-    ),
-    "pacing rate and bandwidth estimate": (
-        "Mbit/s",
-        (
-            _Quantity("pacing_mbps", "pacing rate", colour(1), no_value=0.0),
-            _Quantity("bw_mbps", "bandwidth estimate", colour(2), no_value=0.0),
-            _Quantity("capacity_mbps", _CAPACITY, _BLACK, "dash"),
-        ),
-    ),
-    "window": (
-        "packets",
-        (
-            _Quantity("cwnd_pkts", "cwnd", colour(1)),
-            _Quantity("in_flight_pkts", "in flight", colour(0)),
-            _Quantity("bdp_pkts", _CAPACITY, _BLACK, "dash"),
-        ),
-    ),
-    "RTT": (
-        "ms",
-        (
-            _Quantity("rtt_mean_ms", "RTT", colour(0), no_value=0.0, low="rtt_min_ms", high="rtt_p95_ms"),
-            _Quantity("min_rtt_ms", "minRTT", colour(2), no_value=0.0),
-            _Quantity("base_rtt_ms", _CAPACITY, _BLACK, "dash"),
-        ),
-    ),
-    "queue": (
-        "ms",
-        (_Quantity("link_queue_delay_mean_ms", "queueing delay", colour(6), high="link_queue_delay_p95_ms"),),
-    ),
-}
+_CAPACITY, _RATES = "capacity, BDP, base RTT", "pacing rate and bandwidth estimate"
+_DELAY = "link_queue_delay_{}_ms"
+_QUANTITIES = (  # by panel, with its unit
+    ("goodput", "Mbit/s", _Quantity("goodput_mbps", "goodput", colour(0))),
+    ("goodput", "Mbit/s", _Quantity("fair_share_mbps", "fair share", _BLACK, "dot")),
+    (_RATES, "Mbit/s", _Quantity("pacing_mbps", "pacing rate", colour(1), no_value=0.0)),
+    (_RATES, "Mbit/s", _Quantity("bw_mbps", "bandwidth estimate", colour(2), no_value=0.0)),
+    (_RATES, "Mbit/s", _Quantity("capacity_mbps", _CAPACITY, _BLACK, "dash")),
+    ("window", "packets", _Quantity("cwnd_pkts", "cwnd", colour(1))),
+    ("window", "packets", _Quantity("in_flight_pkts", "in flight", colour(0))),
+    ("window", "packets", _Quantity("bdp_pkts", _CAPACITY, _BLACK, "dash")),
+    ("RTT", "ms", _Quantity("rtt_mean_ms", "RTT", colour(0), no_value=0.0, low="rtt_min_ms", high="rtt_p95_ms")),
+    ("RTT", "ms", _Quantity("min_rtt_ms", "minRTT", colour(2), no_value=0.0)),
+    ("RTT", "ms", _Quantity("base_rtt_ms", _CAPACITY, _BLACK, "dash")),
+    ("queue", "ms", _Quantity(_DELAY.format("mean"), "queueing delay", colour(6), high=_DELAY.format("p95"))),
+)
 _LOSSES_IN = "window"
 _MEANS = ("goodput", "RTT", "queue")  # panels of means over the intervals; the others show values at their ends
 
@@ -143,7 +124,8 @@ def flow_figure(
     seeds = rows["seed"].n_unique()
     bands = list(phase_bands(first, interval_s, algorithm))
     panels = []
-    for about, (unit, quantities) in _PANELS.items():
+    for about, unit in dict.fromkeys((panel, unit) for panel, unit, _ in _QUANTITIES):
+        quantities = [one for panel, _, one in _QUANTITIES if panel == about]
         series: list[Series] = [*bands, *(line for one in quantities for line in _lines(rows, one))]
         if about == _LOSSES_IN:
             series += [ticks for ticks in (loss_ticks(first),) if ticks.at]

@@ -164,16 +164,10 @@ def _line(line: Line) -> list[Trace]:
     x, y = np.asarray(line.x)[kept], _shortened(np.asarray(line.y)[kept])
     mode = "+".join(part for part, is_shown in (("lines", line.width), ("markers", line.symbol)) if is_shown)
     shape = "vh" if line.is_stepped else "linear"
-    trace: Trace = {
-        **_named(line.label),
-        "type": "scatter",
-        "mode": mode,
-        "x": x,
-        "y": y,
-        "opacity": line.opacity,
-        "line": {"color": line.colour, "width": _PX_PER_POINT * line.width, "dash": line.dash, "shape": shape},
-        "marker": {"color": line.colour, "symbol": line.symbol or "circle", "size": _PX_PER_POINT * line.symbol_size},
-    }
+    trace: Trace = {**_named(line.label), "type": "scatter", "mode": mode, "x": x, "y": y, "opacity": line.opacity}
+    trace["line"] = {"color": line.colour, "width": _PX_PER_POINT * line.width, "dash": line.dash, "shape": shape}
+    size = _PX_PER_POINT * line.symbol_size
+    trace["marker"] = {"color": line.colour, "symbol": line.symbol or "circle", "size": size}
     if line.fill:
         trace |= {"fill": "toself", "fillcolor": _translucent(line.colour, line.fill), "hoverinfo": "skip"}
     if line.notes:
@@ -182,17 +176,8 @@ def _line(line: Line) -> list[Trace]:
         return [trace]
     low, high = (_shortened(np.asarray(end)[kept]) for end in line.band)
     around = {"x": np.concatenate([x, x[::-1]]), "y": np.concatenate([high, low[::-1]])}
-    band: Trace = {
-        **_named(line.label),
-        "type": "scatter",
-        "mode": "none",
-        **around,
-        "fill": "toself",
-        "fillcolor": line.colour,
-        "opacity": 0.15,
-        "hoverinfo": "skip",
-        "showlegend": False,
-    }
+    band: Trace = {**_named(line.label), "type": "scatter", "mode": "none", **around, "fill": "toself"}
+    band |= {"fillcolor": line.colour, "opacity": 0.15, "hoverinfo": "skip", "showlegend": False}
     return [trace, band]
 
 
@@ -261,17 +246,9 @@ def _translucent(colour: str, opacity: float) -> str:
 def _heat_map(heat_map: HeatMap, panel: Panel, right: float, up: Sequence[float]) -> Trace:
     values = np.asarray(heat_map.values, np.float64)
     is_log = heat_map.scale == "log"
-    colour_bar: dict[str, Any] = {
-        "x": right,
-        "xanchor": "left",
-        "xpad": 4,
-        "thickness": 12,
-        "y": up[0],
-        "yanchor": "bottom",
-        "ypad": 0,
-        "len": up[1] - up[0],
-        "title": {"text": heat_map.title, "side": "right"},
-    }
+    colour_bar: dict[str, Any] = {"x": right, "xanchor": "left", "xpad": 4, "thickness": 12}
+    colour_bar |= {"y": up[0], "yanchor": "bottom", "ypad": 0, "len": up[1] - up[0]}
+    colour_bar["title"] = {"text": heat_map.title, "side": "right"}
     trace: Trace = {
         "type": "heatmap",
         "z": np.log10(values) if is_log else values,

@@ -40,21 +40,9 @@ class CsvWriter:
                 continue
             self._now_ns = row.time_ns
             sack = " ".join(f"{begin}-{end}" for begin, end in row.blocks[: row.block_count])
-            lines.append(
-                [
-                    row.time_ns,
-                    self._names[row.flow],
-                    PACKET_EVENTS[row.event].name,
-                    row.offset_bytes,
-                    row.payload_bytes,
-                    self._words(row.flags),
-                    row.acked_bytes,
-                    row.window_bytes,
-                    sack,
-                    row.queue_bytes,
-                    *no_decision,
-                ]
-            )
+            line = [row.time_ns, self._names[row.flow], PACKET_EVENTS[row.event].name, row.offset_bytes]
+            line += [row.payload_bytes, self._words(row.flags), row.acked_bytes, row.window_bytes, sack]
+            lines.append([*line, row.queue_bytes, *no_decision])
         self._put(lines)
 
     def _words(self, flags: int) -> str:

@@ -56,21 +56,11 @@ def connections(controls: Sequence[str], asked: Sequence[tuple[int, int, int]]) 
         is_whole, seconds = flow["completed"] == 1, flow["stop_s"] - own["start_s"]
         got_bytes = int(flow["goodput_mbps"] * seconds * 1e6 / 8)
         rows.append(
-            {
-                "connection": index,
-                "arm": ARMS[arm],
-                "control": controls[arm],
-                "peer": f"10.0.{peer}.0/24",
-                "port": 443,
-                "start_s": own["start_s"],
-                "end_s": flow["stop_s"],
-                "acked_bytes": own["app"]["size_bytes"] if is_whole else got_bytes,
-                "completion_s": flow["completion_s"] if is_whole else seconds,
-                "rtt_mean_ms": flow["rtt_mean_ms"],
-                "rtt_min_ms": flow["rtt_min_ms"],
-                "sent_pkts": int(flow["sent_pkts"]),
-                "retransmitted_pkts": int(flow["retransmitted_pkts"]),
-                "is_whole": is_whole,
-            }
+            {"connection": index, "arm": ARMS[arm], "control": controls[arm], "peer": f"10.0.{peer}.0/24", "port": 443}
+            | {"start_s": own["start_s"], "end_s": flow["stop_s"], "is_whole": is_whole}
+            | {"acked_bytes": own["app"]["size_bytes"] if is_whole else got_bytes}
+            | {"completion_s": flow["completion_s"] if is_whole else seconds}
+            | {name: flow[name] for name in ("rtt_mean_ms", "rtt_min_ms")}
+            | {name: int(flow[name]) for name in ("sent_pkts", "retransmitted_pkts")}
         )
     return pl.DataFrame(rows, schema=SCHEMA)
