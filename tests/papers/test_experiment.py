@@ -37,11 +37,16 @@ def test_every_paper_has_experiments() -> None:
         select_experiments("bbq", ["bbq/fig13"])
 
 
-def load(tmp_path: Path, **fields: Any) -> Any:
+def written(tmp_path: Path, **fields: Any) -> str:
     path = tmp_path / "mine" / "one.yaml"
     path.parent.mkdir(exist_ok=True)
+    (path.parent / "numbers.csv").write_text(fields.pop("numbers.csv", ""))
     path.write_text(yaml.safe_dump({**copy.deepcopy(FIELDS), **fields}))
-    return load_experiment(str(path))
+    return str(path)
+
+
+def load(tmp_path: Path, **fields: Any) -> Any:
+    return load_experiment(written(tmp_path, **fields))
 
 
 def test_a_variant_and_a_point_give_the_fields_of_a_scenario(tmp_path: Path) -> None:
@@ -116,6 +121,32 @@ def published(**fields: Any) -> dict[str, Any]:
     return {"published": [{**FIELDS["published"][0], **fields}]}
 
 
+def test_a_paper_leaves_out_what_runs_by_name_only() -> None:
+    names = [one.name for one in select_experiments("nyu", [])]
+    assert names == ["nyu/10mbps-cubic"]
+    assert {one.name for one in select_experiments(None, [])} == set(experiment_names())
+
+
+SHARED: dict[str, Any] = {"metric": "goodput_mbps", "unit": "Mbit/s", "source": "text"}
+
+
+def in_csv(rows: str, **fields: Any) -> dict[str, Any]:
+    """Return the fields of an experiment with published numbers in a file."""
+    return {"numbers.csv": rows, "published": [FIELDS["published"][0], {"csv": "numbers.csv", **SHARED, **fields}]}
+
+
+def test_published_numbers_may_stand_in_a_csv_file(tmp_path: Path) -> None:
+    rows = (
+        "variant,at,value,lowest,highest,model\nsmall,40,8,7,9,\nbbr,40,9,8,10,4\nsmall,80,7,6.5,8,\nbbr,80,6,5,7,5\n"
+    )
+    loaded = load(tmp_path, **in_csv(rows, causes={"bbr": "luck"}))
+    small = {**SHARED, "variant": "small", "at": [40, 80], "value": [8, 7], "lowest": [7, 6.5], "highest": [9, 8]}
+    bbr = {**SHARED, "variant": "bbr", "at": [40, 80], "value": [9, 6], "lowest": [8, 5], "highest": [10, 7]}
+    bbr |= {"model": [4, 5], "cause": "luck"}
+    expected = load(tmp_path, published=[FIELDS["published"][0], small, bbr])
+    assert sorted(loaded.published, key=str) == sorted(expected.published, key=str)
+
+
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
@@ -134,17 +165,9 @@ def published(**fields: Any) -> dict[str, Any]:
         ({"variants": {}}, "variants: is missing, expected it, or no_run with the reason"),
         ({"sweep": {"title": "x", "at": [2, 1], "set": {}}}, "sweep.at: is [2.0, 1.0], expected ascending"),
         ({"sweep": {"title": "x", "at": [1], "set": {"a": [1, 2]}}}, "sweep.set.a: has 2 values, expected one for"),
-    ],
-)
-def test_an_error_names_the_field(tmp_path: Path, fields: dict[str, Any], problem: str) -> None:
-    with pytest.raises(ConfigError, match=r"^experiment .*one\.yaml: ") as error:
-        load(tmp_path, **fields)
-    assert problem in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("fields", "problem"),
-    [
+        (published(lowest=[8, 8]), "published[0].highest: is missing"),
+        (published(lowest=[8], highest=[9, 9]), "published[0].lowest: has 1 values, expected one for each of 2"),
+        ({"compared": [{"metric": "goodput"}]}, "compared[0].metric: is 'goodput'; did you mean goodput_mbps"),
         ({"variants": {"bbr": {}, "small": {"cc": "bbx"}}}, "variants.small: is not a variant"),
         (
             {"variants": {"bbr": {"tunables": {"bbq_beta": 1}}, "small": {"cc": "bbr"}}},
@@ -152,85 +175,37 @@ def test_an_error_names_the_field(tmp_path: Path, fields: dict[str, Any], proble
         ),
         ({"variants": {"bbr": {"set": {"flows.7.rtt_ms": 1}}, "small": {"cc": "bbr"}}}, "has no '7'"),
         ({"variants": {"bbr": {"set": {"link.rate_mbps": -1}}, "small": {"cc": "bbr"}}}, "link.rate_mbps: is -1"),
-    ],
-)
-def test_an_error_of_the_runs_names_the_variant(tmp_path: Path, fields: dict[str, Any], problem: str) -> None:
-    load(tmp_path, **fields)
-    asked = parse_reproduction({"experiment": str(tmp_path / "mine" / "one.yaml")})
-    with pytest.raises(ConfigError) as error:
-        prepare_reproduction(asked)
-    assert problem in str(error.value)
-    assert "experiment mine/one" in str(error.value)
-
-
-def test_a_paper_leaves_out_what_runs_by_name_only() -> None:
-    names = [one.name for one in select_experiments("nyu", [])]
-    assert names == ["nyu/10mbps-cubic"]
-    assert {one.name for one in select_experiments(None, [])} == set(experiment_names())
-
-
-@pytest.mark.parametrize(
-    ("fields", "problem"),
-    [
-        ({"lowest": [8, 8]}, r"published\[0\].highest: is missing"),
-        ({"lowest": [8], "highest": [9, 9]}, r"published\[0\].lowest: has 1 values, expected one for each of 2"),
-    ],
-)
-def test_runs_of_a_testbed_have_a_lowest_and_a_highest_value(tmp_path: Path, fields: Any, problem: str) -> None:
-    published = {**FIELDS["published"][0], **fields}
-    with pytest.raises(ConfigError, match=problem):
-        load(tmp_path, published=[published])
-
-
-SHARED: dict[str, Any] = {"metric": "goodput_mbps", "unit": "Mbit/s", "source": "text"}
-
-
-def load_csv(tmp_path: Path, rows: str, **fields: Any) -> Any:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "numbers.csv").write_text(rows)
-    return load(tmp_path, published=[FIELDS["published"][0], {"csv": "numbers.csv", **SHARED, **fields}])
-
-
-def test_published_numbers_may_stand_in_a_csv_file(tmp_path: Path) -> None:
-    rows = (
-        "variant,at,value,lowest,highest,model\nsmall,40,8,7,9,\nbbr,40,9,8,10,4\nsmall,80,7,6.5,8,\nbbr,80,6,5,7,5\n"
-    )
-    loaded = load_csv(tmp_path, rows, causes={"bbr": "luck"})
-    small = {**SHARED, "variant": "small", "at": [40, 80], "value": [8, 7], "lowest": [7, 6.5], "highest": [9, 8]}
-    bbr = {**SHARED, "variant": "bbr", "at": [40, 80], "value": [9, 6], "lowest": [8, 5], "highest": [10, 7]}
-    bbr |= {"model": [4, 5], "cause": "luck"}
-    expected = load(tmp_path, published=[FIELDS["published"][0], small, bbr])
-    assert sorted(loaded.published, key=str) == sorted(expected.published, key=str)
-
-
-@pytest.mark.parametrize(
-    ("rows", "fields", "problem"),
-    [
-        ("variant,at\nbbr,40\n", {}, "numbers.csv': row 2, column value: is missing"),
-        ("variant,at,value,hihgest\nbbr,40,9,9\n", {}, "row 2, column hihgest: is not a field; did you mean highest?"),
-        ("variant,unit,value\n", {}, "numbers.csv': column unit stands in published[1] too"),
-        ("variant,at,value\n", {}, "numbers.csv': has no rows, expected one for each number"),
-        ("variant,at,value\nbbr,40,1,2\n", {}, "numbers.csv': no CSV"),
-        ("variant,at,value\nbbr,40,9\nbbr,80,x\n", {}, "row 3, column value: is 'x', expected a number"),
-        ("variant,at,value\nbbr,40,nan\n", {}, "row 2, column value: is nan, expected a finite number"),
-        ("variant,at,value\nbbr,40,9\nbbq,40,9\n", {}, "row 3, column variant: is 'bbq'; did you mean bbr?"),
-        ("variant,at,value\nbbr,40,9\nbbr,41,9\n", {}, "row 3, column at: is 41.0, expected one of 40.0, 80.0"),
-        ("at,value\n40,9\n", {}, "row 2, column variant: is missing"),
-        ("variant,at,value\nbbr,40,\n", {}, "row 2, column value: is missing"),
-        ("variant,at,value\nbbr,40,9\n", {"causes": {"bbq": "x"}}, "published[1].causes: has variant 'bbq'; did you"),
+        (in_csv("variant,at\nbbr,40\n"), "numbers.csv': row 2, column value: is missing"),
         (
-            "variant,at,value\nbbr,40,9\n",
-            {"causes": "x"},
-            "and causes 'x', expected the name of a file and texts by variant",
+            in_csv("variant,at,value,hihgest\nbbr,40,9,9\n"),
+            "row 2, column hihgest: is not a field; did you mean",
         ),
-        ("variant,at,value\nbbr,40,9\n", {"csv": 7}, "published[1]: has csv 7 and causes {}, expected"),
-        ("", {"csv": "none.csv"}, "none.csv': No such file"),
+        (in_csv("variant,unit,value\n"), "numbers.csv': column unit stands in published[1] too"),
+        (in_csv("variant,at,value\n"), "numbers.csv': has no rows, expected one for each number"),
+        (in_csv("variant,at,value\nbbr,40,1,2\n"), "numbers.csv': no CSV"),
+        (in_csv("variant,at,value\nbbr,40,9\nbbr,80,x\n"), "row 3, column value: is 'x', expected a number"),
+        (in_csv("variant,at,value\nbbr,40,nan\n"), "row 2, column value: is nan, expected a finite number"),
+        (in_csv("variant,at,value\nbbr,40,9\nbbq,40,9\n"), "row 3, column variant: is 'bbq'; did you mean bbr?"),
+        (in_csv("variant,at,value\nbbr,40,9\nbbr,41,9\n"), "row 3, column at: is 41.0, expected one of 40.0, 80.0"),
+        (in_csv("at,value\n40,9\n"), "row 2, column variant: is missing"),
+        (in_csv("variant,at,value\nbbr,40,\n"), "row 2, column value: is missing"),
+        (
+            in_csv("variant,at,value\nbbr,40,9\n", causes={"bbq": "x"}),
+            "published[1].causes: has variant 'bbq'; did",
+        ),
+        (
+            in_csv("variant,at,value\nbbr,40,9\n", causes="x"),
+            "and causes 'x', expected the name of a file and texts",
+        ),
+        (in_csv("variant,at,value\nbbr,40,9\n", csv=7), "published[1]: has csv 7 and causes {}, expected"),
+        (in_csv("", csv="none.csv"), "none.csv': No such file"),
     ],
 )
-def test_an_error_names_the_csv_file_and_its_row_or_column(
-    tmp_path: Path, rows: str, fields: dict[str, Any], problem: str
+def test_an_error_names_the_field_the_variant_or_the_row_of_a_csv_file(
+    tmp_path: Path, fields: dict[str, Any], problem: str
 ) -> None:
-    with pytest.raises(ConfigError, match=r"^experiment .*one\.yaml: ") as error:
-        load_csv(tmp_path, rows, **fields)
+    asked = parse_reproduction({"experiment": written(tmp_path, **copy.deepcopy(fields))})
+    with pytest.raises(ConfigError, match=r"^experiment ") as error:
+        prepare_reproduction(asked)
     assert problem in str(error.value)
     assert "\n" not in str(error.value)

@@ -12,9 +12,8 @@ import yaml
 from small_experiment import FIELDS
 
 from bbrgym.cli.main import main
-from bbrgym.errors import ConfigError
 from bbrgym.evaluate.runner import run_each
-from bbrgym.papers.catalogue import load_experiment, select_experiments
+from bbrgym.papers.catalogue import select_experiments
 from bbrgym.papers.experiment import Experiment, FlowMetric
 from bbrgym.papers.questions import Question, questions_of
 from bbrgym.papers.reproduction import NUMBERS, parse_reproduction, prepare_reproduction
@@ -96,9 +95,3 @@ def test_seeds_are_compared_one_by_one(
     assert "### figure 1\n\n- `small` is " in page
     assert "| two flows | `small` | " in page
     assert "| mine |" not in page, "it has no verdicts to count"
-
-
-def test_a_metric_that_is_none_is_named(tmp_path: Path) -> None:
-    source = experiment_file(tmp_path, compared=[{"metric": "goodput"}])
-    with pytest.raises(ConfigError, match=r"compared\[0\].metric: is 'goodput'; did you mean goodput_mbps"):
-        load_experiment(source)
