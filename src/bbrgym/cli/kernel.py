@@ -70,11 +70,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     one.set_defaults(run_command=_unload)
 
 
-def run(options: argparse.Namespace) -> None:
-    """Run the action."""
-    options.run_command(options)
-
-
 def _load(options: argparse.Namespace) -> None:
     values = dict(_assignment(one) for one in options.values)
     name = values.pop("name", None)

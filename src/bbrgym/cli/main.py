@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 from collections.abc import Collection, Sequence
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import bbrgym
 from bbrgym.cli.interrupts import came, interrupt, interruptible
@@ -25,29 +25,36 @@ from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.runs import drawing
 from bbrgym.worlds import WorldError
 
-#: What each command is for; its module is imported when it is asked for.
+
+class _Command(NamedTuple):
+    purpose: str
+    module: str = ""  # Default: the command's name
+    is_program: bool = False  # of Hydra
+    keeps: bool = False  # what is finished when it breaks off
+
+
+#: Their modules are imported when they are asked for.
 _COMMANDS = {
-    "evaluate": "compare variants on a scenario",
-    "bench": "run the frozen benchmark, or check its results",
-    "reproduce": "run the papers' experiments",
-    "trace": "write every packet and every ACK's decision of a run",
-    "conformance": "run the test cases of BBR's Internet-Draft",
-    "train": "train an agent",
-    "adversary": "search for networks where an entrant loses most",
-    "explain": "say what a trained agent does",
-    "export": "write a trained agent's network",
-    "report": "make the tables, figures and page of a multirun",
-    "serve": "let an ns3-gym agent drive a world",
-    "list": "show all names to choose from: variants, tunables, scenarios, experiments, worlds, agents",
-    "scenario": "print a scenario's resolved JSON",
-    "path": "make a scenario of measurements of a real path",
-    "advise": "compare congestion controls on a measured path",
-    "kernel": "let every program of this machine use our congestion controls",
-    "doctor": "tell what worlds miss on this machine",
+    "evaluate": _Command("compare variants on a scenario", is_program=True, keeps=True),
+    "bench": _Command("run the frozen benchmark, or check its results"),
+    "reproduce": _Command("run the papers' experiments", is_program=True, keeps=True),
+    "trace": _Command("write every packet and every ACK's decision of a run", is_program=True),
+    "conformance": _Command("run the test cases of BBR's Internet-Draft"),
+    "train": _Command("train an agent", is_program=True, keeps=True),
+    "adversary": _Command("search for networks where an entrant loses most", is_program=True, keeps=True),
+    "explain": _Command("say what a trained agent does"),
+    "export": _Command("write a trained agent's network"),
+    "report": _Command("make the tables, figures and page of a multirun", module="report_multirun"),
+    "serve": _Command("let an ns3-gym agent drive a world", is_program=True),
+    "list": _Command(
+        "show all names to choose from: variants, tunables, scenarios, experiments, worlds, agents", module="listing"
+    ),
+    "scenario": _Command("print a scenario's resolved JSON"),
+    "path": _Command("make a scenario of measurements of a real path"),
+    "advise": _Command("compare congestion controls on a measured path"),
+    "kernel": _Command("let every program of this machine use our congestion controls"),
+    "doctor": _Command("tell what worlds miss on this machine"),
 }
-_MODULES = {"list": "listing", "report": "report_multirun"}  # of another name than the command
-_PROGRAMS = ("evaluate", "reproduce", "trace", "train", "serve", "adversary")  # Hydra programs
-_KEEPING = ("evaluate", "reproduce", "train", "adversary")
 _INTERRUPTED = 130
 _NO_THREAD = "can't start new thread"  # Python's RuntimeError
 
@@ -77,13 +84,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         given = sys.argv[1:] if arguments is None else list(arguments)
         if given[:1] and given[0] in ("-sc", "--shell-completion"):
-            importlib.import_module("bbrgym.cli.completion").complete(given[1:], list(_COMMANDS), _PROGRAMS, _parsed)
+            programs = [name for name, command in _COMMANDS.items() if command.is_program]
+            importlib.import_module("bbrgym.cli.completion").complete(given[1:], list(_COMMANDS), programs, _parsed)
             return 0
         options = _parsed(given)
         drawing.are_left_out()  # what it is must be known before anything runs
-        is_keeping = options.command in _KEEPING
+        is_keeping = _COMMANDS[options.command].keeps
         with interruptible():
-            (options.run_command if "run_command" in options else options.run)(options)
+            options.run_command(options)
         sys.stdout.flush()
     except (ConfigError, MissingExtraError) as error:
         errors.print(f"bbrgym: {error}")
@@ -144,19 +152,19 @@ def _parser(asked: Collection[str] = _COMMANDS) -> argparse.ArgumentParser:
     parser.add_argument("-sc", "--shell-completion", action="store_true", help=completion)
     parser.add_argument("--version", action="version", version=f"bbrgym {bbrgym.__version__}")
     commands = parser.add_subparsers(required=True, dest="command", metavar="COMMAND")
-    for name, purpose in _COMMANDS.items():
+    for name, (purpose, of, is_program, _) in _COMMANDS.items():
         if name not in asked:
             commands.add_parser(name, help=purpose)
             continue
-        module = importlib.import_module(f"bbrgym.cli.{_MODULES.get(name, name)}")
-        if name in _PROGRAMS:
+        module = importlib.import_module(f"bbrgym.cli.{of or name}")
+        if is_program:
             importlib.import_module("bbrgym.cli.hydra_program").add_program(commands, name, purpose, module)
             continue
         text = getattr(module, "DESCRIPTION", None)
         command = commands.add_parser(
             name, help=purpose, description=text, formatter_class=argparse.RawDescriptionHelpFormatter
         )
-        command.set_defaults(run=module.run)
+        command.set_defaults(run_command=getattr(module, "run", None))  # or each action of it has one
         if hasattr(module, "add_arguments"):
             module.add_arguments(command)
     return parser
