@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from path_logs import Watch, log_simulation
 
 import bbrgym
 from bbrgym.cli.main import main
@@ -27,46 +28,20 @@ def network(cc: str, *others: dict[str, Any], **link: Any) -> dict[str, Any]:
     }
 
 
-def captured(folder: Path, scenario: dict[str, Any]) -> PathFit:
-    """Return the fit of a capture of the first flow's packets, with those of the others left out."""
-    return fit_path(read_log(write_trace(scenario, folder, formats=["pcapng"]).files["pcapng"]))
+def logged(folder: Path, scenario: dict[str, Any], form: str) -> Path:
+    """Return a log of the first flow, in the format that the file's ending names."""
+    watch = Watch(cc=scenario["flows"][0]["cc"])
+    log_simulation(bbrgym.load_scenario(scenario), "twin", 1, folder, watch, formats=(form,))
+    return folder / f"a.{form}"
 
 
-def logged_by_iperf3(path: Path, scenario: dict[str, Any]) -> Path:
-    """Write what iperf3 would, of the first flow."""
-    intervals = []
-    with bbrgym.make_world("twin", scenario, seed=1, isolation="none") as world:
-        while not world.done:
-            world.advance(1.0)
-            row = dict(zip(world.flow_fields, world.flow_stats()[0], strict=True))
-            stream = {"socket": 5, "start": world.now_s - 1, "end": world.now_s, "rtt": int(row["srtt_ms"] * 1000)}
-            stream |= {"bytes": int(row["delivered_pkts"]) * 1448, "retransmits": int(row["retransmitted_pkts"])}
-            intervals.append({"streams": [{**stream, "sender": True}]})
-    start = {"tcp_mss_default": 1448, "test_start": {"protocol": "TCP"}}
-    path.write_text(json.dumps({"start": start, "intervals": intervals, "end": {}}))
-    return path
-
-
-def logged_by_ss(path: Path, scenario: dict[str, Any]) -> Path:
-    """Write what ss would every 100 ms, of the first flow."""
-    delivered_pkts, lines, cc = 0, [], scenario["flows"][0]["cc"]
-    with bbrgym.make_world("twin", scenario, seed=1, isolation="none") as world:
-        while not world.done:
-            world.advance(0.1)
-            row = dict(zip(world.flow_fields, world.flow_stats()[0], strict=True))
-            delivered_pkts += int(row["delivered_pkts"])
-            lines.append(
-                f"{1_700_000_000 + world.now_s:.3f}\nESTAB 0 0 10.0.0.1:1 10.0.0.2:2\n\t {cc} "
-                f"wscale:7,7 rtt:{row['srtt_ms']:.3f}/1 "
-                f"mss:1448 bytes_acked:{delivered_pkts * 1448} minrtt:{RTT_MS}"
-            )
-    path.write_text("\n".join(lines))
-    return path
+def fitted(folder: Path, scenario: dict[str, Any], form: str = "pcap") -> PathFit:
+    return fit_path(read_log(logged(folder, scenario, form)))
 
 
 @pytest.mark.parametrize("cc", ["bbr", "cubic", "bbr3"])
 def test_a_capture_gives_rate_and_rtt(cc: str, tmp_path: Path) -> None:
-    fit = captured(tmp_path, network(cc))
+    fit = fitted(tmp_path, network(cc))
     assert fit.rate_mbps.value == pytest.approx(RATE_MBPS, rel=0.03)
     assert fit.rate_mbps.low <= fit.rate_mbps.value <= fit.rate_mbps.high
     assert fit.base_rtt_s.value * 1e3 == pytest.approx(RTT_MS, rel=0.02)
@@ -76,13 +51,13 @@ def test_a_capture_gives_rate_and_rtt(cc: str, tmp_path: Path) -> None:
 
 
 def test_a_filled_buffer_is_measured(tmp_path: Path) -> None:
-    buffer = captured(tmp_path, network("cubic")).buffer_bytes
+    buffer = fitted(tmp_path, network("cubic")).buffer_bytes
     assert buffer.value == pytest.approx(BUFFER_BYTES, rel=0.1)
     assert buffer.low <= buffer.value <= buffer.high
 
 
 def test_a_buffer_that_was_not_filled_has_a_lower_bound_alone(tmp_path: Path) -> None:
-    fit = captured(tmp_path, network("bbr", queue={"size_bytes": 10 * BUFFER_BYTES}))
+    fit = fitted(tmp_path, network("bbr", queue={"size_bytes": 10 * BUFFER_BYTES}))
     assert not fit.buffer_bytes.is_seen
     assert 10_000 < fit.buffer_bytes.low < 10 * BUFFER_BYTES
 
@@ -90,7 +65,7 @@ def test_a_buffer_that_was_not_filled_has_a_lower_bound_alone(tmp_path: Path) ->
 @pytest.mark.parametrize("rate", [0.002, 0.01])
 def test_random_loss_is_told_from_that_of_a_full_queue(rate: float, tmp_path: Path) -> None:
     deep = {"size_bytes": 10 * BUFFER_BYTES}
-    fit = captured(tmp_path, network("bbr", queue=deep, loss={"kind": "bernoulli", "rate": rate}))
+    fit = fitted(tmp_path, network("bbr", queue=deep, loss={"kind": "bernoulli", "rate": rate}))
     assert rate / 2 < fit.random_loss.value < rate * 2
     assert fit.random_loss.low <= rate <= fit.random_loss.high
     assert not fit.buffer_bytes.is_seen
@@ -99,7 +74,7 @@ def test_random_loss_is_told_from_that_of_a_full_queue(rate: float, tmp_path: Pa
 def test_a_rate_that_varies_becomes_a_trace(tmp_path: Path) -> None:
     rival = {"name": "rival", "rtt_ms": RTT_MS, "cc": "cubic", "start_s": 1.0}
     scenario = network("bbr", rival, queue={"size_bytes": 2 * BUFFER_BYTES}) | {"duration_s": 20.0}
-    fit = fit_path(read_log(logged_by_ss(tmp_path / "a.ss", scenario)))
+    fit = fitted(tmp_path, scenario, "ss")
     assert fit.varies
     assert fit.trace is not None
     assert fit.trace.times_s[0] == 0
@@ -111,15 +86,15 @@ def test_a_rate_that_varies_becomes_a_trace(tmp_path: Path) -> None:
 def test_a_competitor_is_told(cc: str, tmp_path: Path) -> None:
     rival = {"name": "rival", "rtt_ms": RTT_MS, "cc": "cubic", "start_s": 1.0}
     scenario = network(cc, rival, queue={"size_bytes": 2 * BUFFER_BYTES}) | {"duration_s": 20.0}
-    told = fit_path(read_log(logged_by_ss(tmp_path / "a.ss", scenario))).competitor
+    told = fitted(tmp_path, scenario, "ss").competitor
     assert told is True or (cc == "cubic" and told is None)  # two of CUBIC may look like a rate that changes
     scenario["flows"].pop()
-    assert fit_path(read_log(logged_by_ss(tmp_path / "a.ss", scenario))).competitor is False
+    assert fitted(tmp_path, scenario, "ss").competitor is False
 
 
 def test_a_link_that_varies_becomes_a_trace(tmp_path: Path) -> None:
     changes = [{"at_s": at_s, "rate_mbps": RATE_MBPS * part} for at_s, part in ((3, 0.5), (6, 1.0), (9, 0.5))]
-    fit = captured(tmp_path, network("cubic", changes=changes))
+    fit = fitted(tmp_path, network("cubic", changes=changes))
     assert fit.varies
     assert fit.trace is not None
     assert fit.trace.rates_mbps.max() == pytest.approx(RATE_MBPS, rel=0.1)
@@ -129,7 +104,7 @@ def test_a_link_that_varies_becomes_a_trace(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cc", ["bbr", "cubic", "bbr3"])
 def test_a_link_in_steps_is_not_a_shared_one(cc: str, tmp_path: Path) -> None:
     changes = [{"at_s": at_s, "rate_mbps": RATE_MBPS * part} for at_s, part in ((3, 0.6), (6, 0.3), (9, 0.8))]
-    fit = captured(tmp_path, network(cc, changes=changes))
+    fit = fitted(tmp_path, network(cc, changes=changes))
     assert fit.varies is True
     assert fit.competitor is False
 
@@ -138,7 +113,7 @@ def test_a_link_in_steps_is_not_a_shared_one(cc: str, tmp_path: Path) -> None:
 def test_a_flow_that_losses_hold_back_tells_no_wrong_capacity(rate: float, tmp_path: Path) -> None:
     deep = {"size_bytes": 10 * BUFFER_BYTES}
     scenario = network("cubic", queue=deep, loss={"kind": "bernoulli", "rate": rate}, rate_mbps=2 * RATE_MBPS)
-    fit = captured(tmp_path, scenario)
+    fit = fitted(tmp_path, scenario)
     assert not fit.varies
     assert fit.rate_mbps.low <= 2 * RATE_MBPS <= fit.rate_mbps.high
 
@@ -147,19 +122,19 @@ def test_a_flow_that_losses_hold_back_tells_no_wrong_capacity(rate: float, tmp_p
 def test_a_flow_that_losses_hold_back_is_not_a_link_that_varies(rate: float, tmp_path: Path) -> None:
     deep = {"size_bytes": 10 * BUFFER_BYTES}
     scenario = network("cubic", queue=deep, loss={"kind": "bernoulli", "rate": rate}) | {"duration_s": 40.0}
-    fit = fit_path(read_log(logged_by_iperf3(tmp_path / "a.json", scenario)))
+    fit = fitted(tmp_path, scenario, "iperf3")
     assert not fit.varies
     assert fit.rate_mbps.low <= RATE_MBPS * 1.01
 
 
 def test_a_smoothed_rtt_bounds_the_base_rtt_from_above(tmp_path: Path) -> None:
-    rtt = fit_path(read_log(logged_by_iperf3(tmp_path / "a.json", network("bbr")))).base_rtt_s
+    rtt = fitted(tmp_path, network("bbr"), "iperf3").base_rtt_s
     assert rtt.high * 1e3 >= RTT_MS
     assert rtt.low == -math.inf
 
 
 def test_without_rtts_and_retransmissions_the_rest_is_not_told(tmp_path: Path) -> None:
-    path = logged_by_iperf3(tmp_path / "a.json", network("bbr"))
+    path = logged(tmp_path, network("bbr"), "iperf3")
     log = json.loads(path.read_text())
     for interval in log["intervals"]:
         for name in ("rtt", "retransmits"):
@@ -201,8 +176,8 @@ def test_several_logs_give_a_distribution_that_draws_one(tmp_path: Path, capsys:
     rival = {"name": "rival", "rtt_ms": RTT_MS, "cc": "cubic", "start_s": 1.0}
     deep = {"size_bytes": 2 * BUFFER_BYTES}
     logs = [
-        logged_by_iperf3(tmp_path / "a.json", network("bbr")),
-        logged_by_ss(tmp_path / "b.ss", network("bbr", rival, queue=deep) | {"duration_s": 20.0}),
+        logged(tmp_path, network("bbr"), "iperf3"),
+        logged(tmp_path, network("bbr", rival, queue=deep) | {"duration_s": 20.0}, "ss"),
     ]
     mine = tmp_path / "mine.yaml"
     assert main(["path", *map(str, logs), f"output={mine}"]) == 0
