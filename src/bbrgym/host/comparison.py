@@ -71,8 +71,7 @@ _UNKNOWN_US = 2**32 - 1  # the kernel's minimum of no RTT
 class ComparisonRequest(Model):
     """Two controls and the connections that are to get them."""
 
-    # names for TCP_CONGESTION, of loaded controls or of the kernel's own; the same one twice tests the test
-    a: str
+    a: str  # names for TCP_CONGESTION, of loaded controls or of the kernel's own; the same one twice tests the test
     b: str
     share: Annotated[Float, Field(gt=0, lt=1)] = 0.5  # of the connections that get B
     # of services, local of connections that peers open and remote of others. Default: all.
