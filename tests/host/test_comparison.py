@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from kernel_scripts import NAME, needs_bpf_fs, of_script
-from kernel_world import needs_bpf
+from kernel_scripts import NAME, needs_loading, of_script
 from simulated_connections import PEERS, connections
 
 from bbrgym.cli.main import main
@@ -205,8 +204,7 @@ def test_a_wrong_option_is_told(option: str, said: str, capsys: pytest.CaptureFi
 # ---- live traffic -------------------------------------------------------------------------------------
 
 
-@needs_bpf
-@needs_bpf_fs
+@needs_loading
 @needs_cgroup
 def test_live_connections_are_compared_and_an_interrupted_comparison_resumes(tmp_path: Path) -> None:
     run_dir = tmp_path / "run"

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kernel_scripts import NAME, needs_bpf_fs, of_script
-from kernel_world import needs_bpf
+from kernel_scripts import NAME, needs_loading, of_script
 from machine_needs import needs
 from special_files import put_special_file
 from tiny import run
@@ -27,8 +26,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return of_script("kernel_control.py", str(tmp_path_factory.mktemp("watch") / "flows.parquet"))
 
 
-@needs_bpf
-@needs_bpf_fs
+@needs_loading
 def test_any_socket_may_use_it(result: Any) -> None:
     assert len(result["flows"]) == 3
     for flow in result["flows"]:
@@ -37,17 +35,11 @@ def test_any_socket_may_use_it(result: Any) -> None:
         assert 0 < flow["min_rtt_us"] < 1_000_000
         assert 0 < flow["age_us"] < 10_000_000
         assert flow["tunables"]["bbq_alpha_us"] == 1500
-
-
-@needs_bpf
-@needs_bpf_fs
-def test_open_connections_take_what_is_set(result: Any) -> None:
-    assert result["alphas"] == [2500, 2500, 2500]
+    assert result["alphas"] == [2500, 2500, 2500], "open connections take what is set"
     assert "plus_alpha is not a tunable of bbq" in result["unknown"]
 
 
-@needs_bpf
-@needs_bpf_fs
+@needs_loading
 def test_a_log_has_a_row_per_connection_and_look(result: Any) -> None:
     rows = [row for row in result["log"] if row["delivered_bytes"] > 0]
     by_connection: dict[int, list[int]] = {}
@@ -61,30 +53,20 @@ def test_a_log_has_a_row_per_connection_and_look(result: Any) -> None:
         assert delivered == sorted(delivered)
 
 
-@needs_bpf
-@needs_bpf_fs
-def test_its_name_is_taken_while_it_is_loaded(result: Any) -> None:
+@needs_loading
+def test_it_stays_while_sockets_use_it_unless_they_are_moved_and_another_build_touches_nothing(result: Any) -> None:
     assert result["again"].startswith(f"{NAME} is loaded already")
-
-
-@needs_bpf
-@needs_bpf_fs
-def test_it_stays_while_sockets_use_it_unless_they_are_moved(result: Any) -> None:
     assert result["unload"].startswith(f"{NAME} is used by ")
     assert result["moved"] >= 3
     assert result["used"] == [result["default_before"]] * 3
     assert result["left"] == []
+    assert (result["default_loaded"], result["default_after"]) == (NAME, result["default_before"])
+    refusal, is_there = result["foreign"]
+    assert refusal.startswith(f"{NAME} was loaded by another build of the package")
+    assert is_there
 
 
-@needs_bpf
-@needs_bpf_fs
-def test_unloading_puts_the_default_back(result: Any) -> None:
-    assert result["default_loaded"] == NAME
-    assert result["default_after"] == result["default_before"]
-
-
-@needs_bpf
-@needs_bpf_fs
+@needs_loading
 def test_what_hands_a_control_out_after_it_was_unloaded_is_told(result: Any) -> None:
     result = result["what_is_left"]
     process, default = result["other"]
@@ -113,16 +95,7 @@ def test_what_is_no_network_namespace_is_passed_over(tmp_path: Path, monkeypatch
     assert not any(name.endswith(one.name) for name in names for one in tmp_path.iterdir())
 
 
-@needs_bpf
-@needs_bpf_fs
-def test_what_another_build_loaded_is_not_touched(result: Any) -> None:
-    refusal, is_there = result["foreign"]
-    assert refusal.startswith(f"{NAME} was loaded by another build of the package")
-    assert is_there
-
-
-@needs_bpf
-@needs_bpf_fs
+@needs_loading
 @needs("iproute2", "iperf3", "curl")
 def test_other_programs_use_it_and_take_what_is_set() -> None:
     result = of_script("kernel_programs.py")
@@ -135,8 +108,7 @@ def test_other_programs_use_it_and_take_what_is_set() -> None:
     assert NAME not in {*controls.available_controls(), *controls.loaded_names()}
 
 
-@needs_bpf
-@needs_bpf_fs
+@needs_loading
 @needs("clang", "iproute2")
 def test_a_policy_s_flow_below_the_floor_has_its_preset(tmp_path: Path) -> None:
     folder = run(tmp_path / "run", env={"name": "multi"}, total_steps=32)
@@ -150,8 +122,7 @@ def test_a_policy_s_flow_below_the_floor_has_its_preset(tmp_path: Path) -> None:
     assert result["refused"].startswith(f"{NAME}: its policy sets its tunables, every interval")
 
 
-@needs_bpf
-@needs_bpf_fs
+@needs_loading
 @needs("iproute2")
 def test_shipped_agents_are_loaded_without_a_compiler() -> None:
     result = of_script("kernel_shipped.py")
@@ -173,8 +144,7 @@ def test_shipped_agents_are_loaded_without_a_compiler() -> None:
     assert result["wan"] == "shipped/wan acts for all flows of a bottleneck together, of which a socket knows one"
 
 
-@needs_bpf
-@needs_bpf_fs
+@needs_loading
 def test_a_killed_command_leaves_nothing_to_the_next_one() -> None:
     script = (
         "import os, signal; from bbrgym.host import controls, pins\n"
@@ -188,14 +158,14 @@ def test_a_killed_command_leaves_nothing_to_the_next_one() -> None:
 
 
 def test_a_request_that_cannot_be_met_is_refused_before_the_kernel_is_asked() -> None:
-    with pytest.raises(ConfigError, match="cubic is not a variant of BBR, a shipped agent, a run folder or a file"):
-        controls.load("cubic", {})
-    with pytest.raises(ConfigError, match="name: is 'bbr', expected gym_ and 1 to 11"):
-        controls.load("bbr", {}, name="bbr")
-    with pytest.raises(ConfigError, match=r"bbq_alpha_us: is -1, expected \d+ to \d+ us"):
-        controls.load("bbq", {"bbq_alpha_us": -1})
-    with pytest.raises(ConfigError, match="floor_rtt: bbq has no policy that could fall back"):
-        controls.load("bbq", {"floor_rtt": 2})
+    for target, values, name, says in (
+        ("cubic", {}, None, "cubic is not a variant of BBR, a shipped agent, a run folder or a file"),
+        ("bbr", {}, "bbr", "name: is 'bbr', expected gym_ and 1 to 11"),
+        ("bbq", {"bbq_alpha_us": -1}, None, r"bbq_alpha_us: is -1, expected \d+ to \d+ us"),
+        ("bbq", {"floor_rtt": 2}, None, "floor_rtt: bbq has no policy that could fall back"),
+    ):
+        with pytest.raises(ConfigError, match=says):
+            controls.load(target, values, name=name)
     with pytest.raises(ConfigError, match=r"floor_goodput: is 1\.5, expected 0 to 1"):
         Floor().changed({"goodput": 1.5})
 

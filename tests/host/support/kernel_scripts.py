@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kernel_world import needs_bpf
 
 import bbrgym._bpf as _bpf
 from bbrgym.host import controls, pins
@@ -24,6 +25,11 @@ needs_bpf_fs = pytest.mark.skipif(
     os.geteuid() != 0 or not os.path.ismount("/sys/fs/bpf") or bool(_WHY_NOT),
     reason=f"no root, no BPF file system at /sys/fs/bpf, or no control with a name: {_WHY_NOT}",
 )
+
+
+def needs_loading(test: Any) -> Any:
+    """Skip a test where no control can be loaded."""
+    return needs_bpf(needs_bpf_fs(test))
 
 
 def of_script(name: str, *arguments: str) -> Any:
