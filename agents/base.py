@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Interface of agents, and the simplest of them."""
+"""Interface of agents, and the simplest agents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bbrgym.worlds import Flags
 
 
 class Policy(Protocol):
-    """Sets tunables in N environments side by side; it may remember what it observed."""
+    """Sets tunables in N environments side by side; may keep a memory of past observations."""
 
     def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:
         """Return the actions, [N, ...].
@@ -39,7 +39,7 @@ class Agent(Protocol):
     is_per_flow: bool
 
     def make_policy(self, seeds: Sequence[int]) -> Policy:
-        """Return a new policy for one environment per seed; its random numbers come from streams of these seeds."""
+        """Return a new policy for one environment per seed, with random numbers from streams of these seeds."""
 
 
 @runtime_checkable
@@ -86,7 +86,7 @@ class Called:
         self._act: Callable[[Any], Any] = act.predict if hasattr(act, "predict") else act
 
     def make_policy(self, seeds: Sequence[int]) -> Called:  # noqa: ARG002 - what it draws is its own
-        """Return the agent itself: it is called for each environment, one after the other."""
+        """Return the agent itself, which is called for one environment after the other."""
         return self
 
     def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:

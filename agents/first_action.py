@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""First actions of a new model of Stable-Baselines3, as its hyperparameters `start_at` and `start_at_default` say."""
+"""First actions of a new Stable-Baselines3 model, set by the hyperparameters `start_at` and `start_at_default`."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class FlowRolloutBuffer(RolloutBuffer):
 
 
 class FlowReplayBuffer(ReplayBuffer):
-    """Replay buffer of SAC, TQC and DQN; `buffer_size` counts steps of flows, whichever rows they are of."""
+    """Replay buffer of SAC, TQC and DQN; `buffer_size` counts steps of flows in any row."""
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from bbrgym.agents.training.trainer import trainer_of
 
 
 def load_agent(run_dir: str | Path, checkpoint: str = "best") -> tuple[Agent, dict[str, Any]]:
-    """Load a trained agent and the arguments of the environment that it was trained in.
+    """Load a trained agent and the arguments of its training environment.
 
     The arguments are those of `TuneEnv`, or of `TuneMultiEnv` for an agent trained with env=multi, whose `is_per_flow`
     is true. `critic` among them is false: the trained agent needs no privileged observation.

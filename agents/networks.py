@@ -46,7 +46,7 @@ class Network(nn.Module):
 
 
 class Sb3Network(Network):
-    """Any policy of Stable-Baselines3 as a network, by its own likeliest action."""
+    """Any Stable-Baselines3 policy as a network that returns the policy's likeliest action."""
 
     def forward(self, observations: Tensor) -> Tensor:
         policy: Any = self.layers

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Oracle: the best fixed setting for each scenario, found by a search on some runs of it.
+"""Oracle: the best fixed setting for each scenario, found by a search on some of the scenario's runs.
 
 No policy can know it beforehand, so it is the upper reference for fixed settings; a policy that adapts may exceed it.
 It is honest if the runs on which it was found are others than that on which it is scored: the best of many settings on
@@ -89,7 +89,7 @@ def other_seeds(seed: int, count: int) -> list[int]:
 
 
 def presets(action: TunableScaling) -> list[NormalisedAction]:
-    """Return the presets of all variants that are points of the action space, each [tunables], its own first."""
+    """Return the presets of all variants that are points of the action space, each [tunables], the own one first."""
     own = VARIANTS[action.variant]
     points = [own.preset, *(_in_terms_of(own, variant) for variant in VARIANTS.values())]
     actions = [action.from_values({**own.preset, **point}) for point in points if point]

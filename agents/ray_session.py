@@ -16,7 +16,7 @@ from bbrgym.errors import ConfigError, MissingExtraError, one_line
 
 @contextmanager
 def ray_session(address: str | None, who: str, num_cpus: int | None = None) -> Iterator[Any]:
-    """Yield the connected module `ray`; shut it down at the end unless it was connected before.
+    """Yield the connected module `ray`; shut Ray down at the end unless the caller had connected.
 
     The address is ``auto`` or ``HOST:PORT`` of a cluster; None starts one on this machine.
 

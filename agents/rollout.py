@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Rollouts: an agent acts in episodes side by side, with a policy for each episode or for each tuned flow in it."""
+"""Rollouts: an agent acts in episodes side by side, with a policy per episode or per tuned flow."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def validation_rollout(options: Options, source: Scenario | Distribution, seeds:
 
 
 class Rollout(ABC):
-    """N episodes side by side, each from its beginning to the end of its scenario."""
+    """N episodes side by side, each from the beginning to the end of a scenario."""
 
     def __init__(self, batch: TuneBatch | FlowBatch, seeds: Sequence[int]) -> None:
         self._batch = batch
@@ -102,7 +102,7 @@ class Rollout(ABC):
 
     @abstractmethod
     def _forget(self, indices: Sequence[int]) -> None:
-        """Let policies forget what they observed in some episodes."""
+        """Clear the policies' memory of some episodes."""
 
     @abstractmethod
     def _actions(self) -> NDArray[Any]:
@@ -115,7 +115,7 @@ class Rollout(ABC):
         delta: float = DEFAULT_DELTA,
         on_advanced: Callable[[Flags], object] = lambda _: None,
     ) -> Table:
-        """Run all episodes with new policies to their ends; return their scores, [N], NaN where nothing was measured.
+        """Run all episodes with new policies to the end; return the scores, [N], NaN where nothing was measured.
 
         Args:
             make_policy: as for `begin`.

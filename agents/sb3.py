@@ -256,12 +256,12 @@ def _class_or_value(name: str, value: Any) -> Any:
 
 
 def _on_cpu(policy: BasePolicy) -> BasePolicy:
-    """Return a policy of this device or a copy of it here: agents act on the CPU, one environment at a time."""
+    """Return a policy on the CPU, a copy if necessary: agents act there, one environment at a time."""
     return policy if policy.device.type == "cpu" else copy.deepcopy(policy).to("cpu")
 
 
 def _arguments_of(algorithm: type[BaseAlgorithm]) -> list[str]:
-    """Return the names of an algorithm's arguments; ``**others`` stands for those of its base class."""
+    """Return the names of an algorithm's arguments; ``**others`` stands for those of the base class."""
     names: dict[str, None] = {}
     for one in algorithm.__mro__:
         if "__init__" not in vars(one):

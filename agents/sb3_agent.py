@@ -46,7 +46,7 @@ def _network_of(policy: Any, is_sampling: bool) -> Network | SamplingNetwork | R
 
 
 def _layers(owner: Any, *layers: nn.Module) -> nn.Module:
-    """Return layers behind the features of their owner, if it makes any of an observation."""
+    """Return layers preceded by their owner's feature extractor, if there is one."""
     extractor = getattr(owner, "pi_features_extractor", owner.features_extractor)
     makes_none = isinstance(extractor, FlattenExtractor | CombinedExtractor)
     modules = layers if makes_none else (extractor, *layers)

@@ -139,7 +139,7 @@ class OptunaTrainer(SearchTrainer):
 
 
 def _settled(action: TunableScaling, index: int, values: NormalisedAction) -> NormalisedAction:
-    """Return values of one normalised tunable as the action space settles them: whole numbers in the middle."""
+    """Return values of one normalised tunable snapped to the action space: whole numbers in the middle."""
     actions = np.tile(action.default, (len(values), 1))
     actions[:, index] = values
     settled: NormalisedAction = action.snap(actions)[1][:, index]
@@ -147,7 +147,7 @@ def _settled(action: TunableScaling, index: int, values: NormalisedAction) -> No
 
 
 class _TrialLog:
-    """Keeps all results, and writes the best of them at every checkpoint."""
+    """Keeps all results, and writes the best one at every checkpoint."""
 
     def __init__(self, run: TrainingRun, action: TunableScaling, steps: int) -> None:
         self._run = run
@@ -166,7 +166,7 @@ class _TrialLog:
         return list(kept.scores)
 
     def add(self, action: NormalisedAction, score: float) -> None:
-        """Add a setting and its score, new or known."""
+        """Add a setting and the score, new or known."""
         if score > max(self._scores, default=-math.inf):
             self._best = action
         self._scores.append(score)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Settings that a training starts from: those of a training before it, or of an agent that comes with bbrgym."""
+"""Settings that a training starts from: an earlier training's, or a shipped agent's."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def improve(
 
 
 class TorchPpo(Trainer):
-    """Trainer whose fields are the hyperparameters; conf/agent/torch_ppo.yaml explains them."""
+    """Trainer whose fields are the hyperparameters, explained in conf/agent/torch_ppo.yaml."""
 
     draws_episodes: ClassVar[bool] = True
     changeable: ClassVar[tuple[str, ...]] = (

@@ -73,7 +73,7 @@ class Trials:
         return len(self._scenarios)
 
     def scores(self, settings: NormalisedAction) -> Table:
-        """Return the objective of each run with its setting from the first packet to the last, [scenarios].
+        """Return the objective of each run with one setting from the first packet to the last, [scenarios].
 
         Args:
             settings: one for all scenarios, [tunables], or one for each, [scenarios, tunables]; in [-1, 1].

@@ -164,7 +164,7 @@ class ActionMapping:
 
 
 def _distances(name: str, distance: float, value_counts: Levels) -> NDArray[np.float64]:
-    """Return a distance for each tunable; of a whole number it is rounded to the distance between values."""
+    """Return a distance for each tunable; a whole number's is rounded to the distance between values."""
     if isinstance(distance, bool) or not isinstance(distance, int | float) or not 0.0 < distance <= _RANGE:
         raise ConfigError(f"{name}: {distance!r}, allowed are numbers above 0, up to {_RANGE:g}")
     between_values = _RANGE / np.maximum(value_counts, 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Discrete levels of normalised actions: a whole number from 0 for each tunable, or one for all of them."""
+"""Discrete levels of normalised actions: a whole number from 0 per tunable, or one for all tunables."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _PROBE_SEED = 0  # of the draw that tells the number of tuned flows
 
 
 def to_ns(seconds: Sequence[float] | Table) -> Times:
-    """Convert times to whole nanoseconds, rounded as the worlds round them."""
+    """Convert times to whole nanoseconds, with the worlds' rounding."""
     return np.floor(np.asarray(seconds, np.float64) * 1e9 + 0.5).astype(np.int64)
 
 
@@ -88,7 +88,7 @@ EpisodeSource: TypeAlias = EpisodeSpec | ScenarioSampler
 def episode_sources(
     scenario: Source | ScenarioSampler | Sequence[Source | ScenarioSampler], num_envs: int, variant: str, world: str
 ) -> list[EpisodeSource]:
-    """Return the episode specification, or what draws it, of each environment: [num_envs].
+    """Return the episode specification, or its source, of each environment: [num_envs].
 
     Raises:
         ScenarioError, ConfigError: a scenario cannot be read, the world lacks a controller in it, or there are neither

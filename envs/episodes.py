@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""N episodes side by side, whoever acts in them: their scenarios, worlds, measurements and infos."""
+"""N episodes side by side, whoever acts: scenarios, worlds, measurements and infos."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _CLOSED = "the environment is closed: make another one"
 
 @dataclass(frozen=True)
 class EpisodeSnapshot:
-    """An episode at one moment, from `save` for `restore`; keeps its value whatever the episode does.
+    """An episode at one moment, from `save` for `restore`; does not change while the episode goes on.
 
     It can be pickled for other processes, see `bbrgym.worlds.Snapshot`, if its scenario can.
     """
@@ -204,7 +204,7 @@ class Episodes(ABC):
         }
 
     def info_of(self, index: int) -> dict[str, Any]:
-        """Return the privileged state of one environment, as it would be without the others."""
+        """Return the privileged state of one environment, as if alone."""
         return self.as_asked(self._state_of(index))
 
     def as_asked(self, info: dict[str, Any], no_reward: Any = 0.0) -> dict[str, Any]:
@@ -271,7 +271,7 @@ class Episodes(ABC):
             self.worlds = None
 
     def save(self, index: int) -> EpisodeSnapshot:
-        """Return an environment's episode as it is now, to come back to any number of times."""
+        """Return a snapshot of an environment's episode, for any number of `restore` calls."""
         worlds, index = self._open_worlds(), self._index(index)
         spec = self._specs[index]
         if spec is None:
@@ -410,7 +410,7 @@ class Episodes(ABC):
         return spec.start
 
     def _advance(self, mask: Flags | None = None) -> None:
-        """Run worlds, [N] (default: all), for a control interval; episodes at the end of their scenario end.
+        """Run worlds, [N] (default: all), for a control interval; end episodes whose scenario is over.
 
         Raises:
             WorldError: a world broke, or was late where that is refused; all episodes have ended then.
@@ -451,7 +451,7 @@ class Episodes(ABC):
         self._step_terms.add(self._reward.terms(self._inputs), mask)
 
     def _terms_of_step(self) -> dict[str, Table]:
-        """Return the reward terms of the last step, means over its intervals."""
+        """Return the reward terms of the last step, means over the step's intervals."""
         held = self._options.hold_intervals > 1
         return self._step_terms.means() if held else self._reward.terms(self._inputs)
 
@@ -511,7 +511,7 @@ class Episodes(ABC):
             )
 
     def _start_worlds(self, indices: Sequence[int], specs: Sequence[EpisodeSpec], seeds: Sequence[int]) -> None:
-        """Make the worlds, or reset some of them."""
+        """Make the worlds, or reset some."""
         if self.worlds is not None:
             self.worlds.reserve(max(spec.flows for spec in specs))
             for index, spec, seed in zip(indices, specs, seeds, strict=True):
@@ -533,7 +533,7 @@ class Episodes(ABC):
         )
 
     def _flow_capacity(self) -> int | None:
-        """Return the largest number of flows to make room for; infos of numbers have a row for each of them."""
+        """Return the largest number of flows to make room for; infos of numbers have a row per flow."""
         if self._options.flow_capacity is not None or not self._options.numeric_infos:
             return self._options.flow_capacity
         flows = [one.flows if isinstance(one, EpisodeSpec) else getattr(one, "max_flows", 0) for one in self._sources]

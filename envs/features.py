@@ -67,7 +67,7 @@ class Feature:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Return the fields of the world's measurements that it is computed from."""
+        """Return the fields of the world's measurements that the feature is computed from."""
         operands = [each for each in (self.field, self.per) if each is not None]
         return tuple(name for each in operands for name in (each.fields if isinstance(each, Remembered) else (each,)))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 
 def numbers_of(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the numbers of an info and its arrays of numbers, in NumPy's types.
+    """Return the numbers and arrays of numbers of an info, in NumPy's types.
 
     Those of a mapping in it have joined names: ``a.b``.
     """

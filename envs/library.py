@@ -85,7 +85,7 @@ class Library(Model):
         return np.array([[values.get(name, preset[name]) for name in tunables] for values in self.settings.values()])
 
     def plain(self) -> dict[str, Any]:
-        """Return the library as its file holds it, with all units."""
+        """Return the library in the form of a library file, with all units."""
         fields = self.model_dump(mode="json", exclude_none=True)
         return {**fields, "units": {name: TUNABLES[name].unit for name in self.tunables}}
 

@@ -60,7 +60,7 @@ class Remembered:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Fields that it is computed from."""
+        """Fields that the memory term is computed from."""
         return (self.field,) if self.minus is None else (self.field, self.minus)
 
     def half(self, interval_s: float) -> int:
@@ -73,7 +73,7 @@ class Remembered:
 
 
 class FlowMemory:
-    """Memory of the tuned flows of N environments, each as if it were alone, bit for bit.
+    """Memory of the tuned flows of N environments, each as if alone, bit for bit.
 
     Args:
         remembered: numbers to compute; may be none.
@@ -162,7 +162,7 @@ class FlowMemory:
         np.maximum(x_high, x_high + (high - x_high) * self._falls, out=high, where=is_known[self._high])
 
     def extend(self, stats: Table, indices: Sequence[int] | None = None) -> Table:
-        """Return measurements with the numbers behind them: [`self.fields`, L * environments].
+        """Return measurements followed by the memory's numbers: [`self.fields`, L * environments].
 
         Args:
             stats: measurements of some environments' tuned flows, [fields, L * environments].

@@ -255,7 +255,7 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
         return observations | self._by_agent(self._agents_where(is_shown), batch.observe())
 
     def _action_array(self, actions: Mapping[str, ActType]) -> ActType:
-        """Put the actions of the agents at the places of their flows: [1, L, tunables]."""
+        """Put the actions of the agents at the indices of the agents' flows: [1, L, tunables]."""
         acting = self.agents if self._keeps_absent else self._agents_where(self._batch.will_act)
         if not isinstance(actions, Mapping) or set(actions) != set(acting):
             given = sorted(map(str, actions)) if isinstance(actions, Mapping) else shown(actions)

@@ -190,7 +190,7 @@ class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
         return self._shown(self._session.answer(pb.EnvActMsg(actData=message)))
 
     def close(self) -> None:
-        """End the simulation and all processes that it has started."""
+        """End the simulation and all processes that the simulation has started."""
         self._has_been_used = True
         self._state = _State.CLOSED
         self._session.close()
@@ -198,12 +198,12 @@ class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
     # ---- internals ---------------------------------------------------------------------------------------------
 
     def holds_a_run(self) -> bool:
-        """Return whether it has been reset or closed."""
+        """Return whether the environment has been reset or closed."""
         return self._has_been_used
 
     @property
     def port(self) -> int:
-        """Port on which it listens."""
+        """Port on which the environment listens."""
         return self._session.agent.port
 
     def _take_options(self, options: Mapping[str, Any]) -> bool:
@@ -218,7 +218,7 @@ class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
         return self._arguments != before
 
     def _introduce(self, seed: int | None) -> None:
-        """Start the next simulation, up to its introduction; it then waits to begin."""
+        """Start the next simulation up to the introduction, after which the simulation waits to begin."""
         self._state = _State.OVER  # unless all goes well
         run_seed = draw_seed(self.np_random) if seed is None else seed
         init = self._session.introduce(run_seed, self._arguments)

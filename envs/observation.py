@@ -226,13 +226,13 @@ class SenderObservation:
 
 
 class FrameStack:
-    """Last intervals of N environments, of which their observations consist."""
+    """Last intervals of N environments, stacked into the observations."""
 
     def __init__(self, num_envs: int, observation: SenderObservation) -> None:
         self._views = np.zeros((num_envs, observation.frame_stack, observation.width), np.float32)
 
     def begin(self, indices: Sequence[int], view: Observation) -> None:
-        """Begin episodes in some environments: the view, [indices, width], stands for all intervals before it."""
+        """Begin episodes in some environments: the view, [indices, width], stands for all earlier intervals."""
         self._views[indices] = view[:, None]
 
     def add(self, view: Observation) -> None:

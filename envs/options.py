@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Arguments of the environments, declared once, and constructors that take them."""
+"""Arguments of the environments, declared once, and constructors that take these arguments."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def take_plain_types(options: Any) -> None:
 
 @functools.cache
 def _declared(options: Any) -> dict[str, tuple[type | None, str, bool]]:
-    """Return of each field its kind, None if it is not a plain one, what is allowed, and whether it may be None."""
+    """Return each field's kind (None: not a plain one), what is allowed, and whether None is allowed."""
     hints, found = get_type_hints(options), {}
     for field in dataclasses.fields(options):
         hint = hints[field.name]

@@ -59,7 +59,7 @@ class VecEnvActor:
         return getattr(self._env, method)(*arguments, **keywords)
 
     def place(self) -> tuple[str, int]:
-        """Return the node of the cluster that this process runs on, and its process number."""
+        """Return this process's node of the cluster and process number."""
         import ray
 
         return ray.get_runtime_context().get_node_id(), os.getpid()

@@ -25,7 +25,7 @@ _TOPS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0)  # ends of an axis, times powe
 
 @dataclass
 class _Panel:
-    """One of the plots: its lines, a row of whose values each interval adds."""
+    """One of the plots: lines, to which each interval adds a row of values."""
 
     label: str
     names: Sequence[str]
@@ -62,7 +62,7 @@ class History:
         self._tunables.add(tunables)
 
     def draw(self) -> NDArray[np.uint8]:
-        """Return an RGB image [720, 960, 3]; it depends on the intervals alone, not on the images before."""
+        """Return an RGB image [720, 960, 3] that depends on the intervals alone, not on earlier images."""
         if self._picture is None:
             panels = (self._goodput, self._delay, self._tunables)
             self._picture = _Picture(self._title, self._duration_s, panels)

@@ -127,7 +127,7 @@ class TunableScaling:
             raise self.error(normalised, (*np.shape(normalised)[:-1], len(self.names)))
 
     def _least(self, i: int, values: Table) -> Table:
-        """Return the least value of an upper bound: its lower bound, or the preset of that if it is not controlled."""
+        """Return the least value of an upper bound: the lower bound, or the latter's preset if not controlled."""
         lower, preset = self._bounded[i]
         least: Table = np.maximum(self._low[i], preset if lower is None else values[lower])
         return least
@@ -159,7 +159,7 @@ class TunableScaling:
 
 
 def is_real(values: object) -> bool:
-    """Return whether values are real numbers, none of them masked."""
+    """Return whether values are real numbers, none masked."""
     return not isinstance(values, np.ma.MaskedArray) and np.asarray(values).dtype.kind in "fiu"
 
 

@@ -68,7 +68,7 @@ class SubEnv(TuneProperties):
 
 
 class TuneSubEnv(SubEnv):
-    """One environment of a vector of `TuneEnv`, which it does not keep alive."""
+    """One environment of a vector of `TuneEnv`; holds no reference that keeps the vector alive."""
 
     def __init__(self, vector: Any, batch: Episodes, generators: Generators, index: int, options: Options) -> None:
         super().__init__(batch, generators, index, options.render_mode)
@@ -76,7 +76,7 @@ class TuneSubEnv(SubEnv):
         self._vector = weakref.proxy(vector)
 
     def save(self) -> EpisodeSnapshot:
-        """Return its episode as it is now; see `TuneEnv.save`."""
+        """Return a snapshot of the episode; see `TuneEnv.save`."""
         snapshot: EpisodeSnapshot = self._vector.save(self._index)
         return snapshot
 

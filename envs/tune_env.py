@@ -146,7 +146,7 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
         return observation, reward, False, truncated, info
 
     def save(self) -> EpisodeSnapshot:
-        """Return the episode as it is now, to come back to any number of times.
+        """Return a snapshot of the episode, for any number of `restore` calls.
 
         Raises:
             ConfigError: its world cannot be saved.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Properties that all tuning environments have, whatever their interface."""
+"""Properties that all tuning environments have, whatever the interface."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TuneProperties(FromArguments):
 
     @property
     def action_names(self) -> tuple[str, ...]:
-        """Names of the numbers of an action: the tunables; ``setting`` where one number chooses all of them."""
+        """Names of the numbers of an action: the tunables; ``setting`` where one number chooses all tunables."""
         return self.tunables if np.shape(self._batch.action.default) else ("setting",)
 
     @property
@@ -64,5 +64,5 @@ class TuneProperties(FromArguments):
         return self._batch.max_tuned
 
     def holds_a_run(self) -> bool:
-        """Return whether it has been reset or closed."""
+        """Return whether the environment has been reset or closed."""
         return self._batch.has_been_used

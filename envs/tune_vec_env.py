@@ -59,7 +59,7 @@ class TuneVecEnv(BatchVecEnv):
         return self._sub_envs[0].spec
 
     def save(self, index: int) -> EpisodeSnapshot:
-        """Return an environment's episode as it is now; see `TuneEnv.save`."""
+        """Return a snapshot of an environment's episode; see `TuneEnv.save`."""
         return self._batch.save(index)
 
     def restore(self, index: int, snapshot: EpisodeSnapshot) -> tuple[ObsType, dict[str, Any]]:

@@ -148,7 +148,7 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
         return observations, rewards, self._nowhere.copy(), truncated, infos
 
     def save(self, index: int) -> EpisodeSnapshot:
-        """Return an environment's episode as it is now; see `TuneEnv.save`."""
+        """Return a snapshot of an environment's episode; see `TuneEnv.save`."""
         return self._batch.save(index)
 
     def restore(self, index: int, snapshot: EpisodeSnapshot) -> tuple[ObsType, dict[str, Any]]:
@@ -159,7 +159,7 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
         return observation_at(self._batch.observe(), index), self._batch.info_of(index)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Return an attribute of each environment, a `bbrgym.envs.sub_env.TuneSubEnv`, or what its method returns."""
+        """Return an attribute of each environment, a `bbrgym.envs.sub_env.TuneSubEnv`, or a method's result."""
         found = [getattr(env, name) for env in self._sub_envs]
         return tuple(one(*args, **kwargs) if callable(one) else one for one in found)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tuned flows of many environments as arrays of one shape, whatever their number in each scenario."""
+"""Tuned flows of many environments as arrays of one shape, whatever the number of flows in each scenario."""
 
 from __future__ import annotations
 

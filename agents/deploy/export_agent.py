@@ -147,7 +147,7 @@ def _torchscript(network: Any, example: tuple[torch.Tensor, ...], about: str) ->
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence PyTorch's exporters, which warn of their own internals."""
+    """Silence the warnings of PyTorch's exporters about PyTorch's internals."""
     logger = logging.getLogger("torch.onnx")
     before = logger.level
     logger.setLevel(logging.ERROR)

@@ -66,7 +66,7 @@ class IntegerFeature:
 
 @dataclass(frozen=True)
 class IntegerTunable:
-    """Tunable in whole units, and how its position is mapped to them."""
+    """Tunable in whole units, and the mapping of a position to these units."""
 
     name: str
     unit: str  # its unit in the table of tunables
@@ -139,7 +139,7 @@ class ScalarProgram:
 
 @dataclass(frozen=True, eq=False)
 class Identification:
-    """First intervals of a portfolio, after which it chooses a setting and holds it, or reselects."""
+    """First intervals of a portfolio, after which the policy chooses a setting and holds or reselects."""
 
     intervals: int  # number of intervals that a choice goes by
     pause: int  # number of intervals from a choice to the next one, at most as many

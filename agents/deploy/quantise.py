@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Turns the network of an agent, with its observation and its actions, into a policy in integer arithmetic."""
+"""Turns an agent's network, observation and actions into a policy in integer arithmetic."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def quantise(network: nn.Module, batch: TuneBatch | FlowBatch, options: Options,
 
 
 class ObservationPlan:
-    """The parts of a policy that its environment decides.
+    """Parts of a policy that the environment decides.
 
     Raises:
         ConfigError: its observation has no form in integers here.
@@ -206,7 +206,7 @@ def _linears(module: nn.Module) -> Iterator[tuple[nn.Linear, Activation]]:
 
 
 def _layer(weight: Tensor, bias: Tensor | None, activation: Activation) -> IntegerLayer:
-    """Return a layer whose weights use as many of their 16 bits as a power of two as scale allows."""
+    """Return a layer whose weights use as many of 16 bits as a power of two as scale allows."""
     weights = weight.detach().double().numpy()
     biases = np.zeros(len(weights)) if bias is None else bias.detach().double().numpy()
     return IntegerLayer(*whole_weights(weights, biases, Q16, MAX_WEIGHT), activation)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Turns a portfolio agent into a policy in integer arithmetic, which identifies the path and chooses as it does."""
+"""Turns a portfolio agent into a policy in integer arithmetic that identifies the path and chooses alike."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch | FlowBatch, opti
 
 
 def quantise_networks(selector: Selector) -> tuple[IntegerLayer, ...]:
-    """Return the networks as one, whose outputs are their means."""
+    """Return one network whose outputs are the means of the networks' outputs."""
     layers = []
     for place, (weights, biases) in enumerate(selector.layers):
         each = weights.transpose(1, 2)  # [networks, outputs, inputs]

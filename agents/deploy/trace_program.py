@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Traces functions of PyTorch and writes them as programs of operations on single numbers, for `policy_runtime.h`.
+"""Traces PyTorch functions into programs of operations on single numbers, for `policy_runtime.h`.
 
 Every number is Q20 and saturates at 2^41, which stands for infinity too; true is 1 and false 0:
 
@@ -92,7 +92,7 @@ _VIEWS: Mapping[str, Callable[..., Any]] = {
 
 
 class _Writer(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Writes the steps of PyTorch's operations, while they are done.
+    """Writes the steps of PyTorch's operations while PyTorch runs.
 
     Tracing them with `torch.fx` first takes ten times as long, for graphs that nothing else needs.
     """
@@ -115,7 +115,7 @@ class _Writer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._placed(self._value(result).ravel())
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Write an operation's steps and do it."""
+        """Write an operation's steps and run the operation."""
         values = self._call(func, [self._value(one) for one in args], kwargs or {})
         done = func(*args, **(kwargs or {}))
         self._keep(done, values)

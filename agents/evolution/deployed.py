@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Draws in which a part of the tuned flows follows the policy, as where only some senders run it."""
+"""Draws in which a part of the tuned flows follows the policy, as in a partial deployment."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _ALWAYS = 1e6  # merit that no feature outweighs
 
 @dataclass(frozen=True)
 class LinearTerms:
-    """Linear functions of the features as they are observed, not standardised."""
+    """Linear functions of the observed features, not standardised."""
 
     weights: Table  # [functions, features]
     biases: Table  # [functions]
@@ -89,7 +89,7 @@ class ModesNetwork(nn.Module):
         return LinearTerms(weights, bias.detach().double().numpy() - weights @ mean)
 
     def holding(self, modes: Sequence[int]) -> dict[str, Tensor]:
-        """Return parameters with which it holds one of some modes after an episode's start, [modes, ...] each."""
+        """Return parameters of a policy that holds one of some modes after an episode's start, [modes, ...] each."""
         held = torch.eye(len(self.anchors))[list(modes)]
         merits = _ALWAYS * (held - held[:, :1])
         zeros = {name: torch.zeros(len(modes), *one.shape) for name, one in self.named_parameters()}

@@ -101,7 +101,7 @@ class Population:
 
 
 class NetworkPolicies:
-    """Policies of one network with a memory, such as `ModesNetwork`, with parameters of their own.
+    """Policies of one network with a memory, such as `ModesNetwork`, each with other parameters.
 
     Args:
         network: whose parameters are replaced.

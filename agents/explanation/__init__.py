@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Explanations of trained agents: a rule by its own numbers, any other agent by what shuffled features change."""
+"""Explanations of trained agents: a rule by the rule's numbers, any other agent by the effect of shuffled features."""

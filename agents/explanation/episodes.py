@@ -49,7 +49,7 @@ class RecordedEpisode:
 def recorded_episodes(
     agent: Agent, options: Options, source: Scenario | Distribution, seeds: Sequence[int], *, delta: float
 ) -> list[RecordedEpisode]:
-    """Run an agent in one episode per seed, side by side, to their ends.
+    """Run an agent in one episode per seed, side by side, to the end of each.
 
     Raises:
         WorldError: a simulation failed.
@@ -111,7 +111,7 @@ class _RecordingPolicy:
 
 
 class Places:
-    """The place of each policy in a rollout: its episode and, of an agent per flow, its tuned flow."""
+    """Place of each policy in a rollout: the episode and, of an agent per flow, the tuned flow."""
 
     def __init__(self, agent: Agent, seeds: Sequence[int]) -> None:
         self._seeds = seeds

@@ -37,7 +37,7 @@ class Explanation:
 
 
 def explain(run_dir: str | Path, *, checkpoint: str = "best", draws: int = 40) -> Explanation:
-    """Explain a trained agent by episodes in the world of its validation.
+    """Explain a trained agent by episodes in the world of the training's validation.
 
     Args:
         run_dir: run folder of `bbrgym train`.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A rule's own numbers: its modes, what moves their merits and its corrections, and the modes of recorded decisions."""
+"""A rule's numbers: modes, merits, corrections, and the modes of recorded decisions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Permutation of features: what an agent does, and what it scores, if one feature is that of another episode.
+"""Permutation of features: an agent's actions and scores when one feature is taken from another episode.
 
 The other episode's value is that of the same decision's number, or of its last one. Breiman, Random forests, 2001.
 """
@@ -38,7 +38,7 @@ class ShuffledFeature:
 
 
 def columns_by_feature(names: Sequence[str], tunables: Sequence[str]) -> dict[str, list[int]]:
-    """Return the columns of an observation by feature, in all its intervals and of all flows."""
+    """Return the columns of an observation by feature, in all intervals and of all flows."""
     columns: dict[str, list[int]] = {}
     for column, name in enumerate(names):
         feature = re.sub(r"^(mean|min|max) |@-\d+$", "", name)
@@ -89,7 +89,7 @@ class _Shuffling:
         return _Misled(self._agent.make_policy(seeds), others, self._columns)
 
     def action_changes(self) -> Table:
-        """Return how far the actions of each episode change if it is observed alike otherwise, [episodes].
+        """Return the change of each episode's actions when only this feature is shuffled, [episodes].
 
         All policies act side by side; one whose decisions have ended acts on, and what it does does not count.
         """

@@ -72,7 +72,7 @@ class Assembly:
         return IdentificationRoutine(setting, self.intervals, self.pause)
 
     def emptying(self, setting: NormalisedAction) -> NormalisedAction:
-        """Return a setting that lets the queue run empty as often as it may, [tunables]."""
+        """Return the setting that lets the queue run empty most often, [tunables]."""
         often = {name: value for name, value in OFTEN_EMPTY.items() if name in self.scaling.names}
         return self.scaling.from_values({**self.scaling.to_values(setting), **often})
 

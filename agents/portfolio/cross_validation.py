@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Worth of a fit on draws that it was not fitted on."""
+"""Worth of a fit on held-out draws."""
 
 from __future__ import annotations
 

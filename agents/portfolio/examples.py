@@ -34,7 +34,7 @@ class Examples:
         return Examples(self.features[kept], self.scores[chosen], self.weights[chosen], self.draws[chosen])
 
     def folds(self, count: int, seed: int) -> Indices:
-        """Return the fold of each example in a cross-validation, that of its draw, [examples]."""
+        """Return the fold of each example in a cross-validation, [examples]: examples of one draw share a fold."""
         of_draws = np.random.default_rng(seed).permutation(int(self.draws.max()) + 1) % count
         folds: Indices = of_draws[self.draws]
         return folds

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Stage `fit`: networks learn side by side, each from a beginning and an order of its own."""
+"""Stage `fit`: networks learn side by side, each from another initialisation and order of examples."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class IdentificationPart:
         )
 
     def __call__(self, threads: int | None) -> pl.DataFrame:
-        """Run; return a row per controller of a draw: its weight, what it observed, and the library's scores."""
+        """Run; return a row per controller of a draw: weight, observations and the library's scores."""
         options = replace(
             self.conditions.options,
             critic=False,

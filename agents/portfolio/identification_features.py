@@ -54,7 +54,7 @@ _MOST_QUEUE = 6.0  # largest logarithm of RTT / smallest RTT
 
 
 class IdentificationFeatures(nn.Module):
-    """Function from the observations of an identification to its features: [N, intervals, numbers] -> [N, features].
+    """Function from the observations of an identification to features: [N, intervals, numbers] -> [N, features].
 
     An interval's numbers are those of each flow, of any number of flows, and then the tunables. What is alike is
     computed side by side, since an operation on one flow's numbers takes as long as one on a thousand.

@@ -66,7 +66,7 @@ class Candidates:
     weights: Table  # of the draws, [draws]
 
     def best(self, size: int) -> Candidates:
-        """Return the library of so many of them, see `greedy`."""
+        """Return the library of so many settings, see `greedy`."""
         chosen = greedy(self.scores, self.weights, size)
         return Candidates(self.settings[chosen], self.scores[:, chosen], self.weights)
 

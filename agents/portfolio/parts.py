@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Parts of a training's simulations: each runs some draws, and its table is kept when it is done.
+"""Parts of a training's simulations: each runs some draws and leaves a table in the run folder.
 
 A part depends on nothing but its task. So an interrupted training goes on with the parts that are missing, parts may
 run anywhere in any order, and the tables are the same to the byte.
@@ -24,7 +24,7 @@ DRAWS_PER_PART = 16
 
 
 class Part(Protocol):
-    """A task of a training; it can be pickled."""
+    """Task of a training; can be pickled."""
 
     @property
     def steps(self) -> int: ...  # control intervals that it simulates
@@ -38,7 +38,7 @@ class Part(Protocol):
 
 
 class Parts:
-    """The parts of a training, in its run folder."""
+    """The parts of a training, in the training's run folder."""
 
     def __init__(
         self,

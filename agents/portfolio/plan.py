@@ -71,7 +71,7 @@ def planned(
 
 
 def _check_length(draw: TrainingDraw, conditions: TrainingConditions, longest: int) -> None:
-    """Raise ConfigError unless a run is longer than what may be simulated once of it."""
+    """Raise ConfigError unless a run is longer than the part that may be simulated once."""
     run, end = conditions.intervals(draw.scenario), moment_of(conditions, draw, longest, is_later=False)
     if run <= end:
         raise ConfigError(

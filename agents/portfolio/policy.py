@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The agent: it identifies the path, chooses a setting of the library, and holds it until it chooses again."""
+"""The agent: identifies the path, then holds a setting of the library until the next selection."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class IdentificationRoutine:
 
 
 class PortfolioAgent:
-    """Agent that identifies the path, then holds the setting that its network chooses."""
+    """Agent that identifies the path, then holds the setting that a network chooses."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class PortfolioAgent:
 
 @torch.no_grad()
 def _choose_each(network: PortfolioNetwork, histories: Histories) -> NormalisedAction:
-    """Return the settings for some histories, which do not depend on those beside them.
+    """Return the setting for each of some histories, independent of the other histories.
 
     Features are sums over time and flows, the same however many rows there are; products of matrices round differently.
     """
@@ -120,7 +120,7 @@ def _choose_each(network: PortfolioNetwork, histories: Histories) -> NormalisedA
 
 
 class PortfolioPolicy:
-    """Identifies the path, chooses a setting, and holds it until it chooses again; N environments side by side.
+    """Identifies the path, then holds a setting until the next selection; N environments side by side.
 
     Args:
         count: N.

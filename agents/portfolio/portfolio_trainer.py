@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Trainer `portfolio`; the package says what its stages are.
+"""Trainer `portfolio`; the package's docstring describes the stages.
 
 Its steps are the control intervals of all simulations, so that `total_steps` is the same amount of simulation as for an
 agent that learns by trial. All draws are of the training split; the validation draws score the agent at the end.
@@ -26,7 +26,7 @@ OBSERVATION = {"features": [*FEATURE_LISTS[OBSERVED]], "frame_stack": 1, "view":
 
 
 class PortfolioTrainer(StageSettings, Trainer):
-    """Trains and loads portfolio agents; its fields are those of `StageSettings`."""
+    """Trains and loads portfolio agents; has the fields of `StageSettings`."""
 
     is_distributed: ClassVar[bool] = True
     is_shared: ClassVar[bool] = True

@@ -14,7 +14,7 @@ _FURTHEST = 5.0  # standard deviations from the mean, beyond which features coun
 
 
 class Selector(nn.Module):
-    """Predicts the score of each setting less their mean: features [N, features] -> [N, settings].
+    """Predicts the score of each setting less the mean of all: features [N, features] -> [N, settings].
 
     It is the mean of some networks' predictions, each of which has rectified linear units between its layers.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The stages of a training, one after the other; docs/training.md says what they leave in the run folder.
+"""The stages of a training, one after the other; docs/training.md lists the files of each in the run folder.
 
 An interrupted training goes on from the parts in states/. All scores are of runs from the first packet to the last, as
 `bbrgym.worlds.score` says.
@@ -133,7 +133,7 @@ class Stages:
         return library
 
     def _scored(self, stage: str, of_stage: tuple[TrainingDraw, ...], settings: NormalisedAction) -> Candidates:
-        """Return settings with their scores on the draws of a stage."""
+        """Return settings with scores on the draws of a stage."""
         parts = [CrossPart(self._conditions, draws, settings) for draws in parts_of(of_stage)]
         table = self._parts.tables(stage, parts)
         return Candidates(settings, scores_of(table), table["weight"].to_numpy())
@@ -185,7 +185,7 @@ class Stages:
     def _reselecting(
         self, selector: Selector, examples: Examples, library: NormalisedAction, routine: IdentificationRoutine
     ) -> Selector:
-        """Return the selector by the examples and by what agents meet that choose as they would have chosen so far.
+        """Return the selector fitted to the examples and to what agents with the selector so far meet.
 
         The first one, which knows only identifications, holds what it chose.
         """

@@ -63,7 +63,7 @@ class SearchPart:
         return self.runs * self.trials * sum(self.conditions.intervals(draw.scenario) for draw in self.draws)
 
     def __call__(self, threads: int | None) -> pl.DataFrame:
-        """Search; return a row per draw: the score of its setting, and the normalised setting."""
+        """Search; return a row per draw: the score of the setting found, and the normalised setting."""
         with self.conditions.trials(self.draws, self.runs, threads) as trials:
             seeds = [draw.seed for draw in self.draws]
             best = search_each(trials, seeds, self.trials, seed=self.seed, runs=self.runs)
@@ -98,7 +98,7 @@ class CrossPart:
         return len(self.settings) * sum(self.conditions.intervals(draw.scenario) for draw in self.draws)
 
     def __call__(self, threads: int | None) -> pl.DataFrame:
-        """Run; return a row per draw: its weight, and the candidates' scores."""
+        """Run; return a row per draw: the draw's weight, and the candidates' scores."""
         with self.conditions.trials(self.draws, 1, threads) as trials:
             scores = np.array([trials.scores(setting) for setting in self.settings]).T
         return pl.DataFrame(

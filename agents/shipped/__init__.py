@@ -21,6 +21,6 @@ SHIPPED: Mapping[str, Path] = {
 
 
 def shipped_setting(folder: Path) -> tuple[str, dict[str, float]] | None:
-    """Return the variant and the fixed tunables of a shipped agent; None of one that changes them."""
+    """Return the variant and the fixed tunables of a shipped agent; None of one that changes tunables."""
     about = json.loads((folder / "about.json").read_text(encoding="utf-8"))  # of the package
     return (about["variant"], about["tunables"]) if "tunables" in about else None

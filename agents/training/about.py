@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Description of an agent and its environment, in the files that hold its model alone."""
+"""Description of an agent and its environment, in the files that hold a model alone."""
 
 from __future__ import annotations
 

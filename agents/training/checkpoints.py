@@ -23,7 +23,7 @@ SUFFIX = ".pt"
 
 
 def save_state(folder: TrainingFolder, checkpoint: str, about: Mapping[str, Any], state: Mapping[str, Any]) -> None:
-    """Write a checkpoint: what the training says about it, and the trainer's state."""
+    """Write a checkpoint: the training's description, and the trainer's state."""
     kept = {"about": dict(about), "state": dict(state)}
     folder.write_checkpoint(checkpoint + SUFFIX, lambda partial: _save(kept, partial))
 
@@ -47,7 +47,7 @@ def has_state(folder: TrainingFolder, checkpoint: str) -> bool:
 def restore_state(
     folder: TrainingFolder, checkpoint: str, restore: Callable[[Mapping[str, Any]], object]
 ) -> dict[str, Any]:
-    """Read a checkpoint, and call ``restore`` with the trainer's state in it.
+    """Read a checkpoint, and call ``restore`` with the trainer's state.
 
     Returns:
         What the training said about it, for `TrainingRun.resume`.

@@ -70,7 +70,7 @@ def continued_config(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_continued(settings: TrainingSettings, trainer: Trainer) -> None:
-    """Check that a training only has options which the one that it continues allows.
+    """Check that a continuation has only options which the continued training allows.
 
     Raises:
         ConfigError: names an option that must not differ, or the agent cannot go on.

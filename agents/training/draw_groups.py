@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Groups of draws, so that what a policy gains in one does not pay for what it loses in another."""
+"""Groups of draws, so that a policy's gain in one does not offset its loss in another."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def group_of(draw: TrainingDraw) -> str:
 
 
 def guarded_mean(gains: Table, weights: Table, groups: Sequence[str], guard: float) -> Table:
-    """Return the mean gain of each policy, less `guard` times what it loses in each group, [policies].
+    """Return the mean gain of each policy, less `guard` times the policy's loss in each group, [policies].
 
     Args:
         gains: of each policy over the reference on each draw, [policies, draws].

@@ -64,7 +64,7 @@ def training_draws(source: Scenario | Distribution, seed: int, *, by_cost: bool 
 
 @dataclass(frozen=True)
 class DrawsByCost:
-    """Draws by cost of the scenarios of episodes, each from its episode's seed."""
+    """Draws by cost of the scenarios of episodes, each from the episode's seed."""
 
     source: Distribution  # the distribution
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The run folder of a training; docs/training.md lists its files.
+"""The run folder of a training; docs/training.md lists the files.
 
 Those of a checkpoint are written in an order by which ``last`` is never ahead of anything else.
 """

@@ -240,7 +240,7 @@ class TrainingSettings(Model):
         return self.stream(name if self.continue_from is None else f"{name} after {self.continue_from.step}", segment)
 
     def plain(self) -> dict[str, Any]:
-        """Return the settings as config.yaml holds them; `parse_training` gives the same settings from it."""
+        """Return the settings in the form of config.yaml, from which `parse_training` gives the same settings."""
         config: dict[str, Any] = self.model_dump(mode="json")
         return config
 
@@ -293,13 +293,13 @@ def _with_name(asked: Any, name: str) -> Any:
 
 
 def _with_library(asked: Any) -> Any:
-    """Return options with the contents of a library in place of its file."""
+    """Return options with the contents of a library in place of the file's name."""
     library = asked.get("library") if isinstance(asked, Mapping) else None
     return asked if library is None else {**asked, "library": load_library(library).plain()}
 
 
 def _with_observation(env: Any, observation: Any) -> Any:
-    """Return the environment's arguments with those of a file in conf/observation that they do not have themselves."""
+    """Return the environment's arguments, completed by those of a file in conf/observation."""
     given = shipped("observation", observation) if isinstance(observation, str) else observation
     if not isinstance(given, Mapping):
         raise ConfigError(f"observation: is {shown(given)}, expected {' or '.join(shipped_names('observation'))}")

@@ -31,7 +31,7 @@ OnEnd = Callable[[dict[str, Any]], None]
 
 
 class TrainingOptions(TypedDict, total=False):
-    """Keywords of `train` beside its arguments: fields of `TrainingSettings`, which says what they mean.
+    """Keywords of `train`: the fields of `TrainingSettings`, described there.
 
     `scenario` may be anything that an environment accepts except a function, `world` a name; `agent`, `env`, `logger`
     and `rollouts` may be names of files in conf/, or mappings with a name and what differs from the file. `logger` may
@@ -248,7 +248,7 @@ def _check_same_run(settings: TrainingSettings, folder: TrainingFolder) -> None:
 
 
 def _check_readable(settings: TrainingSettings, folder: TrainingFolder, trainer: Trainer) -> None:
-    """Raise ConfigError if the best agent of a training that goes on cannot be loaded: it stays if none is better."""
+    """Raise ConfigError if the best agent of a resumed training, which may remain the best, cannot be loaded."""
     if folder.has_checkpoint("last"):
         trainer.load(folder, settings, "best")
         folder.check_model()

@@ -24,7 +24,7 @@ LACKS_MEMORY = "can't allocate memory"
 
 
 class Trainer(Target):
-    """Trains and loads agents of one kind; its fields are the hyperparameters."""
+    """Trains and loads agents of one kind; the fields are the hyperparameters."""
 
     adapters: ClassVar[Mapping[str, str]] = {
         "stable_baselines3.common.base_class.BaseAlgorithm": "bbrgym.agents.sb3.trainer_class"
@@ -38,11 +38,11 @@ class Trainer(Target):
     changeable: ClassVar[tuple[str, ...]] = ()  # hyperparameters that may be others from then on
 
     def adapted(self, settings: TrainingSettings) -> TrainingSettings:
-        """Return the settings with which it trains, and which the run folder keeps. Default: those given."""
+        """Return the settings to train with, which the run folder keeps. Default: those given."""
         return settings
 
     def check_callback(self, callback: Any) -> None:
-        """Raise ConfigError unless it can train with a callback of the caller's."""
+        """Raise ConfigError unless the trainer supports a callback of the caller."""
         raise ConfigError(
             f"callback: is {shown(callback)}, expected none with agent={self.name}: only agents of Stable-Baselines3 "
             f"take one"

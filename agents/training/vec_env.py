@@ -25,10 +25,10 @@ Result = TypeVar("Result")
 
 
 class Rollouts(Target):
-    """Base of what runs the environments of a training, or other simulations of it."""
+    """Base of what runs a training's environments or other simulations."""
 
     def check(self, num_envs: int, *, is_per_flow: bool) -> None:
-        """Raise ConfigError unless it can run these environments."""
+        """Raise ConfigError unless these environments can be run."""
 
     @abstractmethod
     def vec_env(self, options: Options, num_envs: int) -> AbstractContextManager[VecEnv]:
@@ -43,7 +43,7 @@ class Rollouts(Target):
     def results(
         self, tasks: Sequence[Callable[[int | None], Result]], threads: int | None
     ) -> Iterator[tuple[int, Result]]:
-        """Run tasks, and yield the number and the result of each as it is done.
+        """Run tasks, and yield the number and the result of each finished task.
 
         Args:
             tasks: functions of the number of threads that each may use; they can be pickled.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Errors that name the field, its value and what is allowed."""
+"""Errors that name the field, the value and what is allowed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ConfigError(ValueError):
 
 
 class ArgumentError(ConfigError, TypeError):
-    """An environment has no such argument; a TypeError too, by which others find out which arguments it has."""
+    """An environment has no such argument; a TypeError too, by which callers probe for arguments."""
 
 
 class ScenarioError(ConfigError):
@@ -75,7 +75,7 @@ def nearest(name: str, known: Iterable[str], see: str = "bbrgym list") -> str:
 
 
 def _likeness(name: str, known: str) -> float:
-    """Return how likely ``known`` was meant, 0 to 1: by spelling, as the beginning of it or by its initials."""
+    """Return how likely ``known`` was meant, 0 to 1: by spelling, beginning or initials."""
     one, two = name.lower(), known.lower()
     if len(one) > 1 and (two.startswith(one) or one == "".join(part[:1] for part in re.split(r"[._-]", two))):
         return 0.9
@@ -83,12 +83,12 @@ def _likeness(name: str, known: str) -> float:
 
 
 def one_line(error: BaseException) -> str:
-    """Return an error's text with its line breaks and runs of spaces made single spaces."""
+    """Return an error's text with line breaks and runs of spaces made single spaces."""
     return " ".join(str(error).split())
 
 
 class TrainingError(RuntimeError):
-    """A training cannot continue: a number became NaN or infinite, or its workers are gone."""
+    """A training cannot continue: a number became NaN or infinite, or the workers are gone."""
 
 
 class MissingExtraError(ModuleNotFoundError):

@@ -32,7 +32,7 @@ def light_command(module: str, *arguments: str, site: bool = True) -> list[str]:
 
 
 def describe_exit(code: int) -> str:
-    """Return how a process ended, from its exit code; minus the number of the signal that killed it."""
+    """Describe the end of a process, from the exit code: minus the signal's number if killed."""
     if code >= 0:
         return f"exited with code {code}"
     try:
@@ -48,7 +48,7 @@ def output_tail(output: str) -> str:
 
 
 def open_parent(parent_pid: int) -> int | None:
-    """Return a descriptor that is readable once the parent has ended; None if it has ended already.
+    """Return a descriptor that is readable once the parent has ended; None if already ended.
 
     PR_SET_PDEATHSIG would fire at the end of the thread that started this process, and the end of a pipe would not be
     seen while a fork of the parent holds it too.
@@ -64,7 +64,7 @@ def open_parent(parent_pid: int) -> int | None:
 
 
 def end_with_parent(parent_pid: int, *, grace_s: float = 0.0) -> None:
-    """End this process, whatever it is doing, as soon as the parent has ended.
+    """End this process, in any state, as soon as the parent has ended.
 
     Args:
         parent_pid: the parent when this process was started.
@@ -89,7 +89,7 @@ def end_with_parent(parent_pid: int, *, grace_s: float = 0.0) -> None:
 
 
 def _run(module: str, arguments: list[str]) -> None:
-    """Call a module's ``main`` with empty packages in place of those above it."""
+    """Call a module's ``main`` with empty packages in place of the module's parents."""
     package, folder = "", os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
     for part in module.split(".")[:-1]:
         package, folder = f"{package}.{part}".lstrip("."), f"{folder}/{part}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Base of the validated models, and their errors in one sentence."""
+"""Base of the validated models, and the models' errors in one sentence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bbrgym.errors import ConfigError, nearest
 
 
 class FieldProblem(ValueError):
-    """A problem with a field; its path is relative to the model that raises it."""
+    """A problem with a field; the path is relative to the model that raises the problem."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(problem)
@@ -29,7 +29,7 @@ _PLAIN = {bool, float, int, str, type(None)}
 
 
 def plain(value: Any) -> Any:
-    """Return a value in Python's own types, with all that it contains.
+    """Return a value in Python's own types, recursively.
 
     Arrays and ranges become lists, as do other sequences except tuples; NumPy's numbers and texts Python's; mappings,
     OmegaConf's with their interpolations resolved, dictionaries; a class its import path. Anything else is returned
@@ -97,7 +97,7 @@ def _sequence(value: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """Return a value as error messages show it: its repr in one line, cut to 80 characters."""
+    """Return a value for error messages: the repr in one line, cut to 80 characters."""
     text = _repr(value)
     text = " ".join(text.split()) if "\n" in text else text
     return text if len(text) <= 80 else text[:77] + "..."
@@ -111,13 +111,13 @@ def _repr(value: object) -> str:
 
 
 def shortened(name: object) -> str:
-    """Return a name as error messages show it: cut to 40 characters, since it may be from any file."""
+    """Return a name for error messages, cut to 40 characters, since any file may have given the name."""
     text = " ".join(str(name).split())
     return text if len(text) <= 40 else text[:37] + "..."
 
 
 def shown_array(values: object) -> str:
-    """Return an array as error messages show it: its repr in one line."""
+    """Return an array for error messages: the repr in one line."""
     return " ".join(_repr(values).split())
 
 
@@ -228,7 +228,7 @@ _TAGGED = {"loss", "acks", "app", "last_hop"}  # after these pydantic's location
 
 
 def first_problem(error: ValidationError, model: type[BaseModel], prefix: str = "") -> tuple[str, str]:
-    """Return the path of the first problem, and the description of all of them, at most ten.
+    """Return the path of the first problem, and the description of all problems, at most ten.
 
     Args:
         error: of the validation.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""End the command at Ctrl-C in a sentence while it is imported: an import may make any error of a KeyboardInterrupt.
+"""End the command at Ctrl-C during imports in a sentence: an import may turn a KeyboardInterrupt into any error.
 
 `bbrgym.cli.main.program` takes the signal over. Another process that imports the package keeps its own handler.
 """

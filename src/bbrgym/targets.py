@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Classes chosen in configurations by their import path, under Hydra's key `_target_`.
+"""Classes chosen in configurations by import path, under Hydra's key `_target_`.
 
 Files in conf/agent, conf/logger and conf/rollouts name a class and give its fields beside it. A class of
 your own needs a file there, or `agent._target_=my_module.MyTrainer` on the command line.
@@ -48,7 +48,7 @@ ClassT = TypeVar("ClassT")
 def build(
     group: str, options: Mapping[str, Any], base: type[TargetT], *, extra: str | None = None, is_trusted: bool = True
 ) -> TargetT:
-    """Return an instance of the class that options name, with the other options as its fields.
+    """Return an instance of the class that options name, with the other options as fields.
 
     Args:
         group: name of the options in error messages, e.g. ``agent``.
@@ -141,7 +141,7 @@ def check_package(what: str, module_name: str) -> None:
 
 
 def is_trusted_module(module_name: str) -> bool:
-    """Return whether BBRGYM_TRUSTED_MODULES has a module, or a package that it is in."""
+    """Return whether BBRGYM_TRUSTED_MODULES has a module, or one of the module's packages."""
     trusted = os.environ.get(TRUSTED_MODULES, "").split(",")
     return any(_is_of(one.strip(), module_name) for one in trusted if one.strip())
 
@@ -154,7 +154,7 @@ def _is_of(package: str, module_name: str) -> bool:
 
 
 def with_shipped(group: str, options: Any) -> Any:
-    """Complete options by those of the file in conf/ that they name.
+    """Complete options by those of the named file in conf/.
 
     Args:
         group: folder in conf/.

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Version of the package; pyproject.toml reads it here."""
+"""Version of the package, which pyproject.toml reads."""
 
 __version__ = "0.1.0"

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read the logs, fit their paths, compare on them, and print and write what was found."""
+    """Read the logs, fit the paths, compare on the fitted paths, and print and write the results."""
     names, config = logs_and_config("advise", options.logs)
     logs = {name: read_log(Path(name)) for name in names}
     fits = {name: checked_fit(log) for name, log in logs.items()}

@@ -212,7 +212,7 @@ class Loader(ConfigLoaderImpl):
 
 
 def search_path_of(config_dir: str | None = None, config_path: str | None = None) -> ConfigSearchPath:
-    """Return Hydra's search path: its own files, the shipped ones, those of plugins, and the user's.
+    """Return Hydra's search path: Hydra's files, the shipped ones, those of plugins, and the user's.
 
     Args:
         config_dir: a folder of your own, searched last. Default: none.
@@ -271,7 +271,7 @@ def _of_several(override: Override) -> str:
 
 
 class _Tree:
-    """A command's configuration with those that its defaults name.
+    """A command's configuration with those that the defaults list names.
 
     Attributes:
         groups: config groups, and the default of each.
@@ -286,7 +286,7 @@ class _Tree:
         self._add(name)
 
     def keys(self, overrides: Sequence[Override]) -> list[str]:
-        """Return the keys of the configuration: its own and those of the chosen options of its groups."""
+        """Return the keys of the configuration, those of the chosen options of groups included."""
         keys = list(self._keys)
         chosen = {override.key_or_group: override.value() for override in overrides if not override.is_sweep_override()}
         for group, default in self.groups.items():

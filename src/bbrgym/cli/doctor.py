@@ -17,7 +17,7 @@ _OF_THE_MACHINE = "linux"  # the world that needs more of the machine than its e
 
 
 def engines_table(worlds: Sequence[str]) -> tuple[Table, dict[str, str]]:
-    """Return a row for each world, and by world why its engine cannot be loaded."""
+    """Return a row for each world, and by world why the engine cannot be loaded."""
     table, problems = named_table("Worlds on this machine", "world", "there", "found"), {}
     for world in worlds:
         try:
@@ -29,7 +29,7 @@ def engines_table(worlds: Sequence[str]) -> tuple[Table, dict[str, str]]:
 
 
 def machine_table() -> tuple[Table, list[str]]:
-    """Return a row for each thing that the world linux uses, and the names of those that it needs and lacks."""
+    """Return a row for each thing that the world linux uses, and the names of required ones that are missing."""
     from bbrgym.worlds.linux_machine import examine
 
     table = named_table("World linux on this machine", "what", "there", "found", "remedy", "still works")

@@ -47,7 +47,7 @@ MODELS = (Evaluation,)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Evaluate, write the run folder with its report, and print the tables."""
+    """Evaluate, write the run folder with a report, and print the tables."""
     config = dict(options.config)
     resume, output = config.pop("resume"), taken_output_settings(config)
     path = take_output_dir(config, options.run_dir)

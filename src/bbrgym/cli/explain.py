@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Explain the agent, print it, and write the page to RUN_DIR/explained."""
+    """Print an explanation of the agent, and write the page to RUN_DIR/explained."""
     from bbrgym.agents.explanation.explanation import explain  # imports PyTorch, which few commands need
     from bbrgym.report.explanation_report import write_explanation
     from bbrgym.report.explanation_tables import explanation_tables, sentences

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Commands that are programs of Hydra: its flags, its search path and its structured configs, with our errors.
+"""Commands that are Hydra programs: Hydra's flags, search path and structured configs, with our errors.
 
 A command is its file in conf/ and a module with a function that takes the composed options: see `add_program`.
 """

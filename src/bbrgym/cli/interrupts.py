@@ -20,7 +20,7 @@ came: list[int] = []
 
 
 def interrupt(number: int, _: object) -> NoReturn:
-    """Raise KeyboardInterrupt and note the signal: an import may make another error of it."""
+    """Raise KeyboardInterrupt and note the signal: an import may turn the exception into another error."""
     came.append(number)
     if number == signal.SIGTERM:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the system's own: ends native code too

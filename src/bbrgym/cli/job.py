@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The process of a job: ``python -m bbrgym.cli.job PARENT_PID ARGUMENTS``, a command that ends with its parent."""
+"""The process of a job: ``python -m bbrgym.cli.job PARENT_PID ARGUMENTS``, a command that ends with the parent."""
 
 from __future__ import annotations
 

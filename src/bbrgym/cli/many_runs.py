@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``-m``: many runs of a command, by Hydra's sweepers and launchers, and their report."""
+"""``-m``: many runs of a command, by Hydra's sweepers and launchers, and a report."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def multirun(name: str, hydra: Hydra, options: argparse.Namespace) -> None:
 
 
 def _job(options: argparse.Namespace, config: DictConfig) -> Job:
-    """Return what runs a job. On this machine jobs end with this process; a cluster's go on without it."""
+    """Return the function that runs a job. Jobs on this machine end with this process, a cluster's do not."""
     is_here = str(config.hydra.launcher._target_).endswith(_HERE)
     return Job(options.command, tuple(_flags(options)), str(Path.cwd()), os.getpid() if is_here else None)
 
@@ -74,7 +74,7 @@ def _launching(again: Sequence[str], overrides: Sequence[str]) -> Iterator[None]
 
 
 def _names(returned: Any, folder: Path) -> set[str] | None:
-    """Return the names of the jobs that a sweeper ran; None if it does not say."""
+    """Return the names of the jobs that a sweeper ran; None if the sweeper does not say."""
     try:
         return {os.path.relpath(one.hydra_cfg.hydra.runtime.output_dir, folder) for batch in returned for one in batch}
     except (AttributeError, TypeError):  # each sweeper returns what it likes
@@ -163,7 +163,7 @@ def _check_overrides(overrides: Sequence[str]) -> None:
 
 
 def show(folder: Path, results: MultirunResults) -> None:
-    """Print the tables of a multirun and where its files are."""
+    """Print the tables of a multirun and the places of the files."""
     print_results(*tables_of(results), *best_of(results))
     print_run_folder(folder, "multirun folder")
 

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read the logs, fit their paths, write the scenario and print what was found."""
+    """Read the logs, fit the paths, write the scenario and print the results."""
     names, config = logs_and_config("path", options.logs)
     output = Path(str(config["output"]))
     if output.suffix not in (".yaml", ".yml"):

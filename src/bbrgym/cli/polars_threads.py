@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The threads of Polars, started before a command begins its work.
+"""The threads of Polars, started before a command begins the work.
 
 Polars starts them at its first query, which may be the one that writes what was computed for hours: without room for
 them it panics, or aborts the process.
@@ -67,7 +67,7 @@ def used_bytes(limit: str) -> int:
 
 
 def _has_room(tight: dict[str, int]) -> bool:
-    """Try it in a process that has as much room left as this one: without room it may be aborted."""
+    """Try to start the threads in a process with as much room as this one: without room, Polars may abort."""
     left = [text for name, limit in tight.items() for text in (name, str(max(0, limit - used_bytes(name))))]
     command = [sys.executable, "-c", _TRIAL, *left]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

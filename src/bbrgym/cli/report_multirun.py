@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write the report and print its tables."""
+    """Write the report and print the tables."""
     from bbrgym.cli.many_runs import show
     from bbrgym.sweeps.multirun import report_multirun
 

@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _resumed(asked: Reproduction, folder: ReproductionFolder, given: list[str]) -> Reproduction:
-    """Return the request of the folder, with what is given now in its place; the folder refuses what differs."""
+    """Return the folder's request, updated by what is given now; the folder refuses what differs."""
     stored = folder.read_request(parse_reproduction)
     keys = {key.split(".")[0] for key in given}
     if "world" not in keys:

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the scenario, or a draw of the distribution; or record its last hop."""
+    """Print the scenario, or a draw of the distribution; or record the last hop."""
     config = compose_config("scenario", [f"scenario={options.scenario}", *options.overrides])
     source = scenario_of(config["scenario"])
     scenario = draw_of(source, config["draw"], config["split"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Parts that the commands share: their run folders, and how they print."""
+"""Parts that the commands share: run folders and printing."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def take_output_dir(config: dict[str, Any], run_dir: Path | None = None) -> Path
 
 
 def take_run_dir(config: dict[str, Any], run_dir: Path | None = None) -> tuple[Path | None, bool]:
-    """Take the run folder out of a command's configuration, None for a new one, and whether to resume what it holds.
+    """Take the run folder out of a command's configuration (None: a new one), and whether to resume.
 
     Args, Raises:
         See `take_output_dir`; resume=DIR names the folder too.
@@ -148,7 +148,7 @@ def check_finished(unfinished: Sequence[str], what: str, resume: Sequence[str]) 
 
 
 def named_table(title: str, *headings: str) -> Table:
-    """Return an empty table whose cells fold where they are too long."""
+    """Return an empty table that folds long cells."""
     table = Table(title=title, title_justify="left")
     for heading in headings:
         table.add_column(heading, overflow="fold")
@@ -156,7 +156,7 @@ def named_table(title: str, *headings: str) -> Table:
 
 
 def print_results(*results: Table | str) -> None:
-    """Print tables, and texts as they are, on standard output."""
+    """Print tables and plain texts on standard output."""
     console = Console()
     if not console.is_terminal:
         console = Console(width=_WIDTH)
@@ -168,7 +168,7 @@ def print_results(*results: Table | str) -> None:
 
 
 def print_run_folder(path: Path, what: str = "run folder", *, has_page: bool = True) -> None:
-    """Print where the files of a command and its page are, and why figures are not if they cannot be drawn here."""
+    """Print the places of a command's files and page, and why figures are missing if so."""
     missing = reason_not_to_draw()
     offline = sorted(str(run) for run in path.glob("wandb/offline-run-*"))
     print_results(
@@ -180,5 +180,5 @@ def print_run_folder(path: Path, what: str = "run folder", *, has_page: bool = T
 
 
 def error_console() -> Console:
-    """Return a console on standard error that prints text as it is."""
+    """Return a console on standard error that prints plain text."""
     return Console(stderr=True, soft_wrap=True, markup=False, emoji=False, highlight=False)

@@ -46,7 +46,7 @@ class TraceSettings(Model):
 
 
 class TraceFolder(RunFolder):
-    """The run folder of a trace: its files, and ``config.yaml`` once they are there."""
+    """The run folder of a trace: the files, and at last ``config.yaml``."""
 
     command: ClassVar[str] = "trace"
 
@@ -55,7 +55,7 @@ MODELS = (TraceSettings,)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the scenario, write its trace, and print what the run counted."""
+    """Run the scenario, write the trace, and print the run's counts."""
     config = dict(options.config)
     _check_isolation(options.overrides)
     formats = checked_formats(config["format"])

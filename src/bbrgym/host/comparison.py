@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A comparison of two congestion controls on live traffic: each new connection of a cgroup gets one of them at random.
+"""A comparison of two congestion controls on live traffic: each new connection of a cgroup gets one at random.
 
 The run folder of a comparison
 
@@ -89,7 +89,7 @@ class ComparisonFolder(RunFolder):
     command: ClassVar[str] = "kernel compare"
 
     def begin(self, request: ComparisonRequest) -> ComparisonRequest:
-        """Return the request that the folder is for: the given one, or the one that it was made for, of the given size.
+        """Return the folder's request: the given one, or the stored one with the given size.
 
         Raises:
             ConfigError: it was made for another.
@@ -121,7 +121,7 @@ class ComparisonFolder(RunFolder):
         return times
 
     def gather(self, request: ComparisonRequest, duration_s: float = float("inf")) -> None:
-        """Give new connections a control, and keep their rows, until Ctrl-C.
+        """Give new connections a control, and keep the connections' rows, until Ctrl-C.
 
         Args:
             request: from `begin`.
@@ -173,7 +173,7 @@ def _none() -> pl.DataFrame:
 
 @contextmanager
 def _attached(request: ComparisonRequest) -> Iterator[Any]:
-    """Yield what is attached to the cgroup for a block, in which nothing else compares there, above it or below it."""
+    """Yield what is attached to the cgroup for a block; nothing else compares there, above or below."""
     with ExitStack() as stack:
         for name in (request.a, request.b):
             if name in loaded_names():
@@ -196,7 +196,7 @@ def _attached(request: ComparisonRequest) -> Iterator[Any]:
 
 
 def _cgroups(name: str) -> list[Path]:
-    """Return the folder of a cgroup after those above it, from the root on."""
+    """Return the folders from the root down to a cgroup."""
     root = cgroup_root()
     if root is None:
         raise HostError("no cgroups of version 2 are mounted: bbrgym doctor linux says what to do")

@@ -43,7 +43,7 @@ _METHOD = (
 
 
 def compared(rows: pl.DataFrame, request: ComparisonRequest) -> pl.DataFrame:
-    """Return the rows of connections that had the control that they were given, and are large enough."""
+    """Return the rows of large enough connections that kept the given control."""
     return rows.filter("kept_control", pl.col("acked_bytes") >= request.least_bytes)
 
 
@@ -101,7 +101,7 @@ def _counts_table(folder: ComparisonFolder, request: ComparisonRequest, rows: pl
 
 
 def _changed(rows: pl.DataFrame) -> str:
-    """Return how many connections had another control than they were given, and which at their end."""
+    """Return the number of connections that lost the given control, by the control at the end."""
     at_end = rows.filter(~pl.col("kept_control"))["control_at_end"].value_counts(sort=True).rows()
     names = ", ".join(f"{name} {count:,}" for name, count in at_end)
     return f"{sum(count for _, count in at_end):,} had another control than they were given (at their end {names})"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Controls that are loaded into the running kernel: load, list, change and unload them."""
+"""Controls in the running kernel: load, list, change, unload."""
 
 from __future__ import annotations
 
@@ -57,27 +57,27 @@ class LoadedControl:
 
     @property
     def is_ours(self) -> bool:
-        """Return whether this build may read and change it."""
+        """Return whether this build may read and change the control."""
         return self.layout == _bpf.layout_hash()
 
     def tunables(self) -> dict[str, float]:
-        """Return the tunables of its sockets, which a policy may have changed."""
+        """Return the tunables of the control's sockets, which a policy may have changed."""
         values = _bpf.defaults(str(folder_of(self.name) / "defaults"))
         return {name: values[name] for name in VARIANTS[self.variant].preset}
 
     def floor(self) -> Floor:
-        """Return the floor under its policy."""
+        """Return the floor under the control's policy."""
         return Floor(*_bpf.floor(str(folder_of(self.name) / "defaults")))
 
     def connections(self) -> list[dict[str, Any]]:
-        """Return a row for each connection that uses it, in all network namespaces; none once it is unloaded."""
+        """Return a row for each connection that uses the control, in all network namespaces; none after `unload`."""
         return _connections(folder_of(self.name), self.name) if folder_of(self.name).exists() else []
 
 
 def load(
     target: str, values: Mapping[str, float], *, name: str | None = None, is_default: bool = False
 ) -> LoadedControl:
-    """Load a control into the kernel, where it stays until it is unloaded or the machine is restarted.
+    """Load a control into the kernel, until `unload` or a restart of the machine.
 
     Args:
         target: a variant of BBR; or a policy: the run folder of a training, or the file of a BPF object; or a shipped
@@ -163,7 +163,7 @@ def find(name: str) -> LoadedControl:
 
 
 def set_values(name: str, values: Mapping[str, float]) -> None:
-    """Change tunables of a control, or the floor under its policy: all its sockets take them with their next event.
+    """Change tunables of a control, or the policy's floor, for all sockets from the next event on.
 
     Raises:
         ConfigError: a value is none of the control's.
@@ -212,7 +212,7 @@ def unload(name: str, *, is_forced: bool = False, tell: Callable[[str], object] 
 
 
 def unregistered() -> dict[str, str]:
-    """Return sentences on programs that are no longer registered but that sockets still have, by their names."""
+    """Return sentences on unregistered programs that sockets still use, by name."""
     with kernel_errors():
         held = Counter(_bpf.held_controls()) - Counter(available_controls())
     return {name: _unregistered(name) for name in sorted(held)}
@@ -246,7 +246,7 @@ def checked_tunables(variant: Variant, tunables: Mapping[str, float]) -> dict[st
 
 @contextmanager
 def _object_of(target: str) -> Iterator[str]:
-    """Yield the file of a target's BPF object, made for the block of a run folder; empty: it has no policy."""
+    """Yield the file of a target's BPF object, made for the block of a run folder; empty: no policy."""
     run_dir = SHIPPED.get(target, Path(target))
     if target in VARIANTS or not run_dir.is_dir():
         yield target if target.endswith(".o") else ""
@@ -291,7 +291,7 @@ def _connections(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 def _moved(folder: Path, name: str, to: str, namespace: str) -> bytes:
-    """Move the sockets of a network namespace; a byte for each that the name has, 1 if it was moved."""
+    """Move the sockets of a network namespace; return a byte for each socket of the name, 1 if moved."""
     return _bpf.move_sockets(str(folder), name, to, namespace)
 
 

@@ -3,4 +3,4 @@
 
 
 class HostError(RuntimeError):
-    """The kernel, or what is loaded into it, does not allow what was asked."""
+    """The kernel, or a program loaded there, does not allow what was asked."""

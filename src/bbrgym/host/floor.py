@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The floor under a policy: flows that do worse for so long have their preset instead (linux/bpf/floor.h)."""
+"""The floor under a policy: flows that do worse for so long return to the preset (linux/bpf/floor.h)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Floor:
         return replace(self, **values)
 
     def values(self) -> tuple[float, ...]:
-        """Return the values in the order in which the kernel's side takes them."""
+        """Return the values in the order of the kernel's side."""
         return astuple(self)
 
 

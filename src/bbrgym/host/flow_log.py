@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A log of connections in Parquet that grows for as long as it is written, in bounded memory.
+"""A growing Parquet log of connections, written in bounded memory.
 
 Its parts are written beside it, in .FILE.bbrgym-watch, and become the log when it is closed. Those of a killed process
 become part of the next log of the same name.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Rows that go to the disk part by part, so that little memory holds them and a killed process loses few."""
+"""Rows that go to the disk part by part: little memory is used, and a killed process loses few."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def interruptible_waits() -> Iterator[Callable[[float], bool]]:
 
 
 class RowParts:
-    """A folder of Parquet files that hold rows in the order in which they were added, those of earlier processes first.
+    """A folder of Parquet files with rows in the order of `add`, those of earlier processes first.
 
     Args:
         folder: of the parts, which is made.
@@ -60,7 +60,7 @@ class RowParts:
         make_folder(folder)
 
     def add(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Add rows; write those that wait if they are many or have waited long."""
+        """Add rows; write the pending rows if there are many or after a while."""
         self._rows += rows
         if len(self._rows) >= PART_ROWS or time.monotonic() - self._began_s > _PART_S:
             self.flush()

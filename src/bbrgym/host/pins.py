@@ -64,7 +64,7 @@ def alone() -> Iterator[None]:
 
 
 def open_folder(path: Path) -> int:
-    """Return a descriptor of a folder, to lock it."""
+    """Return a descriptor of a folder, for locking."""
     return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
@@ -85,7 +85,7 @@ def lock_control(name: str, how: int) -> int:
 
 @contextmanager
 def pinned_whole(name: str) -> Iterator[Path]:
-    """Yield a folder to pin a control in; it takes the control's name after the block, or goes if the block raises."""
+    """Yield a folder to pin a control in, renamed to the control after the block, or removed if the block raises."""
     unfinished = FOLDER / f"{_UNFINISHED}{name}"
     unfinished.mkdir(mode=0o700)
     try:
@@ -97,14 +97,14 @@ def pinned_whole(name: str) -> Iterator[Path]:
 
 
 def unregister(folder: Path) -> Path:
-    """Let the kernel forget a control, of which its sockets remain; return where its folder is now, to be removed."""
+    """Let the kernel forget a control but keep the sockets; return the moved folder, to be removed."""
     folder = folder.rename(folder.with_name(f"{_UNFINISHED}{folder.name}"))
     (folder / "link").unlink(missing_ok=True)
     return folder
 
 
 def remove(folder: Path) -> None:
-    """Remove the folder of a control: the kernel forgets it, and its sockets keep it until they close."""
+    """Remove the folder of a control: the kernel forgets the control, open sockets keep it."""
     if not folder.name.startswith(_UNFINISHED):
         folder = unregister(folder)
     for pin in folder.iterdir():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A live table of the connections of loaded controls, and a log of them."""
+"""A live table of the connections of loaded controls, and a log of the connections."""
 
 from __future__ import annotations
 

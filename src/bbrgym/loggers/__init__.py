@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Loggers, which take a training's metrics beside its run folder."""
+"""Loggers, which take a training's metrics beside the run folder."""

@@ -41,7 +41,7 @@ class LoggedRun:
 
 
 class Logger:
-    """Takes the measurements of a run, and does nothing with them. Steps never decrease."""
+    """Takes the measurements of a run and discards the measurements. Steps never decrease."""
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         """Log numbers by name; names are like ``validation/score``."""
@@ -53,7 +53,7 @@ class Logger:
         """Log a table."""
 
     def checkpoint(self, name: str, path: Path, about: Mapping[str, Any]) -> None:
-        """Log a checkpoint's file with its description."""
+        """Log a checkpoint's file with a description."""
 
     def summary(self, outcome: Mapping[str, Any]) -> None:
         """Log the results of the run."""
@@ -109,7 +109,7 @@ class SeveralSettings(LoggerSettings):
     loggers: tuple[SerializeAsAny[LoggerSettings], ...]  # in the order in which they are told of everything
 
     def start(self, run: LoggedRun) -> Logger:
-        """Return a logger that tells each; if one cannot start, those before it are finished as broken."""
+        """Return a logger that forwards to each; if one cannot start, the earlier ones are finished as broken."""
         started: list[Logger] = []
         try:
             for one in self.loggers:
@@ -133,7 +133,7 @@ def logger_of(options: Mapping[str, Any], *, is_trusted: bool) -> LoggerSettings
 
 
 def completed_loggers(options: Any) -> Any:
-    """Complete the option `logger` by the files in conf/logger that it names.
+    """Complete the option `logger` by the named files in conf/logger.
 
     Args:
         options: name of a file, or mapping with such a name and what differs; or a list of names, or a mapping from

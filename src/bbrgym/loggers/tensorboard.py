@@ -55,7 +55,7 @@ class TensorboardLogger(Logger):
             self._writer.add_text(name, str(table), step)
 
     def checkpoint(self, name: str, path: Path, about: Mapping[str, Any]) -> None:
-        """Log the path of a checkpoint, not its contents."""
+        """Log the path of a checkpoint, not the contents."""
         self._writer.add_text(f"checkpoint/{name}", f"{path}: {dict(about)}")
 
     def summary(self, outcome: Mapping[str, Any]) -> None:

@@ -70,7 +70,7 @@ class WandbSettings(LoggerSettings):
 
 
 class WandbLogger(Logger):
-    """Logs to the run of W&B that has begun, or to one of its own."""
+    """Logs to the active W&B run, or to a new one."""
 
     def __init__(self, wandb: ModuleType, settings: WandbSettings, run: LoggedRun) -> None:
         self._wandb, self._names = wandb, {"step"}
@@ -161,7 +161,7 @@ class WandbLogger(Logger):
         self._run.log({"step": step, **values})
 
     def checkpoint(self, name: str, path: Path, about: Mapping[str, Any]) -> None:
-        """Log an artifact of type model, whose file stays in place until it is uploaded."""
+        """Log an artifact of type model, whose file stays in place until uploaded."""
         artifact = self._wandb.Artifact(f"{name}-{self._run.id}", type="model", metadata=dict(about))
         artifact.add_file(str(path), policy="immutable")
         self._run.log_artifact(artifact)
@@ -170,7 +170,7 @@ class WandbLogger(Logger):
         self._run.summary.update(dict(outcome))
 
     def finish(self, exit_code: int) -> None:
-        """End the run, if it is the logger's own."""
+        """End the run, if the logger has begun it."""
         if self._is_own:
             self._run.finish(exit_code=exit_code)
 
@@ -188,7 +188,7 @@ def has_login() -> bool:
 
 
 def _from_environment(name: str) -> str | None:
-    """Return the value of a W&B variable; None if it is not set, or empty."""
+    """Return the value of a W&B variable; None if unset or empty."""
     return os.environ.get(f"WANDB_{name}") or None
 
 

@@ -131,7 +131,7 @@ class _Channel:
 
 
 class AgentSocket(_Channel):
-    """The agent's end. It stays bound from one simulation to the next, and serves one at a time.
+    """The agent's end, bound from one simulation to the next; serves one simulation at a time.
 
     Args:
         port: to listen on; 0 selects a free one.
@@ -192,7 +192,7 @@ class AgentSocket(_Channel):
             raise PeerGone(f"{self._peer} closed the connection before it was answered")
 
     def stop(self) -> None:
-        """Tell the simulation to stop: at once if it waits for an answer, else when it asks next."""
+        """Tell the simulation to stop: at once if an answer is due, else at the next request."""
         if self._simulation is not None:
             if self._is_asked:
                 self._answer(self._simulation, _STOP)
@@ -201,7 +201,7 @@ class AgentSocket(_Channel):
         self._simulation, self._is_asked = None, False
 
     def close(self) -> None:
-        """Tell the simulation to stop if it waits for an answer, and close the socket."""
+        """Tell the simulation to stop if an answer is due, and close the socket."""
         if not self._socket.closed:
             self.stop()
         super().close()
@@ -229,7 +229,7 @@ class AgentSocket(_Channel):
                 raise self._late(name)
 
     def _answer(self, speaker: bytes, data: bytes) -> bool:
-        """Answer a speaker; return False if it has disconnected."""
+        """Answer a speaker; return False if the speaker has disconnected."""
         try:
             self._socket.send_multipart((speaker, b"", data))
         except zmq.ZMQError as error:
@@ -258,7 +258,7 @@ class SimulationSocket(_Channel):
             raise ConfigError(f"host: cannot reach {host!r}, port {port}: {error}") from error
 
     def introduce(self, init: Message) -> Message:
-        """Send the SimInitMsg as soon as an agent listens, and return its SimInitAck.
+        """Send the SimInitMsg as soon as an agent listens, and return the agent's SimInitAck.
 
         If the agent closes the connection before it answers, the next one is awaited: between episodes an agent of
         ns3-gym's may close its socket and bind another.

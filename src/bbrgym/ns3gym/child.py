@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A command in a child process; its whole process tree ends with it, with its owner, or when asked to.
+"""A command in a child process, whose whole process tree ends with the command, with the owner, or on request.
 
 ::
 
@@ -47,7 +47,7 @@ class ExitStatus:
 
 
 class Child:
-    """A running command. It has ended when its first process has; its descendants are ended then.
+    """A running command, over when the first process ends; all descendants are ended then.
 
     Args:
         words: the command.
@@ -103,11 +103,11 @@ class Child:
         return self._status or ExitStatus(self._guardian.returncode, "")  # closed before its end was known
 
     def kill(self) -> None:
-        """Kill the tree, without waiting for its end."""
+        """Kill the tree, without waiting for the end."""
         self._guardian.terminate()
 
     def end(self, grace_s: float = 0.0) -> ExitStatus:
-        """Wait ``grace_s`` seconds for the command to end, then kill its tree."""
+        """Wait ``grace_s`` seconds for the command to end, then kill the process tree."""
         status = self.wait(grace_s)
         if status is None:
             self.kill()

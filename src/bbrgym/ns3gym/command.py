@@ -82,7 +82,7 @@ def fill(words: Sequence[str], port: int, seed: int, arguments: Mapping[str, Val
 
 
 def checked(arguments: Mapping[str, Value]) -> dict[str, Value]:
-    """Return arguments by their names, without the dashes that names may begin with, as ns3-gym's do.
+    """Return arguments by name, without leading dashes, which ns3-gym's names have.
 
     Raises:
         ConfigError: a name or value cannot be an argument.

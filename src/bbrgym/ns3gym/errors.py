@@ -13,4 +13,4 @@ class ProtocolTimeout(ProtocolError):
 
 
 class PeerGone(ProtocolError):
-    """The peer closed the connection, or its process has ended."""
+    """The peer closed the connection, or the peer's process has ended."""

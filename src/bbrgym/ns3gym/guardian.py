@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run a command and end its whole process tree; the argument is a JSON object, see `child.Child`.
+"""Run a command and end the whole process tree; the argument is a JSON object, see `child.Child`.
 
 The command has this process's standard input. It runs until it ends, its owner ends for any reason, or SIGTERM arrives.
 Then all its descendants are killed, also those that left its session or lost their parents: this process is a

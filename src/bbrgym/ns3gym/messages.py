@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Messages between ns3-gym's agents and simulations, and functions that parse them strictly.
+"""Messages between ns3-gym's agents and simulations, and strict parsers.
 
 Each simulation asks, the agent answers; with stopSimReq in an answer the simulation ends at once::
 
@@ -53,7 +53,7 @@ _MESSAGES = """
 
 
 def _classes() -> dict[str, Any]:
-    """Return the class of each message by its name."""
+    """Return the class of each message by name."""
     field = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(
         name="messages.proto", package=_PACKAGE, syntax="proto3", dependency=[any_pb2.DESCRIPTOR.name]

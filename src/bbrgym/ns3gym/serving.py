@@ -119,7 +119,7 @@ def _action(env: gymnasium.Env[Any, Any], answer: Message) -> Any:
 
 
 def as_json(info: Mapping[str, Any]) -> str:
-    """Return an info as JSON, without its arrays; null for NaN, infinities and objects."""
+    """Return an info as JSON, without arrays; null for NaN, infinities and objects."""
     plain = {key: value for key, value in info.items() if not isinstance(value, np.ndarray)}
     return to_json(plain, inf_nan_mode="null", fallback=_as_plain).decode()
 

@@ -47,7 +47,7 @@ class Session:
         self.agent = AgentSocket(**address)
 
     def introduce(self, seed: int, arguments: Mapping[str, Value]) -> Message:
-        """Start a simulation with a seed and arguments, or wait for one without, and return its SimInitMsg."""
+        """Start a simulation with a seed and arguments, or wait for one without, and return the SimInitMsg."""
         self.stop()
         if self._words is not None:
             self._child = Child(fill(self._words, self.agent.port, seed, arguments), self._cwd, self._log)
@@ -61,7 +61,7 @@ class Session:
             return self.agent.receive_state(self._watch("EnvStateMsg"))
 
     def stop(self, grace_s: float | None = None) -> None:
-        """Tell the simulation to stop, and kill it if it does not within so many seconds. Default: the session's."""
+        """Tell the simulation to stop, and kill the process after so many seconds. Default: the session's."""
         self.agent.stop()
         if self._child is not None:
             self._child.end(self._grace_s if grace_s is None else grace_s)

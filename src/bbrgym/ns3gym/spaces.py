@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Gymnasium spaces and their values as the protocol carries them.
+"""Gymnasium spaces and values in the protocol's messages.
 
     Box             one low and one high for all numbers, as float32. dtype: INT and UINT, whose numbers travel in 32
                     bits; FLOAT; DOUBLE
@@ -63,7 +63,7 @@ _DTYPES = {"b": Dtype.UINT, "u": Dtype.UINT, "i": Dtype.INT, "float16": Dtype.FL
 
 
 def _carried(space: Space, where: str) -> tuple[Any, Any]:
-    """Return a space of a kind that the protocol has, in place of another one, and its kind."""
+    """Return a space of a kind that the protocol has, in place of another one, and the kind."""
     if isinstance(space, spaces.MultiBinary):
         space = spaces.Box(0, 1, space.shape, np.uint8)
     elif isinstance(space, spaces.MultiDiscrete):
@@ -129,7 +129,7 @@ def _description(space: Space, where: str) -> Message:
 
 
 def _name(message: Message, space: Any) -> None:
-    """Write the keys of a Dict into the elements of its message."""
+    """Write the keys of a Dict into the elements of the Dict's message."""
     if isinstance(space, spaces.Dict):
         for key, element in zip(space.spaces, message.element, strict=True):
             element.name = key

@@ -52,13 +52,13 @@ def experiment_names() -> list[str]:
 
 
 def notes_of(paper: str) -> str:
-    """Return what holds for many experiments of a paper: its notes.md in one line; empty without one."""
+    """Return a paper's notes.md, which holds for many experiments, in one line; empty without one."""
     path = _folder() / paper / "notes.md"
     return " ".join(path.read_text(encoding="utf-8").split()) if path.exists() else ""
 
 
 def load_experiment(source: str) -> Experiment:
-    """Load and check an experiment by its name or from a file.
+    """Load and check an experiment by name or from a file.
 
     Args:
         source: ``<paper>/<id>`` of a shipped experiment, or a file (.yaml) in a folder that is named after the paper.
@@ -124,7 +124,7 @@ def _with_files(problem: str, numbers: Sequence[tuple[Any, str]]) -> str:
 
 
 def _whole(path: Path, source: str, *before: Path) -> dict[str, Any]:
-    """Return the fields of a file, with those of the one that it is ``like``; those of ``before`` are like it."""
+    """Return the fields of a file, merged over those of the experiment named ``like``, except ``before``."""
     fields = _fields_in(path, source)
     if "like" not in fields:
         return fields
@@ -146,7 +146,7 @@ def _fields_in(path: Path, source: str) -> dict[str, Any]:
 
 
 def _claims_of(claim: Any, fields: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield a claim; one with ``each_at`` for each of these points and each variant, which its text names in braces."""
+    """Yield a claim; one with ``each_at`` for each of these points and each variant named in braces."""
     if isinstance(claim, dict) and "figure" in fields:
         claim = {"source": fields["figure"], **claim}
     if not isinstance(claim, dict) or not isinstance(claim.get("each_at"), list):
@@ -164,7 +164,7 @@ def _claims_of(claim: Any, fields: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _merged(shared: Any, own: Any) -> Any:
-    """Return mappings merged down to their ends; anything else, and a part of another kind, is the experiment's own."""
+    """Return mappings merged recursively; anything else, and a part of another kind, is the experiment's own."""
     if not isinstance(shared, dict) or not isinstance(own, dict) or shared.get("kind") != own.get("kind"):
         return own
     return {**shared, **{name: _merged(shared.get(name), value) for name, value in own.items()}}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""An experiment of a paper: what it runs, and the numbers that were published; conf/experiment/<paper>/<id>.yaml.
+"""An experiment of a paper: runs, and the published numbers; conf/experiment/<paper>/<id>.yaml.
 
 A file with ``like: ID`` runs what another one in its folder runs, where it gives none itself; of scenario, sweep and
 radio it gives what differs. A claim with ``each_at: [...]`` is one for each of these points and each variant,
@@ -78,7 +78,7 @@ class FlowMetric(Model):
 
     @property
     def title(self) -> str:
-        """Name of the metric with its flow and denominator."""
+        """Name of the metric with flow and denominator."""
         flow = f" of {self.flow}" if self.flow else ""
         return f"{self.metric}{flow}" + (f" / {self.over}'s" if self.over else "")
 
@@ -124,7 +124,7 @@ class Published(Quantity):
 
     @property
     def is_testbed(self) -> bool:
-        """True if runs on a testbed gave it, so that it has the verdicts of `verdict_on_testbed`."""
+        """True if runs on a testbed gave the number, which then gets the verdicts of `verdict_on_testbed`."""
         return self.lowest is not None
 
     @property
@@ -152,7 +152,7 @@ class Published(Quantity):
 
 
 class Claim(Model):
-    """A statement of the paper without a number of its own: one quantity is below another, or below a bound."""
+    """A statement of the paper without a number: one quantity is below another, or below a bound."""
 
     text: Text  # statement in short
     less: Quantity | Float  # quantity or number that is said to be smaller
@@ -179,7 +179,7 @@ class Claim(Model):
 
     @property
     def variant(self) -> str | None:
-        """The only variant of its sides; None if they have two."""
+        """The only variant of the claim's sides; None if there are two."""
         variants = {side.variant for side in self.quantities}
         return variants.pop() if len(variants) == 1 else None
 
@@ -283,7 +283,7 @@ class Experiment(Model):
 
     @property
     def is_testbed(self) -> bool:
-        """True if some of its numbers were measured on a testbed."""
+        """True if some of the numbers were measured on a testbed."""
         return any(one.is_testbed for one in self.published)
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Metrics of a run in the papers' sense, taken from its records.
+"""Metrics of a run in the papers' sense, taken from the run's records.
 
 Those from the summary hold for each flow's measured window, from the later of warm-up and start to its stop; those
 from the time series for the whole run.
@@ -27,7 +27,7 @@ _SMOOTHING_S = 5.0
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """Records of a run, and what else metrics need to know of it."""
+    """Records of a run, and other facts that metrics need."""
 
     summary: pl.DataFrame  # rows of summary.parquet
     timeseries: pl.DataFrame  # rows of timeseries.parquet
@@ -106,7 +106,7 @@ def _in_order(run: MeasuredRun, names: Sequence[str]) -> float:
 
 
 def _arrived(run: MeasuredRun, names: Sequence[str]) -> float:
-    """Return the packets sent that were not dropped; a queue of them may still be on its way."""
+    """Return the packets sent that were not dropped; some may still be queued."""
     rows = _rows(run, names)
     return float(rows["sent_pkts"].sum()) - float(rows["dropped_pkts"].sum())
 
@@ -161,7 +161,7 @@ def _equilibrium_s(run: MeasuredRun, names: Sequence[str]) -> float:
 
 
 def _refill_s(run: MeasuredRun, names: Sequence[str]) -> float:
-    """Return how long the flows take to fill the link after the first other flow has left; NaN if they never do."""
+    """Return the time that the flows take to fill the link after the first other flow has left; NaN: never."""
     others = run.timeseries.filter(~pl.col("flow").is_in(names) & (pl.col("active") > 0))
     left_s = _or_nan(others.group_by("flow").agg(pl.col("time_s").max())["time_s"].min())
     total = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The page of the documentation, docs/papers.md, and the measured numbers that it shows, docs/papers.csv."""
+"""The page docs/papers.md, and the measured numbers on that page, docs/papers.csv."""
 
 from __future__ import annotations
 

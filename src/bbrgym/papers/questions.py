@@ -36,7 +36,7 @@ class Question:
         return ["scenario", f"beside `{self.first}`", *(one.title for one in self.quantities)]
 
     def rows(self) -> Iterator[list[str]]:
-        """Yield a row for each scenario and other choice; a ratio is bold where it is not by chance."""
+        """Yield a row for each scenario and other choice; significant ratios are bold."""
         for scenario, choice in dict.fromkeys((scenario, choice) for scenario, choice, _ in self.ratios):
             row = [scenario, f"`{choice}`"]
             for quantity in self.quantities:
@@ -46,7 +46,7 @@ class Question:
             yield row
 
     def conclusions(self) -> Iterator[str]:
-        """Yield a sentence for each other choice: where it is better, where worse."""
+        """Yield a sentence for each other choice: the scenarios where the choice is better or worse."""
         for choice in self.others:
             found: dict[str, dict[str, list[str]]] = {"better": {}, "worse": {}, "chance": {}, "none": {}}
             for (scenario, other, quantity), ratio in self.ratios.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs experiments of the papers and holds what they measure against what was published.
+"""Runs experiments of the papers and compares the measurements with the published numbers.
 
 request -> cases (variant, point, seed and world of an experiment) -> runs -> a row per number and claim, with a verdict
 """
@@ -114,7 +114,7 @@ class Case:
 
 @dataclass(frozen=True)
 class PreparedExperiment:
-    """An experiment with all its runs."""
+    """An experiment with all runs."""
 
     experiment: Experiment
     worlds: Sequence[str]  # those asked for, or the only one that has its variants
@@ -122,7 +122,7 @@ class PreparedExperiment:
 
     @property
     def duration_s(self) -> float:
-        """Simulated time of all its runs."""
+        """Simulated time of all runs."""
         return sum(case.job.scenario.duration_s for case in self.cases)
 
 
@@ -193,7 +193,7 @@ class PreparedReproduction:
     def _report(
         self, on_progress: Callable[[EvaluationProgress], None], done_s: float, done_runs: int, own: EvaluationProgress
     ) -> None:
-        """Report the progress of an experiment on top of that before it."""
+        """Report the progress of an experiment on top of the earlier experiments'."""
         on_progress(EvaluationProgress(done_s + own.done_s, self.duration_s, done_runs + own.done_runs, self.runs))
 
 
@@ -314,7 +314,7 @@ class Measurements:
                 }
 
     def _measured(self, quantity: Quantity, world: str) -> tuple[dict[str, Any], str | None]:
-        """Return the cells of a quantity, and why it was not measured; None if it was."""
+        """Return the cells of a quantity, and why the quantity was not measured; None if measured."""
         values, reason = self._of(quantity, world)
         mean = estimate(values)
         cells = {"measured": mean.value, "low": mean.low, "high": mean.high, "seeds": len(known_values(values))}

@@ -37,7 +37,7 @@ _CELL = ("variant", "metric", "flow", "at")  # what names a testbed's number wit
 
 
 def tables_of(experiments: Sequence[Experiment], numbers: pl.DataFrame) -> Iterator[Table]:
-    """Yield the tables of a reproduction: of each experiment with its notes and causes, and at the end an overview."""
+    """Yield the tables of a reproduction: each experiment with notes and causes, and at the end an overview."""
     for experiment in experiments:
         own = numbers.filter(pl.col("experiment") == experiment.name)
         at = "at" if experiment.sweep is None else experiment.sweep.title
@@ -65,7 +65,7 @@ def tables_of(experiments: Sequence[Experiment], numbers: pl.DataFrame) -> Itera
 
 
 def _table_of(title: str, headings: Sequence[str], rows: Iterable[list[str]]) -> Iterator[Table]:
-    """Yield a table if it has a row; cells that begin with a digit are set to the right."""
+    """Yield a table that has a row; cells that begin with a digit are set to the right."""
     table, cells = new_table(title), list(rows)
     for index, heading in enumerate(headings):
         is_number = any(row[index][:1].isdigit() for row in cells)
@@ -77,7 +77,7 @@ def _table_of(title: str, headings: Sequence[str], rows: Iterable[list[str]]) ->
 
 
 def _text(experiment: Experiment, rows: pl.DataFrame) -> str:
-    """Return the notes of an experiment and its paper, why numbers are not met, and why some were not measured."""
+    """Return the notes of an experiment and paper, why numbers are not met, and why some were not measured."""
     causes = [experiment.cause, *(one.cause for one in experiment.published), *(one.cause for one in experiment.claims)]
     parts = [notes_of(experiment.paper), experiment.notes, *causes, reasons_text(rows)]
     return " ".join(part.strip() for part in dict.fromkeys(parts) if part)
@@ -155,7 +155,7 @@ def _compared(numbers: pl.DataFrame) -> pl.DataFrame:
 
 
 def _verdict_of(numbers: pl.DataFrame) -> tuple[Verdict, str | None]:
-    """Return the verdict on an experiment from its rows of one world, and the reading that has it."""
+    """Return the verdict on an experiment from the rows of one world, and the reading with that verdict."""
     rows = _compared(numbers)
     return verdict_of_readings(rows["verdict"].to_list(), rows["reading"].to_list())
 
@@ -246,7 +246,7 @@ def _is_known(value: float | None) -> bool:
 
 
 def _shown(value: float | None) -> str:
-    """Return a number with three significant digits, or as a whole number from 1000 on; ``-`` if it is unknown."""
+    """Return a number with three significant digits, or as a whole number from 1000 on; ``-`` if unknown."""
     if value is None or math.isnan(value):
         return "-"
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"

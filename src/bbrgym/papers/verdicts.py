@@ -36,14 +36,14 @@ INSIDE_PART, NEAR_PART = 0.1, 0.25  # of another quantity's mean, beyond that ra
 
 @dataclass(frozen=True)
 class Compared:
-    """A published number and its measured counterpart, NaN if there is none."""
+    """A published number and the measured counterpart, NaN if there is none."""
 
     number: Published
     measured: float
 
 
 def verdicts_of(compared: Sequence[Compared]) -> list[Verdict]:
-    """Return the verdict on each number of an experiment, in their order."""
+    """Return the verdict on each number of an experiment, in the experiment's order."""
     return [_verdict(one, compared) for one in compared]
 
 
@@ -59,7 +59,7 @@ def _verdict(one: Compared, all_of_them: Sequence[Compared]) -> Verdict:
 
 
 def agrees(number: Published, measured: float) -> bool:
-    """Return whether a measured value is the published one within its spread, 10 % or its precision."""
+    """Return whether a measured value is the published one within the spread, 10 % or the precision."""
     low, high = number.bounds
     slack = max(number.precision, 0.0 if number.spread else TOLERANCE * abs(number.value))
     rounding = 1e-9 * max(abs(low), abs(high))  # of the sums here
@@ -77,7 +77,7 @@ def verdict_on_testbed(number: Published, measured: float) -> Verdict:
 
 
 def has_shape(one: Compared, all_of_them: Sequence[Compared]) -> bool:
-    """Return whether a number stands to its companions as published; False if no published difference is clear.
+    """Return whether a number compares with the companions as published; False if no published difference is clear.
 
     Companions have the same metric and differ in the variant alone, in the flow alone, or are the next points of the
     sweep. A ratio of two variants is an order itself, below or above 1. A published difference is clear if it is above
@@ -127,7 +127,7 @@ def _is_clear(one: Published, other: Published) -> bool:
 
 
 def verdict_of_claim(claim: Claim, less: float, than: float) -> Verdict:
-    """Return the verdict on a claim, given the values of its sides."""
+    """Return the verdict on a claim, given the values of the sides."""
     if math.isnan(less) or math.isnan(than):
         return "not run"
     if not less < claim.times * than:
@@ -139,7 +139,7 @@ ENOUGH = 0.8  # of an experiment's numbers and claims
 
 
 def verdict_of_all(verdicts: Sequence[Verdict]) -> Verdict:
-    """Return the verdict on an experiment: the best one that 80 % of its numbers and claims have or exceed."""
+    """Return the verdict on an experiment: the best one that at least 80 % of the numbers and claims reach."""
     run = [one for one in verdicts if one != "not run"]
     if not run:
         return "not run"
@@ -152,7 +152,7 @@ def verdict_of_all(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def verdict_of_readings(verdicts: Sequence[Verdict], readings: Sequence[str | None]) -> tuple[Verdict, str | None]:
-    """Return the verdict on an experiment and the reading that has it; a reading of None is about all of them."""
+    """Return the verdict on an experiment and the reading with that verdict; None stands for all readings."""
     names = list(dict.fromkeys(name for name in readings if name is not None))
     if not names:
         return verdict_of_all(verdicts), None

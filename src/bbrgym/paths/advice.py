@@ -43,7 +43,7 @@ def possible_paths(fits: Sequence[PathFit], scenarios: Sequence[Mapping[str, Any
 
 
 def advice(ranking: Ranking, fits: Sequence[PathFit], summary: pl.DataFrame) -> str:
-    """Return one sentence: the best entrant, those that cannot be told from it, and what the logs do not tell.
+    """Return one sentence: the best entrant, its statistical ties, and what the logs do not tell.
 
     There is none against a control that a log shows doing better than the simulations of its path say that it can.
     """

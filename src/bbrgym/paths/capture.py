@@ -49,7 +49,7 @@ _Way = tuple[bytes, bytes]  # source and target
 
 @dataclass
 class _Half:
-    """Data that one side of a connection sends, and its ACKs. Offsets count from the first sequence number seen."""
+    """Data that one side of a connection sends, and the ACKs. Offsets count from the first sequence number seen."""
 
     connection: Connection
     first: int | None = None  # sequence number
@@ -142,7 +142,7 @@ class _Half:
             self._sample(now_s)
 
     def conclude(self) -> Connection:
-        """Say where the capture was made, and return the connection with what it shows from there."""
+        """Decide where the capture was made, and return the connection as seen from there."""
         connection, ahead_s = self.connection, self.ahead_s
         behind_s = self.min_rtt_s
         near_s = max(_NEAR_S, _NEAR * (ahead_s + behind_s))
@@ -177,7 +177,7 @@ class _Half:
         return connection
 
     def _answer(self, packet: TcpPacket) -> None:
-        """Take the time from an ACK to the data that answers it."""
+        """Take the time from an ACK to the answering data."""
         now_s = packet.time_s
         if packet.stamps and (seen_s := self.stamps.pop(packet.stamps[1], None)) is not None:
             self.ahead_s = float(np.fmin(self.ahead_s, max(now_s - seen_s, 0.0)))
@@ -188,7 +188,7 @@ class _Half:
             self.is_answered = True
 
     def _stamp(self, packet: TcpPacket) -> None:
-        """Take the timestamp of an ACK when it first comes."""
+        """Take the timestamp of an ACK at the first arrival."""
         if not packet.stamps:
             return
         stamp = packet.stamps[0]
@@ -211,7 +211,7 @@ class _Half:
         self.is_answered = False
 
     def _receive(self, begin: int, end: int) -> None:
-        """Take what the receiver says that it has, and count what of it is new."""
+        """Take the receiver's report of arrived data, and count the new part."""
         first, last = bisect_left(self.arrived, begin), bisect_right(self.arrived, end)
         if begin >= end or (first == last and len(self.arrived) >= _MOST_EDGES):
             return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reads a log of any known format, which its content tells."""
+"""Reads a log of any known format, recognised by content."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _begin(file: BufferedReader) -> bytes:
 
 
 def _unpacked(file: BufferedReader) -> BufferedReader:
-    """Return what a file packs, once it is known to be whole and not too large; a file that packs nothing as it is."""
+    """Return the unpacked content of a whole, not too large file; an unpacked file unchanged."""
     begin = _begin(file)
     for make in (make for mark, make in _PACKED.items() if begin.startswith(mark)):
         content, left = make(file), _MOST_UNPACKED_BYTES
@@ -122,7 +122,7 @@ def _unpacked(file: BufferedReader) -> BufferedReader:
 
 
 def _recoded(file: BufferedReader) -> BufferedReader:
-    """Return a text with a byte order mark as UTF-8 without one, any other file as it is."""
+    """Return a text with a byte order mark as UTF-8 without one, any other file unchanged."""
     begin = _begin(file)
     for encoding in (name for mark, name in _ENCODINGS.items() if begin.startswith(mark)):
         content = file.read(MAX_TEXT_BYTES + 1)

@@ -47,7 +47,7 @@ def path_features(series: PathSeries, proposal: Proposal) -> NDArray[np.float64]
 
 
 def _proposed(proposal: Proposal, series: PathSeries, rate_Bps: float, longest_s: float) -> list[float]:
-    """Values that rules propose, by what they are proposed from, and their intervals."""
+    """Values that rules propose, by source, and the intervals."""
     rate, buffer, loss = proposal.rate, proposal.buffer_bytes, proposal.random_loss
     values = [_log(rate.value / rate_Bps), _log(rate.high) - _log(rate.low), _log(rate.low / rate_Bps)]
     values += [_log(buffer.value) - _log(longest_s * rate_Bps), _log(buffer.high) - _log(buffer.low)]
@@ -114,7 +114,7 @@ def _delays(series: PathSeries, floor_s: float, packet_s: float) -> list[float]:
 
 
 def _losses(losses: Windows, delay_s: NDArray[np.float64], longest_s: float) -> list[float]:
-    """Retransmissions per packet, by the queue, and how they cluster."""
+    """Retransmissions per packet, by the queue, and clustering."""
     lost, sent = np.nan_to_num(losses.lost_pkts), losses.sent_pkts
     total = float(lost.sum())
     share = total / max(float(sent.sum()), 1.0)
@@ -133,7 +133,7 @@ def _losses(losses: Windows, delay_s: NDArray[np.float64], longest_s: float) -> 
 
 
 def _circumstances(series: PathSeries, windows: Windows, floor_s: float, packet_s: float) -> list[float]:
-    """Where and how the log was taken."""
+    """Circumstances under which the log was taken."""
     largest = series.largest
     step_s = float(np.median(np.diff(series.time_s)))
     cc, vantage = largest.cc, largest.vantage

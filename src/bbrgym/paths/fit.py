@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Fits the facts of a path to the samples of connections over it.
+"""Fits the facts of a path to the samples of connections.
 
 The connection that delivered most is taken, with those to the same peer at the same time: what they deliver is added.
 `bbrgym.paths.proposals` says how each fact is proposed, `bbrgym.paths.gate` which proposals are told as seen. What is
@@ -99,7 +99,7 @@ def fit_path(log: PathLog) -> PathFit:
 
 
 def _share(proposal: Proposal, is_trusted: dict[str, bool]) -> tuple[bool | None, bool | None]:
-    """Return whether a competitor is there and whether the rate varies, as far as it can be told."""
+    """Return whether there is a competitor and whether the rate varies, as far as known."""
     if proposal.competitor and is_trusted["shared"]:
         return True, True
     if proposal.varies and is_trusted["steps"]:
@@ -135,7 +135,7 @@ def _arrived(series: PathSeries) -> float:
 
 
 def _base_rtt(proposal: Proposal, series: PathSeries) -> FittedValue:
-    """Return the base RTT, of which a tap that does not show where it is sees an unknown part."""
+    """Return the base RTT; a tap at an unknown place sees an unknown part."""
     is_part = series.largest.vantage == "tap" and math.isnan(series.largest.ahead_s)
     return FittedValue() if is_part else proposal.base_rtt_s
 
@@ -156,7 +156,7 @@ def _loss(proposal: Proposal, series: PathSeries, is_trusted: dict[str, bool]) -
 
 
 def _is_refuted(loss: float, series: PathSeries) -> bool:
-    """Return whether the control of the log could not have had its rate with this random loss."""
+    """Return whether the log's control could not have reached the measured rate with this random loss."""
     if loss <= 0 or series.largest.cc not in ("cubic", "reno", "newreno"):
         return False
     rtt_s = float(np.nanmedian(np.append(series.rtt_s, series.floor_s)))

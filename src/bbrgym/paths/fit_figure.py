@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The figure of a fitted path: the run of its scenario in the fast world, laid over the log."""
+"""The figure of a fitted path: a run of the fitted scenario in the fast world, laid over the log."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes the scenario of a fitted path; what its log does not tell has a default, which the file names."""
+"""Writes the scenario of a fitted path; values missing from the log get defaults, which the file names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DIGITS = 6
 
 
 def write_scenario(fits: Mapping[str, PathFit], path: Path) -> list[Path]:
-    """Write the scenario of a log, or the distribution that draws one of several, and the traces that they follow.
+    """Write the scenario of a log, or the distribution that draws one of several, and the traces.
 
     Args:
         fits: by the name of their log.

@@ -56,7 +56,7 @@ def read_iperf3(values: Iterable[Any]) -> PathLog:
 
 
 def _tests(values: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """Yield tests as ``--json`` writes them, those of ``--json-stream`` too."""
+    """Yield tests in the form of ``--json``, those of ``--json-stream`` too."""
     events: dict[str, Any] = {}
     for value in map(mapping, values):
         name = value.get("event")
@@ -138,7 +138,7 @@ def _add(connection: Connection, stream: Mapping[str, Any], start: Mapping[str, 
 
 
 def _is_limited(stream: Mapping[str, Any], start: Mapping[str, Any], rtt_s: float) -> float:
-    """Return 1 if an interval reached a rate or window that was set for it, else 0; NaN if none is known."""
+    """Return 1 if an interval reached the rate or window set by options, else 0; NaN if none is known."""
     test = mapping(start.get("test_start"))
     rates = (number(test.get(name)) / 8 for name in ("target_bitrate", "fqrate"))
     windows = (number(stream.get("snd_wnd")), number(start.get("sock_bufsize")))

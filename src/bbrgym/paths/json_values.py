@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"-?\d{1,20}(\.\d{1,20})?([eE][-+]?\d{1,2})?")
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """Return a mapping as it is, and an empty one for anything else."""
+    """Return a mapping unchanged, and an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 
@@ -36,7 +36,7 @@ def number(value: Any) -> float:
 
 
 def iso_s(value: Any) -> float:
-    """Return the time since 1970 of a text in ISO 8601, in UTC if it names no zone, and NaN for anything else."""
+    """Return the time since 1970 of a text in ISO 8601, in UTC by default, and NaN for anything else."""
     try:
         time = datetime.fromisoformat(str(value).removesuffix(" UTC").replace(",", "."))
         return time.replace(tzinfo=time.tzinfo or UTC).timestamp()

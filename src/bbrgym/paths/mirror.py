@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Holds a fitted path against its log: the scenario runs in the fast world with the log's own congestion control.
+"""Compares a fitted path with the log: the scenario runs in the fast world with the log's congestion control.
 
 A fit whose runs have another goodput, mean RTT or loss than the log, by more than runs of one path differ, does not
 explain the log: then capacity, buffer and random loss are told as bounds alone. Values that the log does not tell are
@@ -56,7 +56,7 @@ class _Seen:
 
 
 def checked_fit(log: PathLog) -> PathFit:
-    """Return the facts of the path that a log's largest connection took, as far as runs of them explain the log."""
+    """Return the facts of the path of a log's largest connection, as far as runs with these facts explain the log."""
     return held_against(fit_path(log), series_of(log))
 
 
@@ -137,7 +137,7 @@ def _run(fields: dict[str, Any], control: str, fit: PathFit, series: PathSeries)
 
 
 def _of_log(series: PathSeries) -> _Seen:
-    """Return the means of a log, but for its beginning."""
+    """Return the means of a log without the beginning."""
     begins_s = min(max(_BEGINS_S, _BEGINS_RTTS * np.nan_to_num(series.floor_s)), series.duration_s / 3)
     first = int(np.searchsorted(series.time_s, series.time_s[0] + begins_s))
     first = min(first, len(series.time_s) - 2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Results of M-Lab's NDT7, as its server archives them: TCPInfo and BBRInfo again and again, of a download or upload.
+"""Results of M-Lab's NDT7 in the server's archive: TCPInfo and BBRInfo over time, of a download or upload.
 
 Of an upload the server is the receiver. Of a result with both, each is a connection. Rows that BigQuery exports are
 read, with numbers in quotes too, and `ndt7-client -format=json`, whose lines are measurements.

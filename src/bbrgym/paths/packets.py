@@ -153,7 +153,7 @@ def _resolution_s(options: bytes, order: str) -> float:
 
 
 def _tcp_packet(record: _Record) -> TcpPacket | None:
-    """Return the packet, None if it is not of TCP, or cut off before the end of its header."""
+    """Return the packet, None if not of TCP, or cut off within the header."""
     content = record.content
     link_bytes = _ip_at(record.link, content)
     ip = content[link_bytes:]
@@ -196,7 +196,7 @@ def _tcp_packet(record: _Record) -> TcpPacket | None:
 
 
 def _ip_at(link: int, content: bytes) -> int | None:
-    """Return where IP begins in a frame, behind tags of VLANs, PPPoE and MPLS; None if it holds none."""
+    """Return the offset of IP in a frame, behind tags of VLANs, PPPoE and MPLS; None without IP."""
     if link in _RAW_BYTES:
         return _RAW_BYTES[link]
     if link not in _TYPES_AT:
@@ -217,7 +217,7 @@ def _ip_at(link: int, content: bytes) -> int | None:
 
 
 def _options(options: bytes) -> tuple[tuple[tuple[int, int], ...], int, int | None, tuple[int, ...]]:
-    """Return what options say, as far as they are whole: the last four fields of `TcpPacket`."""
+    """Return the content of whole options: the last four fields of `TcpPacket`."""
     sacked: tuple[tuple[int, int], ...] = ()
     mss_bytes, scale = 0, None
     stamps: tuple[int, ...] = ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Proposals of a path's capacity, buffer and random loss by rules; `bbrgym.paths.gate` says which of them to trust.
+"""Proposals of a path's capacity, buffer and random loss by rules; `bbrgym.paths.gate` decides which to trust.
 
 For rates, time is cut into windows of at least eight RTTs, a quarter of a second and a hundred packets (or twenty of
 the blocks in which a log counts), in which ACKs that come in bursts weigh little; for losses, into windows of at least
@@ -70,7 +70,7 @@ _Z95 = 1.96
 
 @dataclass(frozen=True)
 class FittedValue:
-    """A value with its interval; NaN: not seen. Without a value ``low`` or ``high`` is a bound."""
+    """A value with an interval; NaN: not seen. Without a value ``low`` or ``high`` is a bound."""
 
     value: float = NAN
     low: float = -math.inf
@@ -82,13 +82,13 @@ class FittedValue:
         return not math.isnan(self.value)
 
     def widened(self, less: float, more: float) -> FittedValue:
-        """Return it with an interval that reaches at least from so many times the value to so many."""
+        """Return the value with an interval that reaches at least from so many times the value to so many."""
         if not self.is_seen:
             return self
         return FittedValue(self.value, min(self.low, less * self.value), max(self.high, more * self.value))
 
     def times(self, factor: float) -> FittedValue:
-        """Return it in another unit."""
+        """Return the value and interval in another unit."""
         return FittedValue(self.value * factor, self.low * factor, self.high * factor)
 
 
@@ -131,7 +131,7 @@ class Busy:
         return self.bends >= _LEAST_BENDS and self.bends > most
 
     def rate(self) -> tuple[FittedValue, bool]:
-        """Return the rate of the middle of the time at rest, and whether most of it has about the same."""
+        """Return the median rate over the time at rest, and whether most of that time has about this rate."""
         order = np.argsort(self.rates[self.rests])
         rates, seconds = self.rates[self.rests][order], self.seconds[self.rests][order]
         share = np.cumsum(seconds) / seconds.sum()
@@ -233,7 +233,7 @@ def _busy(series: PathSeries, least_s: float, packet_bytes: int) -> Busy:
 def _straight_parts(
     time_s: NDArray[np.float64], delivered: NDArray[np.float64], bent_bytes: float, late_s: float
 ) -> list[int]:
-    """Return the samples at which straight parts begin and end: each is as long as one line meets all its samples."""
+    """Return the samples at which straight parts begin and end, each as long as one line meets all samples."""
     cuts, low, high = [0], -math.inf, math.inf
     for index in range(1, len(time_s)):
         for _ in range(2):  # again if a new part begins
@@ -320,7 +320,7 @@ def _longest(delay_s: NDArray[np.float64]) -> float:
 
 
 def _recent(delay_s: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the longest delay of each window and the one before it, whose losses may be repaired only now."""
+    """Return the longest delay of each window and the previous one, whose losses may be repaired only now."""
     return np.maximum(delay_s, np.concatenate(([0.0], delay_s[:-1])))
 
 

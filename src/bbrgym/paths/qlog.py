@@ -183,7 +183,7 @@ class _End:
             self.lost_pkts += 1
 
     def measure(self, _: float, data: Mapping[str, Any]) -> None:
-        """Take what the sender measured; what it leaves out is as it was."""
+        """Take the sender's measurements; missing ones keep their values."""
         for name in ("latest_rtt", "smoothed_rtt", "min_rtt", "congestion_window"):
             if name in data:
                 self.metrics[name] = number(data[name])

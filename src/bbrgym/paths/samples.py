@@ -71,7 +71,7 @@ class Connection:
     _held_from_s: float = NAN
 
     def add(self, sample: Sample) -> None:
-        """Take a sample later than those before it."""
+        """Take a sample later than all earlier ones."""
         last = self._last
         if not math.isfinite(sample.time_s) or not math.isfinite(sample.delivered_bytes):
             return
@@ -91,7 +91,7 @@ class Connection:
 
     @property
     def at_sender(self) -> bool:
-        """True unless it was watched at the receiver of its data."""
+        """True unless the connection was watched at the receiver of the data."""
         return self.vantage != "receiver"
 
     def hold(self, counter_s: float) -> None:
@@ -107,7 +107,7 @@ class Connection:
 
     @property
     def delivered_bytes(self) -> float:
-        """Payload delivered while it was watched."""
+        """Payload delivered while the connection was watched."""
         return 0.0 if self._last is None or not self._rows else self._last.delivered_bytes - self._rows[1]
 
     def table(self) -> NDArray[np.float64]:
@@ -135,11 +135,11 @@ class PathLog:
 
 
 class LogProblem(ValueError):
-    """A log cannot be used; the message says why and quotes nothing of it."""
+    """A log cannot be used; the message says why and quotes nothing of the log."""
 
 
 class Connections:
-    """Connections of a log by what tells them apart."""
+    """Connections of a log by key."""
 
     def __init__(self) -> None:
         self._by_key: dict[Hashable, Connection] = {}
@@ -157,14 +157,14 @@ class Connections:
         return made
 
     def in_turn_s(self, begun_s: float) -> float:
-        """Return what to add to times of the next log in a file, by when it began; NaN: where the others end."""
+        """Return the offset of the next log's times in a file, by that log's beginning; NaN: after the others."""
         ends_s = [one.last.time_s for one in self._by_key.values() if one.last is not None]
         self._first_s = self._first_s if ends_s else begun_s
         since_s = begun_s - self._first_s
         return max(ends_s, default=0.0) if math.isnan(since_s) else since_s
 
     def end(self, key: Hashable) -> None:
-        """End a connection: what comes with its key is another one."""
+        """End a connection: later samples with the same key belong to another one."""
         known = self._by_key.pop(key, None)
         if known is not None:
             self._by_key[key, known.name] = known
@@ -175,5 +175,5 @@ class Connections:
 
 
 def plausible_mss_bytes(value: float) -> float:
-    """Return a payload of packets as a log says it; NaN if it can be none."""
+    """Return a log's payload of packets; NaN if implausible."""
     return value if 64 <= value <= _LARGEST_MSS_BYTES else NAN

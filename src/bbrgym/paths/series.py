@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Samples of the connections over one path, added up, and their cut into windows of time."""
+"""Samples of the connections over one path, added up and cut into windows of time."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Windows:
 
 
 def series_of(log: PathLog) -> PathSeries:
-    """Return the samples of the connection that delivered most and of those that shared its path at the same time."""
+    """Return the samples of the connection that delivered most and of those that shared the path at the same time."""
     largest = max(log.connections, key=lambda one: one.delivered_bytes)
     columns = dict(zip(Sample._fields, largest.table().T, strict=True))
     time_s, delivered, retransmitted = (
@@ -104,7 +104,7 @@ def series_of(log: PathLog) -> PathSeries:
 
 
 def _sharing(largest: Connection, connections: Sequence[Connection]) -> list[Connection]:
-    """Return the largest connection and those to its peer that carried data while it did."""
+    """Return the largest connection and concurrent ones to the same peer."""
     return [
         one
         for one in connections

@@ -76,7 +76,7 @@ def read_ss(file: BufferedReader, begin: str) -> PathLog:
 
 
 def _is_time_behind(begin: str) -> bool:
-    """Return whether the log begins with a listing: with its head or, if it has none, with a connection."""
+    """Return whether the log begins with a listing: with a head or, without one, with a connection."""
     lines = [_after_time(line) for line in begin.splitlines()]
     heads = [index for index, (_, text) in enumerate(lines) if _HEAD.match(text)]
     sockets = [index for index, (_, text) in enumerate(lines) if _SOCKET.match(text)]
@@ -120,7 +120,7 @@ def _add(connections: Connections, ends: tuple[str, str], text: str, time_s: flo
 
 
 def _exact_s(connection: Connection, time_s: float, busy_s: float) -> float:
-    """Return when the kernel answered, by the time that it counted with data: the log's time is from some ms before.
+    """Return when the kernel answered, by the kernel's busy time: the log's time is from some ms before.
 
     A machine that is late makes the log's time too small, never too large. The kernel counts in ticks.
     """
@@ -132,7 +132,7 @@ def _exact_s(connection: Connection, time_s: float, busy_s: float) -> float:
 
 
 def _sacked_bytes(values: dict[str, float]) -> float:
-    """Return what arrived beyond a gap: without it, delivery would stall and leap at each loss."""
+    """Return the bytes that arrived beyond a gap; without these, delivery would stall and leap at each loss."""
     return values.get("sacked", 0.0) * values.get("mss", 0.0)
 
 

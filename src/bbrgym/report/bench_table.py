@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Table of the entries in files of the benchmark, ranked by their mean scores."""
+"""Table of the entries in files of the benchmark, ranked by mean score."""
 
 from __future__ import annotations
 

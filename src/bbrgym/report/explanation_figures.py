@@ -102,7 +102,7 @@ def episode_figure(explanation: Explanation) -> FigureSpec:
 
 
 def _actions(explanation: Explanation, decisions: tuple[Decisions, ...]) -> Iterator[Line]:
-    """Yield the actions of the first policy: the tunables that move most, or the number that it takes."""
+    """Yield the actions of the first policy: the tunables that move most, or the chosen number."""
     for one in decisions[:1]:
         columns = one.actions.reshape(len(one.actions), -1)
         is_each = columns.shape[1] == len(explanation.tunables)
@@ -122,7 +122,7 @@ def _steps(edges: Table, values: Table | Modes, label: str | None, drawn: str) -
 
 
 def _pairs(episode: RecordedEpisode, modes: tuple[Modes, ...]) -> Iterator[tuple[float, float]]:
-    """Yield the times at which several flows decide, and the share of their pairs in the same mode."""
+    """Yield the times at which several flows decide, and the share of pairs in the same mode."""
     at: dict[float, list[int]] = {}
     for each, own in zip(episode.decisions, modes, strict=True):
         for time_s, mode in zip(each.times_s.tolist(), own.tolist(), strict=True):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The report of an explanation: its tables as text, figures and a page."""
+"""The report of an explanation: tables as text, figures and a page."""
 
 from __future__ import annotations
 

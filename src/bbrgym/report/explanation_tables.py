@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""An agent in words and tables: a rule by its own numbers, any other agent by what shuffled features change."""
+"""An agent in words and tables: a rule by the rule's numbers, any other agent by the effect of shuffled features."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def explanation_tables(explanation: Explanation) -> list[RichTable]:
 
 
 def features_table(rule: RuleExplanation) -> RichTable:
-    """Return a table with a row per feature: what it moves as it rises, the strongest first."""
+    """Return a table with a row per feature: the effect of a rise, the strongest first."""
     merits = [f"merit of\n{mode_name(number + 1)}" for number in range(len(rule.merits))]
     corrected = [f"{name}\n% of range" for name in rule.corrected]
     table = new_table(
@@ -96,7 +96,7 @@ def features_table(rule: RuleExplanation) -> RichTable:
 
 
 def usual_range(name: str, low: float, high: float) -> str:
-    """Return the ends of a feature's range, given normalised, in its unit."""
+    """Return the ends of a feature's range, given normalised, in the feature's unit."""
     found = [feature for feature in FEATURES if feature.name == name.partition("[")[0]]
     if not found:
         return f"{low:.2f} to {high:.2f}"
@@ -112,7 +112,7 @@ def _value(feature: Feature, normalised: float) -> float:
 
 
 def modes_table(rule: RuleExplanation) -> RichTable:
-    """Return a table with a row per tunable: its value in each mode, those that differ most first."""
+    """Return a table with a row per tunable: the value in each mode, those that differ most first."""
     modes = [mode_name(number) for number in range(len(rule.settings))]
     table = new_table("Settings of the modes, before corrections", ["tunable", "unit"], modes)
     ranges = np.array([TUNABLES[name].high - TUNABLES[name].low for name in rule.tunables])
@@ -124,7 +124,7 @@ def modes_table(rule: RuleExplanation) -> RichTable:
 
 
 def groups_table(explanation: Explanation, rule: RuleExplanation) -> RichTable:
-    """Return a table with a row per kind of network: how often each mode is held, and how often it changes."""
+    """Return a table with a row per kind of network: the share of each mode, and the rate of changes."""
     shares = [f"{mode_name(number)}\n% of decisions" for number in range(len(rule.settings))]
     headings = ["episodes\n", *shares, "changes of mode\nper flow and minute"]
     table = new_table("Modes by kind of network", ["network\n"], headings)

@@ -75,7 +75,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Points:
-    """Estimates as symbols with their intervals."""
+    """Estimates as symbols with intervals."""
 
     positions: Sequence[float]  # coordinates on the axis with names: [estimates]
     estimates: Sequence[Estimate]  # values on the other axis
@@ -87,7 +87,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Bars:
-    """Estimates as horizontal bars with their intervals."""
+    """Estimates as horizontal bars with intervals."""
 
     positions: Sequence[float]  # middle of each bar on the y axis: [estimates]
     estimates: Sequence[Estimate]  # lengths of the bars
@@ -136,7 +136,7 @@ Series: TypeAlias = Line | Points | Bars | HeatMap | Bands | Ticks
 
 @dataclass(frozen=True)
 class Panel:
-    """Two axes and the series on them; a heat map is the only one of its panel."""
+    """Two axes and the series drawn on the axes; a heat map is alone in a panel."""
 
     x: Axis
     y: Axis

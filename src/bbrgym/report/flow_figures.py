@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Figures of one flow over time: its rates, window, RTT, queue, losses, phases and tunables."""
+"""Figures of one flow over time: rates, window, RTT, queue, losses, phases and tunables."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def _spans(
 
 
 def _with_references(rows: pl.DataFrame, base_rtt_ms: float, mss_bytes: int) -> pl.DataFrame:
-    """Return rows with the payload capacity of the link, the flow's BDP at that capacity, and its base RTT."""
+    """Return rows with the payload capacity of the link, the flow's BDP at that capacity, and the base RTT."""
     capacity = pl.col("fair_share_mbps") * pl.col("link_active_flows")
     return rows.with_columns(
         capacity_mbps=capacity,
@@ -198,7 +198,7 @@ def _with_references(rows: pl.DataFrame, base_rtt_ms: float, mss_bytes: int) -> 
 
 
 def _lines(rows: pl.DataFrame, quantity: _Quantity) -> Iterator[Line]:
-    """Yield the line of a quantity; nothing if it never has a value."""
+    """Yield the line of a quantity; nothing if there is never a value."""
 
     def known(column: str) -> pl.Expr:
         value = pl.col(column).cast(pl.Float64)

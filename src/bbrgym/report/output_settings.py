@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Settings of what a command writes beside its tables: format and style of figures, and copies of records as CSV."""
+"""Settings of a command's output beside tables: format and style of figures, and copies of records as CSV."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RecordSettings(Model):
 
 
 class OutputSettings(Model):
-    """Settings of the files that a command writes beside its tables."""
+    """Settings of the files that a command writes beside tables."""
 
     figures: FigureSettings = Field(default_factory=FigureSettings)
     records: RecordSettings = Field(default_factory=RecordSettings)

@@ -34,7 +34,7 @@ _DIGITS = 6  # of a number in a figure: enough for any screen
 
 @dataclass(frozen=True)
 class Code:
-    """A text shown as it is, that a click folds and unfolds."""
+    """A preformatted text that a click folds and unfolds."""
 
     title: str
     text: str
@@ -45,7 +45,7 @@ Item: TypeAlias = FigureSpec | Table | Code
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, a text and the items below it."""
+    """A heading, a text and the items below."""
 
     title: str
     items: Sequence[Item]
@@ -134,7 +134,7 @@ def _packed(text: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: arrays as lists, numbers of a few digits, null for NaN and infinity."""
+    """Return a value fit for JSON: arrays as lists, numbers of a few digits, null for NaN and infinity."""
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, np.ndarray):

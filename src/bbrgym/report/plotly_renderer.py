@@ -78,7 +78,7 @@ def render_figure(spec: FigureSpec) -> PlotlyFigure:
 
 
 def _margins(spec: FigureSpec) -> dict[str, int]:
-    """Return the margins in pixels; the legend is above the panels, in as many lines as its names take."""
+    """Return the margins in pixels; the legend is above the panels, in as many lines as the names take."""
     names_px = sum(60 + 7 * len(label) for label in spec.labels) if spec.has_legend else 0
     lines = math.ceil(names_px / _LEGEND_WIDTH_PX)
     has_panel_title = any(panel.title for panel in spec.panels)
@@ -104,7 +104,7 @@ def _domains(spec: FigureSpec, height_px: int) -> list[tuple[list[float], list[f
 
 
 def _axis(spec: FigureSpec, index: int, letter: str) -> dict[str, Any]:
-    """Return an axis of the panel numbered ``index``: its scale, ticks and, at the figure's edge, its title."""
+    """Return an axis of the panel numbered ``index``: scale, ticks and, at the figure's edge, title."""
     axis: Axis = getattr(spec.panels[index], letter)
     is_shared = spec.shares_x if letter == "x" else spec.shares_y
     is_at_edge = index + spec.columns >= len(spec.panels) if letter == "x" else index % spec.columns == 0
@@ -151,7 +151,7 @@ def _shape(series: Bands | Ticks, index: int) -> dict[str, Any]:
 
 
 def _traces(series: Line | Points | Bars | HeatMap, panel: Panel, right: float, up: Sequence[float]) -> list[Trace]:
-    """Return the traces of a series; ``right`` and ``up`` are the ends of its panel's place."""
+    """Return the traces of a series; ``right`` and ``up`` are the ends of the panel's place."""
     if isinstance(series, Line):
         return _line(series)
     if isinstance(series, HeatMap):
@@ -187,7 +187,7 @@ def _shortened(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 
 def _kept(line: Line) -> npt.NDArray[np.intp]:
-    """Return the numbers of the points that are drawn: of too many, each part's lowest and highest, and its gaps."""
+    """Return the indices of the points to draw: of too many, the lowest and highest of each part, and the gaps."""
     y = np.asarray(line.y, np.float64)
     numbers = np.arange(len(y))
     if not line.width:

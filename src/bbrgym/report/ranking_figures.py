@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Figures of a ranking: scores over all draws and by family, their profiles, and pairs of entrants."""
+"""Figures of a ranking: scores over all draws and by family, profiles, and pairs of entrants."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def families_figure(ranking: Ranking, what: str, suffix: str) -> FigureSpec:
 
 
 def _draws(scores: npt.NDArray[np.float64], at: float, along: Literal["x", "y"], stroke: str = NEUTRAL) -> Line:
-    """Return a small point for the score of each draw, spread a little around the position of its entrant."""
+    """Return a small point for the score of each draw, spread a little around the entrant's position."""
     spread = 0.3 if along == "x" else 0.04
     places = at + spread * ((np.arange(len(scores)) * _GOLDEN) % 1 - 0.5)
     x, y = (scores, places) if along == "x" else (places, scores)

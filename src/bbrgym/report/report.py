@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The report of an evaluation: tables as text, figures and a page in its run folder."""
+"""The report of an evaluation: tables as text, figures and a page in the run folder."""
 
 from __future__ import annotations
 

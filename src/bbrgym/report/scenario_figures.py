@@ -57,7 +57,7 @@ def summary_figure(summary: pl.DataFrame) -> FigureSpec:
 
 
 def _bars(runs: pl.DataFrame, entrants: Sequence[str], columns: Mapping[str, tuple[str | None, str]]) -> list[Bars]:
-    """Return the bars of columns, each with its label and colour, side by side with those of all worlds."""
+    """Return the bars of columns, each with a label and colour, side by side with those of all worlds."""
     worlds = worlds_of(runs)
     kinds = [(column, index) for column in columns for index in range(len(worlds))]
     thickness = 0.8 / len(kinds)

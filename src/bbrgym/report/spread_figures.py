@@ -78,7 +78,7 @@ def draw_spreads(results: Results, ranking: Ranking, suffix: str) -> Iterator[Fi
 
 
 def _measured_rows(results: Results) -> pl.DataFrame:
-    """Return the tuned flows' rows of the time series after the warm-up, with their share of the goodput."""
+    """Return the tuned flows' rows of the time series after the warm-up, with the share of the goodput."""
     windows = tuned_flows(results.summary).select("world", "variant", "agent", "seed", "flow", "start_s", "stop_s")
     keys = ("world", "variant", "agent", "seed")
     total = pl.col("goodput_mbps").sum().over(*keys, "time_s")
@@ -93,7 +93,7 @@ def _measured_rows(results: Results) -> pl.DataFrame:
 def _distribution_figure(
     name: str, title: str, rows: pl.DataFrame, left: tuple[str, str, str], right: tuple[str, str, str], note: str
 ) -> FigureSpec:
-    """Specify two panels of distribution functions, each of a column with the column that weighs it."""
+    """Specify two panels of distribution functions, each of a column and a column of weights."""
     entrants = rows["entrant"].unique(maintain_order=True).to_list()
     panels = []
     for about, column, weight in (left, right):
@@ -112,7 +112,7 @@ def _distribution_figure(
 
 
 def distribution(values: Values, weights: Values) -> tuple[Values, Values]:
-    """Return a distribution function as a stepped line: where it rises, and the part that is less than each value.
+    """Return a distribution function as a stepped line: the positions of steps, and the part below each value.
 
     The last value is there twice, at the end with the part 1. Values of NaN, and those without weight, are left out.
     """

@@ -62,7 +62,7 @@ def tables_of(summary: pl.DataFrame, what: str | None = None) -> Iterator[Table]
 
 
 def summary_table(summary: pl.DataFrame, what: str | None = None) -> Table:
-    """Return a table with a row per entrant and world: means over seeds, or over draws without their score."""
+    """Return a table with a row per entrant and world: means over seeds, or over draws without a score."""
     runs = per_run(summary)
     worlds = worlds_of(summary)
     is_one_world = len(worlds) == 1
@@ -133,7 +133,7 @@ def has_transfers(summary: pl.DataFrame) -> bool:
 
 
 def transfers_table(summary: pl.DataFrame, what: str | None = None) -> Table:
-    """Return a table with a row per entrant, world and group of flows with transfers: their completion.
+    """Return a table of completions, with a row per entrant, world and group of flows with transfers.
 
     Means and percentiles are over the transfers of a run that are complete, then means over the runs.
     """
@@ -222,7 +222,7 @@ def ranking_table(ranking: Ranking, what: str) -> Table:
 
 
 def draws_with_intervals(draws: int) -> str:
-    """Return the number of draws, and the method of their intervals."""
+    """Return the number of draws, and the method of the intervals."""
     number = f"{draws} draw{'s' if draws != 1 else ''}"
     if draws < MIN_DRAWS:
         return f"{number} ({MIN_DRAWS} or more have intervals)"
@@ -230,7 +230,7 @@ def draws_with_intervals(draws: int) -> str:
 
 
 def _ratio_text(ratio: Estimate) -> str:
-    """Return a ratio in percent; ``undefined`` where its denominator cannot be told from 0."""
+    """Return a ratio in percent; ``undefined`` if the denominator cannot be told from 0."""
     return "undefined" if math.isnan(ratio.value) else ratio.scaled(100).text(0)
 
 
@@ -251,7 +251,7 @@ def _with_runs(row: RankingRow) -> str:
 
 
 def speed_table(timing: pl.DataFrame) -> Table:
-    """Return a table with a row per world: the wall time and speed of its runs."""
+    """Return a table with a row per world: the wall time and speed of runs."""
     worlds = timing.group_by("world", maintain_order=True).agg(pl.col("simulated_s").sum(), pl.col("wall_s").sum())
     headings = ("simulated (s)", "wall time (s)", "simulated s per s", "speed")
     table = new_table("Wall time within the runs (without the start of processes)", ["world"], headings)

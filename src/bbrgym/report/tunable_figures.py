@@ -111,7 +111,7 @@ def _tuned(summary: pl.DataFrame) -> list[str]:
 
 
 def policy_figure(label: str, cells: pl.DataFrame) -> FigureSpec | None:
-    """Specify heat maps of the tunables that an agent varies most over RTT and bandwidth; None if it varies none."""
+    """Specify heat maps of the tunables that an agent varies most over RTT and bandwidth; None if none varies."""
     by_tunable = {str(name): rows for (name,), rows in cells.group_by("tunable", maintain_order=True)}
     names = _most_varied({name: [rows["mean"]] for name, rows in by_tunable.items()})
     if not names:
@@ -160,7 +160,7 @@ def _most_varied(values: Mapping[str, Sequence[pl.Series]]) -> list[str]:
 
 
 def _part_of_range(name: str, values: npt.NDArray[np.float64]) -> float:
-    """Return the standard deviation of a tunable's values as a part of its range, on its scale."""
+    """Return the standard deviation of a tunable's values as a part of the tunable's range and scale."""
     tunable = TUNABLES[name]
     if len(values) == 0:
         return 0.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Bounds of the values of a scenario, and the types that keep to them."""
+"""Bounds of the values of a scenario, and the bounded types."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Checks of a scenario: bounds on what its runs measure, which an evaluation reports as passed or failed.
+"""Checks of a scenario: bounds on measurements, which an evaluation reports as passed or failed.
 
     checks:
       - {metric: utilisation, at_least: 0.9}
@@ -58,7 +58,7 @@ _ACROSS: Mapping[str, Callable[[npt.NDArray[np.float64]], float]] = {
 
 
 class ScenarioCheck(Model):
-    """A bound on a measurement; a run passes if it keeps to it.
+    """A bound on a measurement; a run passes within the bound.
 
     Attributes:
         metric: column of summary.parquet, such as ``queue_delay_mean_ms``; ``utilisation``, ``jain`` and ``score`` are
@@ -100,7 +100,7 @@ class ScenarioCheck(Model):
         return self.flow is None or re.fullmatch(rf"{re.escape(self.flow)}(-\d+)?", flow) is not None
 
     def measured(self, summary: Mapping[str, Sequence[Any]]) -> float:
-        """Return the value of a run, given the columns of its summary by name; NaN if no flow has one."""
+        """Return the value of a run, given the columns of the summary by name; NaN if no flow has one."""
         column = np.asarray(summary[self.metric], dtype=np.float64)
         if self.metric in RUN_METRICS:
             return float(column[0])

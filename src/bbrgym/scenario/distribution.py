@@ -222,7 +222,7 @@ class Distribution:
 
 
 class _Mixes:
-    """The mixes that are being read, one within the other, and what was read for them, each file once."""
+    """The nested mixes that are being read, and the files read so far, each once."""
 
     def __init__(self, *outermost: Any) -> None:
         self._names = [_name_of(source) for source in outermost]  # empty of a mapping
@@ -260,7 +260,7 @@ def _name_of(source: Any) -> str:
 
 
 def load_distribution(source: Source | Distribution) -> Distribution:
-    """Load a distribution by its shipped name, from a file or from a mapping.
+    """Load a distribution by shipped name, from a file or from a mapping.
 
     Raises:
         ScenarioError: it cannot be read, or is not a distribution.
@@ -283,7 +283,7 @@ def load_distribution(source: Source | Distribution) -> Distribution:
 
 
 def is_distribution(source: Any) -> bool:
-    """Return whether a source is that of a distribution: a loaded one, its name, its file or its fields."""
+    """Return whether a source is a distribution: a loaded one, a name, a file or fields."""
     if isinstance(source, Distribution | Scenario) or callable(source):
         return isinstance(source, Distribution)
     return is_drawn(read_scenario(source))
@@ -304,7 +304,7 @@ def _uniform_of(seed: int, place: str) -> float:
 
 
 def _index(part: float, shares: Sequence[float]) -> int:
-    """Return the number of the share in which a part of their sum lies."""
+    """Return the index of the share in which a part of the shares' sum lies."""
     left = part * sum(shares)
     index = 0
     while left >= shares[index] and index < len(shares) - 1:
@@ -321,13 +321,13 @@ def _tuned_of(part: Scenario | Distribution) -> int:
 
 @dataclass(frozen=True)
 class _Drawing:
-    """A draw: the numbers of its places, and the variables drawn so far."""
+    """A draw: random numbers by place, and the variables drawn so far."""
 
     uniform: Callable[[str], float]
     variables: dict[str, Any]
 
     def value(self, spec: Any, path: str) -> Any:
-        """Return a value of the file with every range in it drawn."""
+        """Return a value of the file with every range drawn."""
         if isinstance(spec, Mapping):
             if is_range(spec):
                 return self._drawn(spec, path)
@@ -394,7 +394,7 @@ class _Drawing:
 
 
 def _drawn_flows(drawing: _Drawing, entry: Mapping[str, Any], path: str) -> list[dict[str, Any]]:
-    """Return the flows that an entry stands for; several of them get a number behind the name."""
+    """Return the flows that an entry stands for; several get a number behind the name."""
     number = drawing.value(entry.get("number", 1), f"{path}.number")
     if not isinstance(number, int) or number > BOUNDS["flows"].high:
         raise FieldProblem(

@@ -25,7 +25,7 @@ class Family:
 
 
 def families_of(scenario: Scenario) -> list[str]:
-    """Return the names of the families of a scenario: any number of them."""
+    """Return the names of the families of a scenario, any number."""
     resolved = scenario.resolved()
     return [name for name, family in FAMILIES.items() if family.has(resolved)]
 

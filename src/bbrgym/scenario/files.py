@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Read scenarios by name, from files and from mappings, and put a variant into them.
+"""Read scenarios by name, from files and from mappings, and put variants in.
 
 A ScenarioError names every field that is wrong, at most ten, its value and what is allowed.
 """
@@ -84,7 +84,7 @@ def _shipped() -> Mapping[str, bool]:
 
 
 def is_drawn(fields: Mapping[str, Any]) -> bool:
-    """Return whether fields are those of a distribution: they have `variables`, or are a `mix`."""
+    """Return whether fields are those of a distribution: with `variables`, or a `mix`."""
     return VARIABLES in fields or MIX in fields
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The flows of a scenario, and the applications that write their data."""
+"""The flows of a scenario, and the applications that write data."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ Role: TypeAlias = Literal["tuned", "fixed", "background"]
 
 
 def role_of(fields: Mapping[str, Any]) -> Any:
-    """Return the role in a flow's fields; without one, a flow that names its congestion control keeps it."""
+    """Return the role in a flow's fields. Default: fixed if the flow names a congestion control."""
     return fields.get("role", "fixed" if "cc" in fields else "tuned")
 
 
@@ -144,7 +144,7 @@ class Flow(Model):
 
 
 def check_tunables(cc: str, tunables: Mapping[str, float]) -> None:
-    """Check that ``cc`` has these tunables and that their values are in range.
+    """Check that ``cc`` has these tunables and that the values are in range.
 
     Raises:
         FieldProblem: for the first tunable that is wrong.

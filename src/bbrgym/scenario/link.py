@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The bottleneck link of a scenario: its rate or trace, what it loses and delays, and what changes."""
+"""The bottleneck link of a scenario: rate or trace, loss, delay, and changes."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class Trace(Model):
         return _cc.trace_rate_mbps(opportunities, self.opportunity_bytes, self.period_ms)
 
     def compact(self) -> dict[str, Any]:
-        """Return the fields in plain values, repeated times once beside their ``counts`` where that is shorter."""
+        """Return the fields in plain values, repeated times once beside ``counts`` where that is shorter."""
         fields = {"period_ms": self.period_ms, "opportunity_bytes": self.opportunity_bytes}
         times_ms = np.asarray(self.times_ms, np.float64)
         if self.counts:
@@ -298,5 +298,5 @@ class Link(Model):
 
     @property
     def mean_rate_mbps(self) -> float:
-        """Rate of a resolved link before any change, of a trace its mean, in Mbit/s of IP bytes."""
+        """Rate of a resolved link before any change, or a trace's mean rate, in Mbit/s of IP bytes."""
         return self.trace.mean_rate_mbps if self.trace is not None else self.rate_mbps or 0.0

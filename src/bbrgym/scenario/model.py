@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The scenario: a bottleneck link, the flows that share it, and a duration.
+"""The scenario: a bottleneck link, the flows that share the link, and a duration.
 
 People write a scenario (YAML, a mapping), so it has defaults, counts and sizes in BDP. A world reads its resolved
 form, in which each of these is a plain value. Units are in the names; a rate is of IP
@@ -29,7 +29,7 @@ MAX_WARMUP_DEFAULT_S = 30.0
 
 
 class Scenario(Model):
-    """A bottleneck link and the flows that share it for a time; what a world runs.
+    """A bottleneck link and the flows that share the link for a time; the input of a world.
 
     Attributes:
         name: shown in records.
@@ -90,7 +90,7 @@ class Scenario(Model):
         return self
 
     def resolved(self) -> Scenario:
-        """Return the scenario with plain values only, as worlds read it."""
+        """Return the scenario with plain values only, for worlds."""
         return self if self._resolved is None else self._resolved
 
     def resolved_json(self) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The queue of a scenario's link, and the policer in front of it."""
+"""The queue of a scenario's link, and the policer in front of the queue."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The stack of a sender: its algorithm's and its sockets' facts, and the presets that give each a value.
+"""The stack of a sender: facts of algorithm and sockets, and the presets that give each fact a value.
 
 The facts are declared in cc/stack.def and world/socket.def; this module reads both from the compiled controllers.
 """
@@ -71,7 +71,7 @@ STACK_FACTS: Mapping[str, StackFact] = MappingProxyType({row["name"]: StackFact(
 
 
 class SenderStack(Model):
-    """The stack of a sender: a preset's name, or a mapping of ``preset`` and of facts that differ from it.
+    """The stack of a sender: a preset's name, or a mapping of ``preset`` and of facts that differ from the preset.
 
     Attributes:
         preset: gives every fact that is not named a value. Default: ``linux-6``; of a flow, the scenario's stack.
@@ -108,7 +108,7 @@ class SenderStack(Model):
         return self.__pydantic_extra__ or {}
 
     def over(self, base: SenderStack | None) -> SenderStack:
-        """Return this stack with every fact given: from its own preset, or from ``base``. Default: linux-6."""
+        """Return this stack with every fact given: from the stack's preset, or from ``base``. Default: linux-6."""
         whole = _preset(self.preset or STACK_PRESETS[0]) if self.preset is not None or base is None else base
         if not self.overrides and whole.preset is not None:  # to check all facts again is a third of a draw's time
             return whole

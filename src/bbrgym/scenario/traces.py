@@ -181,7 +181,7 @@ def _rows_of(lines: Sequence[str], first_number: int, path: str) -> Iterator[tup
 
 
 def _opportunities(times_ms: NDArray[np.float64], rates_mbps: NDArray[np.float64], path: str) -> LinkTrace:
-    """Return the trace with an opportunity whenever the rates have given its bytes."""
+    """Return the trace with an opportunity whenever the rates have carried an opportunity's bytes."""
     ends_ms = np.append(times_ms[1:], 2 * times_ms[-1] - times_ms[-2])
     if ends_ms[-1] > MAX_TIME_MS:
         raise ConfigError(f"{path} lasts {ends_ms[-1]:g} ms, expected at most {MAX_TIME_MS}")

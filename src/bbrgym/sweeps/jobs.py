@@ -56,7 +56,7 @@ class Job:
     owner_pid: int | None = None  # process of this machine with which jobs end. Default: none, they go on without it
 
     def __call__(self, config: DictConfig) -> float | None:  # noqa: ARG002 - the job composes its own
-        """Run the job of Hydra's current configuration, and return its metric; None if it failed.
+        """Run the job of Hydra's current configuration, and return the metric; None after a failure.
 
         Raises:
             ConfigError: the folder holds a job with other options or is in use, or a file of it is damaged.
@@ -109,7 +109,7 @@ class Job:
     def _run(
         self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], is_hopeless: Watch
     ) -> dict[str, Any]:
-        """Run the job's process to its end, which is described by the mapping returned."""
+        """Run the job's process to the end; return a mapping that describes the end."""
         limit_s = job_limit_s()
         began_s = time.monotonic()
         with open_to_append(folder / LOG) as log:
@@ -140,7 +140,7 @@ class Job:
 
 
 def _about(hydra: DictConfig, given: Sequence[str]) -> Iterator[str]:
-    """Yield Hydra's own options for a job's process: those given that concern it, and what the launcher has set."""
+    """Yield Hydra's own options for a job's process: the given ones that concern a job, and the launcher's."""
     yield from (text for text in given if parse_override(text).key_or_group.startswith(_FOR_JOBS))
     for key in _SET:
         value = OmegaConf.select(hydra, key, throw_on_missing=False)
@@ -183,7 +183,7 @@ def _end_of(pid: int | None) -> Iterator[Callable[[], bool]]:
 def _wait(
     process: subprocess.Popen[bytes], timeout_s: float, is_abandoned: Callable[[], bool], is_hopeless: Watch
 ) -> str:
-    """Wait for the end of a process, or until it has to be ended, and return the job's status."""
+    """Wait for the end of a process, or for a reason to end the process, and return the job's status."""
     until_s = time.monotonic() + timeout_s
     while True:
         try:
@@ -213,7 +213,7 @@ def job_limit_s() -> float:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process in order; after a grace time kill it and all that it has started."""
+    """End a process in order; after a grace time kill the process and all descendants."""
     if process.poll() is None:
         process.terminate()
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The folder of a Hydra multirun, and the results of its jobs.
+"""The folder of a Hydra multirun, and the results of the jobs.
 
 DIR/NAME/           run folder of a job, see `bbrgym.sweeps.jobs`
 DIR/multirun.yaml   the request, as Hydra writes it
@@ -41,7 +41,7 @@ class MultirunFolder(RunFolder):
         return self.path / name / LOG
 
     def last_line(self, name: str) -> str:
-        """Return the last line that a job has printed; empty if it has printed none."""
+        """Return the last line that a job has printed; empty if there is none."""
         lines = read_end(self.log(name), _LAST_LINES_BYTES, below=self.path).split("\n")
         said = [line.strip() for line in lines if line.strip() and not line.startswith("$ bbrgym")]
         return said[-1] if said else ""
@@ -67,7 +67,7 @@ class MultirunFolder(RunFolder):
 
 
 def report_multirun(path: Path, command: str | None = None) -> MultirunResults:
-    """Write tables, figures and the page of a multirun in its folder, and return its results.
+    """Write tables, figures and the page of a multirun in the multirun's folder, and return the results.
 
     Raises:
         ConfigError: the folder is none of a multirun, or a file of a job is damaged.
@@ -82,7 +82,7 @@ def report_multirun(path: Path, command: str | None = None) -> MultirunResults:
 
 
 def metric_of(folder: Path, command: str, metric: str | None = None) -> float | None:
-    """Return the metric of a finished job: of a training that of its summary, of an evaluation the mean; or None.
+    """Return the metric of a finished job: a training's from the summary, an evaluation's mean, or None.
 
     Raises:
         ConfigError: the job has no such metric.
@@ -100,7 +100,7 @@ def metric_of(folder: Path, command: str, metric: str | None = None) -> float | 
 
 
 def collect(folder: MultirunFolder) -> MultirunResults:
-    """Read the results of jobs from their run folders.
+    """Read the results of jobs from the jobs' run folders.
 
     Raises:
         ConfigError: the folder is none of a multirun, or a file of a job is damaged.
@@ -165,7 +165,7 @@ def _curve(folder: MultirunFolder, job: str) -> pl.DataFrame:
 
 
 def _typed(values: pl.Series) -> pl.Series:
-    """Return the values as numbers if all of them are."""
+    """Return the values as numbers if all are numbers."""
     for kind in (pl.Int64, pl.Float64):
         numbers = values.cast(kind, strict=False)
         if numbers.null_count() == values.null_count():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The pruning of a search: the trial of a job that is hopeless by its validation scores so far is ended."""
+"""The pruning of a search: a job whose validation scores so far are hopeless is ended."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes the report of a multirun: tables, figures and a page in its folder."""
+"""Writes the report of a multirun: tables, figures and a page in the multirun's folder."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The results of a multirun's jobs, and tables of them."""
+"""The results of a multirun's jobs, and tables of the results."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def tables_of(results: MultirunResults) -> list[Table]:
 
 
 def settings_table(results: MultirunResults) -> Table:
-    """Return a row per setting: its number of jobs and the mean of the metric over their seeds."""
+    """Return a row per setting: the number of jobs and the mean of the metric over seeds."""
     names, metric = results.settings, results.metric
     title = f"{results.title}: {metric} by setting, mean and 95 % interval over seeds"
     table = new_table(title, names, ["jobs", metric])

@@ -121,7 +121,7 @@ def _name(options: Sequence[Override], combination: Sequence[str]) -> str:
 
 
 def _of_trial(trial: Trial, name: str) -> Iterator[str]:
-    """Yield the overrides of a trial's job, and Hydra's own that name it."""
+    """Yield the overrides of a trial's job, and Hydra's own that name the job."""
     yield from (f"{key}={value}" for key, value in trial.parameters.items())
     yield override_of(DIRNAME, "_".join(filter(None, (trial.name, name))))
     yield f"++hydra.job.env_set.{TRIAL}='{trial.number}'"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The study of a search, in a database: which trials it proposes, and what is known of them.
+"""The study of a search, in a database: proposed trials and known scores.
 
 Trials are proposed in batches, each after the one before has ended, and each trial by a sampler whose seed follows from
 the search's seed and the trial's number. The proposals depend only on the scores so far, so an interrupted search makes
@@ -36,14 +36,14 @@ _ATTEMPTS, _WAIT_S = 10, 0.5  # to open the database of a shared study
 
 
 class Trial(NamedTuple):
-    """A choice of values by option, as written on a command line, and its number from 0."""
+    """A choice of values by option, as written on a command line, and the trial's number from 0."""
 
     number: int
     parameters: Mapping[str, str]
 
     @property
     def name(self) -> str:
-        """Return the prefix of its jobs' names."""
+        """Return the prefix of the trial's job names."""
         return f"trial-{self.number:04d}"
 
 
@@ -94,7 +94,7 @@ class Study:
         self._storage.engine.dispose()
 
     def _check_same_run(self) -> None:
-        """Compare the settings with those that the study was made with; it may have more trials."""
+        """Compare the settings with those that the study was made with; more trials are allowed."""
         now = {key: one for key, one in self._settings.items() if key not in _MAY_CHANGE}
         if not now[SHARED]:
             del now[SHARED]
@@ -118,7 +118,7 @@ class Study:
 
     @property
     def _known(self) -> list[Any]:
-        """Trials of the study, as Optuna has them."""
+        """Optuna's trials of the study."""
         with database_errors(self._where):
             known: list[Any] = self._study.get_trials(deepcopy=False)
         return known
@@ -151,7 +151,7 @@ class Study:
         return self._trial(trial.number)
 
     def tell(self, trial: Trial, value: float | None, *, is_pruned: bool = False) -> None:
-        """Store the score of a trial, None if a job of it failed; a stored score stays."""
+        """Store the score of a trial, None if a job failed; a stored score stays."""
         states = self._optuna.trial.TrialState
         known = value is not None and math.isfinite(value)
         state = states.PRUNED if is_pruned else states.COMPLETE if known else states.FAIL
@@ -168,7 +168,7 @@ class Study:
         return Trial(number, {key: value if isinstance(value, str) else repr(value) for key, value in chosen})
 
     def _sampler(self, number: int) -> Any:
-        """Return a sampler of its own for a trial; in a shared study it keeps away from trials under way."""
+        """Return a new sampler for a trial; a shared study's keeps away from trials under way."""
         stream = int.from_bytes(hashlib.sha256(f"hparams_search{self._worker or ''}".encode()).digest()[:8], "little")
         seed = np.random.SeedSequence([self._settings["seed"], stream, number]).generate_state(1)[0]
         return self._optuna.samplers.TPESampler(
@@ -183,7 +183,7 @@ def where(study_name: str, address: str) -> str:
 
 @contextmanager
 def database_errors(study: str) -> Iterator[None]:
-    """Turn errors of a study's database within the context into a `SweepError`; ``study`` names it, see `where`."""
+    """Turn errors of a study's database within the context into a `SweepError`; ``study`` is a name from `where`."""
     import optuna
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -216,7 +216,7 @@ def distributions(params: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _distribution(override: Override) -> Any:
-    """Return the distribution of a range, None if it is none. A range excludes its end, an interval does not."""
+    """Return the distribution of a range, else None. A range excludes the end, an interval does not."""
     from optuna import distributions as kinds
 
     values: Any = override.value()
@@ -236,5 +236,5 @@ def _distribution(override: Override) -> Any:
 
 
 def without_password(text: str) -> str:
-    """Return a text with the passwords of the databases' addresses in it hidden."""
+    """Return a text with the passwords in databases' addresses hidden."""
     return re.sub(r"(://[^:/@\s]*):[^@\s]*@", r"\1:***@", text)

@@ -20,7 +20,7 @@ COLUMNS = ("time_ns", "flow", "event", *_PACKET_COLUMNS, *_DECISION_COLUMNS)
 
 
 class CsvWriter:
-    """Writes rows as they come."""
+    """Writes rows in order of arrival."""
 
     def __init__(self, file: BinaryIO, run: TracedRun) -> None:
         self._file = file

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A trace as pcapng, as a capture at the senders would show it: what leaves them, and the ACKs that reach them.
+"""A trace as pcapng, like a capture at the senders: departing data and arriving ACKs.
 
 Raw IPv4 packets with their headers alone; each says how long it was. Sequence numbers begin at 0 with the SYN, so that
 the first byte of payload has 1. A flow's index is in its sender's address and in its receiver's port.
@@ -77,7 +77,7 @@ class PcapngWriter:
     def _packet(
         self, row: PacketRow, addresses: tuple[int, int], tcp: bytes, payload_bytes: int, ecn: int, way: int
     ) -> bytes:
-        """Return the block of a packet; its payload is zeros, which add nothing to the checksum."""
+        """Return the block of a packet with a payload of zeros, which add nothing to the checksum."""
         self._identification[row.flow] += 1
         tcp_bytes = len(tcp) + payload_bytes
         head = bytearray(tcp)
@@ -109,7 +109,7 @@ def _header(ports: tuple[int, int], sequence: int, acked: int, flags: int, windo
 
 
 def _sack(row: PacketRow) -> bytes:
-    """Return the option with an ACK's blocks (RFC 2018), after two bytes that align it."""
+    """Return the option with an ACK's blocks (RFC 2018), after two bytes of alignment."""
     if row.block_count == 0:
         return b""
     edges = [(edge + 1) % 2**32 for block in row.blocks[: row.block_count] for edge in block]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A trace as qlog 0.3 in JSON text sequences (RFC 7464), as qvis opens it: what a sender knows, and its packets' fate.
+"""A trace as qlog 0.3 in JSON text sequences (RFC 7464), for qvis: a sender's state, and the packets' fate.
 
 Each transmission has a packet number of its own, as in QUIC, so that an ACK names transmissions: of a segment sent
 again the latest one, since TCP's ACKs do not say which arrived. Each flow is a group of events.
@@ -45,7 +45,7 @@ class _FlowEvents:
 
 
 class QlogWriter:
-    """Writes events as they come."""
+    """Writes events in order of arrival."""
 
     def __init__(self, file: BinaryIO, run: TracedRun) -> None:
         self._file = file

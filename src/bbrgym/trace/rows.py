@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Rows of a world's log of packets, and the run that they are of."""
+"""Rows of a world's log of packets, and the logged run."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Rows(NamedTuple):
     decisions: Any
 
     def in_order(self) -> Iterator[PacketRow | DecisionRow]:
-        """Yield the rows in the order in which they were logged."""
+        """Yield the rows in the order of the log."""
         packets = list(zip(*(self.packets[name].tolist() for name in PacketRow._fields), strict=True))
         begin = 0
         for values in self.decisions[list(DecisionRow._fields)].tolist():

@@ -55,7 +55,7 @@ FORMATS = {
 
 @dataclass(frozen=True)
 class TracedFlowCounts:
-    """Counts of a flow of a run, from its beginning to its end."""
+    """Counts of a flow over a whole run."""
 
     name: str
     cc: str  # its congestion control
@@ -89,7 +89,7 @@ def write_trace(
     options: Mapping[str, Any] | None = None,
     on_progress: Callable[[float], None] | None = None,
 ) -> TraceResult:
-    """Run a scenario and write its trace, ``trace.<suffix>`` of each format.
+    """Run a scenario and write the trace, ``trace.<suffix>`` of each format.
 
     Args:
         scenario: a Scenario, a name, a path or a mapping; its flows have the congestion controls to trace.
@@ -124,7 +124,7 @@ def write_trace(
 
 
 def checked_formats(formats: Any) -> tuple[str, ...]:
-    """Return names of formats, given as a name or a list of them.
+    """Return names of formats, given as a name or a list of names.
 
     Raises:
         ConfigError: one is unknown or comes twice, or there is none.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A number for each transmission of a flow, as QUIC numbers its packets, and which of them an ACK reports first."""
+"""A number for each transmission of a flow, like QUIC's packet numbers, and the ones that an ACK reports first."""
 
 from __future__ import annotations
 

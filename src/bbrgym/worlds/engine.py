@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The interface between worlds and what runs them: implement it to add a world.
+"""The interface between worlds and their callers, to implement for a new world.
 
 An engine is a class with the methods of `Engine`, in C++ (`bbrgym._twin.Vector`, `bbrgym._ns3.Vector`) or Python. One
 line makes it a world::
@@ -71,7 +71,7 @@ class Engine(Protocol):
         """
 
     def advance(self, duration_s: float, mask: Flags) -> None:
-        """Run the worlds of a mask for so much simulated time, each at most to its scenario's end.
+        """Run the worlds of a mask for so much simulated time, each at most to the scenario's end.
 
         Applies the tunables first: a bad value is a ValueError, and its world does not run. Writes stats, time and
         ``done``. An error in one world is raised after the others have run. An engine in the caller's process ends the
@@ -93,7 +93,7 @@ class Engine(Protocol):
         """
 
     def close(self) -> None:
-        """End the runs and free all they hold; called again, it does nothing.
+        """End the runs and free all resources; a second call does nothing.
 
         Called from another thread it ends an advance that is under way, too.
         """

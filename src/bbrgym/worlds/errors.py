@@ -11,7 +11,7 @@ _Result = TypeVar("_Result")
 
 
 class WorldError(RuntimeError):
-    """A failed simulation: it aborted, was killed, hung, or raised an error.
+    """A failed simulation: aborted, killed, hung, or ended by an error.
 
     The world needs a ``reset()``, which starts afresh. A bad argument is a ``ValueError`` instead.
 
@@ -42,7 +42,7 @@ class WorldError(RuntimeError):
 
 
 class LateRunError(WorldError):
-    """A refused run in real time: too many of its packets left late. On a machine less busy the same run succeeds."""
+    """A refused run in real time: too many packets left late. On a machine less busy the same run succeeds."""
 
 
 class EngineFailure(Exception):
@@ -68,7 +68,7 @@ def reason_of(error: Exception) -> str:
 
 
 def repeat_late(run: Callable[[], _Result], on_late: Callable[[LateRunError], None]) -> _Result:
-    """Return what a run returns; while it is late, repeat it, `LATE_RUN_ATTEMPTS` runs at most.
+    """Return the result of a run; repeat a late run, `LATE_RUN_ATTEMPTS` runs at most.
 
     Args:
         run: makes the run.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The arrays of worlds, and the memory that worlds and their worker processes share.
+"""The arrays of worlds, and the memory shared with worker processes.
 
 The arrays of all worlds of a vector lie in one anonymous file, which each worker maps. It only grows, so an old view
 never points behind an end. A worker's mailbox is another.
@@ -55,7 +55,7 @@ class Shape:
 
 
 class Arrays:
-    """The arrays of a vector of worlds, in given memory or their own."""
+    """The arrays of a vector of worlds, in given or new memory."""
 
     tunables: Table
     flow_stats: Table
@@ -109,13 +109,13 @@ class SharedArrays:
 
     @classmethod
     def create(cls) -> SharedArrays:
-        """Make an anonymous file: in no folder, gone with its last descriptor and mapping."""
+        """Make an anonymous file: in no folder, gone with the last descriptor and mapping."""
         shared = cls(os.memfd_create("bbrgym-arrays", os.MFD_CLOEXEC))
         shared._free = weakref.finalize(shared, os.close, shared.fd)
         return shared
 
     def close(self) -> None:
-        """Give the descriptor back (the owner's task); called again, it does nothing."""
+        """Give the descriptor back (the owner's task); a second call does nothing."""
         if self._free is not None:
             self._free()
 
@@ -128,7 +128,7 @@ class SharedArrays:
 
 
 class Mailbox:
-    """A file in memory that holds an owner's request or its worker's answer: a JSON array.
+    """A file in memory that holds an owner's request or the worker's answer: a JSON array.
 
     A pipe would do, but for long texts: to write one waits, without a timeout, for the worker to read.
     """
@@ -138,7 +138,7 @@ class Mailbox:
 
     @classmethod
     def create(cls) -> Mailbox:
-        """Make a mailbox with an anonymous file of its own."""
+        """Make a mailbox with a new anonymous file."""
         return cls(os.memfd_create("bbrgym-mailbox", os.MFD_CLOEXEC))
 
     def write(self, *message: Any) -> None:

@@ -64,13 +64,13 @@ def _counted(scores: Array, roles: Sequence[str], counting: Collection[str]) -> 
 
 
 def score_of_world(worlds: VectorWorld, index: int, *, delta: float = DEFAULT_DELTA) -> float:
-    """Return the score of one of several worlds, of its run so far; see `score_of_run`."""
+    """Return the score of one of several worlds for the run so far; see `score_of_run`."""
     flows, _ = worlds.summary(index)
     return score_of_run(worlds.scenarios[index], worlds.flow_summary_fields, flows, delta=delta)
 
 
 def score_of_run(scenario: Scenario, fields: Sequence[str], summary: Array, *, delta: float = DEFAULT_DELTA) -> float:
-    """Return the score of a run from the summary of its world.
+    """Return the score of a run from the world's summary.
 
     Args:
         scenario: that ran.
@@ -82,7 +82,7 @@ def score_of_run(scenario: Scenario, fields: Sequence[str], summary: Array, *, d
 
 
 def harm_of_run(scenario: Scenario, fields: Sequence[str], summary: Array) -> float:
-    """Return how often the goodput of other flows is halved below their fair share, the mean over them.
+    """Return how often the goodput of other flows is halved below the fair share, the mean over these flows.
 
     They are those that are neither tuned nor background; 0 without any. See `score_of_run`; Ware et al., Beyond Jain's
     fairness index, HotNets 2019.
@@ -93,18 +93,18 @@ def harm_of_run(scenario: Scenario, fields: Sequence[str], summary: Array) -> fl
 
 @dataclass(frozen=True)
 class Objective:
-    """Aim of a search for settings: the score of a run, less a price for what its other flows lose."""
+    """Aim of a search for settings: the score of a run, less a price for the other flows' loss."""
 
     delta: float = DEFAULT_DELTA  # weight of the RTT in the score
     harm_price: float = 0.0  # of `harm_of_run`
 
     def of_world(self, worlds: VectorWorld, index: int) -> float:
-        """Return it of one of several worlds, of its run so far."""
+        """Return the objective of one of several worlds for the run so far."""
         flows, _ = worlds.summary(index)
         return self.of_run(worlds.scenarios[index], worlds.flow_summary_fields, flows)
 
     def of_run(self, scenario: Scenario, fields: Sequence[str], summary: Array) -> float:
-        """Return it of a run; see `score_of_run`."""
+        """Return the objective of a run; see `score_of_run`."""
         score = score_of_run(scenario, fields, summary, delta=self.delta)
         return score - self.harm_price * harm_of_run(scenario, fields, summary) if self.harm_price else score
 

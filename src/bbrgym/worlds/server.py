@@ -38,7 +38,7 @@ class Server:
         self._arrays: Arrays | None = None
 
     def serve(self) -> None:
-        """Carry out the request in the mailbox and leave the outcome there: what it is, and its text."""
+        """Carry out the request in the mailbox and leave the outcome there: kind and text."""
         request, *arguments = self._mailbox.read()
         try:
             getattr(self, request)(*arguments)

@@ -69,12 +69,12 @@ class WorldSpec:
         return {name: value for name, value in options.items() if value is not None}
 
     def default_settings(self) -> dict[str, Any]:
-        """Return the fields of `WorldSettings` with the world's defaults: its choice in the config group ``world``."""
+        """Return the fields of `WorldSettings` with the world's defaults, for the config group ``world``."""
         options = {"options": dict.fromkeys(self.options)} if self.options else {}
         return {"isolation": self.isolation, "timeout_s": DEFAULT_TIMEOUT_S, **options}
 
     def has_controller(self, cc: str) -> bool:
-        """Return whether its flows can run a congestion control of `bbrgym.VARIANTS`."""
+        """Return whether the world's flows can run a congestion control of `bbrgym.VARIANTS`."""
         algorithm = VARIANTS[self.stand_ins.get(cc, cc)].algorithm
         if algorithm in STOCK_OWNERS:
             return algorithm in self.stock_controls

@@ -37,7 +37,7 @@ _MAX_FLOWS = int(BOUNDS["flows"].high)
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A run at one moment, from `World.save` for `World.restore`. Keeps its value whatever the run does.
+    """A run at one moment, from `World.save` for `World.restore`. Does not change while the run goes on.
 
     Pickled it is small: what was asked of the run. Where it is unpickled or copied, the run is simulated again up to
     that moment, bit for bit, but without traces of ACKs and packets.
@@ -147,11 +147,11 @@ class VectorWorld:
         return self._arrays.shape.flows
 
     def flow_names(self, index: int) -> tuple[str, ...]:
-        """Return the names of a world's flows, the first rows of its arrays."""
+        """Return the names of a world's flows, the first rows of the world's arrays."""
         return tuple(flow.name for flow in self.scenarios[self._index(index)].resolved().flows)
 
     def reset(self, index: int, scenario: Any = None, seed: int | None = None) -> None:
-        """Start a world's run from its beginning, see `World.reset`.
+        """Start a world's run from the beginning, see `World.reset`.
 
         Raises:
             ScenarioError, ConfigError: the scenario or the seed is wrong, or has more flows than there is room for.
@@ -172,7 +172,7 @@ class VectorWorld:
         self._begin(index)
 
     def advance(self, seconds: float, mask: Flags | None = None) -> None:
-        """Run worlds for so much simulated time, each at most to its scenario's end, and measure that interval.
+        """Run worlds for so much simulated time, each at most to the scenario's end, and measure that interval.
 
         Args:
             seconds: simulated time, above 0.
@@ -204,7 +204,7 @@ class VectorWorld:
             self._each(chosen, lambda index: self._advance(index, seconds, self._all[:1]))
 
     def run_to_end(self) -> None:
-        """Run all worlds to the ends of their scenarios, as one interval each."""
+        """Run all worlds to the ends of the scenarios, as one interval each."""
         longest_s = max(scenario.duration_s for scenario in self.scenarios)
         while not self.done.all():
             self.advance(longest_s, ~self.done)
@@ -218,14 +218,14 @@ class VectorWorld:
         return flows.copy(), link.copy()
 
     def save(self, index: int) -> Snapshot:
-        """Return a world's run as it is now, see `World.save`."""
+        """Return a snapshot of a world's run, see `World.save`."""
         index = self.check_running(index)
         self._check_savable("save")
         state = self._ask(index, lambda engine, place: engine.save(place))
         return Snapshot(self.name, state, self.scenarios[index], self.seeds[index], self._options)
 
     def restore(self, index: int, snapshot: Snapshot) -> None:
-        """Continue a world from a snapshot of any world of its kind, see `World.restore`."""
+        """Continue a world from a snapshot of any world of the same kind, see `World.restore`."""
         self.check_open()
         self._check_savable("restore")
         index = self._index(index)
@@ -277,7 +277,7 @@ class VectorWorld:
             self._lay_out(flow_capacity, [array.copy() for array in self._arrays.rows(slice(None))])
 
     def close(self) -> None:
-        """End the simulations and free all they hold; called again, it does nothing. A closed one stays closed."""
+        """End the simulations for good and free all resources; a second call does nothing."""
         self._is_closed = True
         for number in range(len(self._engines)):
             self._drop(number)
@@ -287,14 +287,14 @@ class VectorWorld:
             self._shared.close()
 
     def check_open(self) -> None:
-        """Raise ValueError if it is closed, RuntimeError in a fork of its process."""
+        """Raise ValueError after `close`, RuntimeError in a fork of the process."""
         if os.getpid() != self._owner_pid:
             raise RuntimeError(f"{self!r} belongs to process {self._owner_pid}: a fork must make its own")
         if self._is_closed:
             raise ValueError(f"{self!r} is closed: make another with make_world() or make_vector_world()")
 
     def check_running(self, index: int) -> int:
-        """Return the index of a world, in Python's own type; raise ValueError unless it runs."""
+        """Return the index of a world, in Python's own type; raise ValueError unless the world runs."""
         self.check_open()
         index = self._index(index)
         if index in self._stopped:
@@ -303,7 +303,7 @@ class VectorWorld:
         return index
 
     def flow_index(self, index: int, flow: int | str) -> int:
-        """Return the index of a flow of a world, given by its index or name.
+        """Return the index of a flow of a world, given by index or name.
 
         Raises:
             ConfigError: there is none.
@@ -348,7 +348,7 @@ class VectorWorld:
         self._stopped.discard(index)
 
     def _ask(self, index: int, act: Callable[[Any, int], Any]) -> Any:
-        """Act on a world's engine and its place there."""
+        """Act on a world's engine and the world's index there."""
         number, place = divmod(index, self._per_engine)
         try:
             return act(self._engine(number), place)
@@ -408,7 +408,7 @@ class VectorWorld:
             errors.clear()  # an error that its own traceback holds would keep the worlds
 
     def _engine(self, number: int) -> Any:
-        """Return an engine; make it if it has not been made or has broken."""
+        """Return an engine; make a new one if there is none or it has broken."""
         engine = self._engines[number]
         if engine is None:
             first = number * self._per_engine
@@ -427,7 +427,7 @@ class VectorWorld:
         return engine
 
     def _show(self, engine: Any, first: int) -> None:
-        """Let an engine use the arrays that there are, from its first world's rows on."""
+        """Let an engine use the current arrays, from the rows of the engine's first world on."""
         engine.lay_out(self.flow_capacity, *self._arrays.rows(slice(first, first + self._per_engine)))
 
     def _drop(self, number: int) -> None:
@@ -436,7 +436,7 @@ class VectorWorld:
             engine.close()
 
     def _break(self, number: int, worlds: Iterable[int]) -> None:
-        """Give worlds up until they are reset; an engine of one is made again then."""
+        """Give worlds up until the next reset, which makes an engine of one world again."""
         for index in worlds:
             self._stopped.add(index)
             self._loaded[index] = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Short waits between an owner and its worker."""
+"""Short waits between an owner and a worker."""
 
 from __future__ import annotations
 

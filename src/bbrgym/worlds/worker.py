@@ -21,7 +21,7 @@ _OWNER_SLEEPS_S = 3600.0  # and again, while it lives
 
 
 def _cut_stderr() -> None:
-    """Empty a long standard error, of which the owner shows only the last lines: it lies in memory."""
+    """Empty a long standard error, which lies in memory; the owner shows only the last lines."""
     if os.fstat(2).st_size > _STDERR_LIMIT_BYTES:
         os.ftruncate(2, 0)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""An engine in a worker process: its abort is an error here, and any number run at once.
+"""An engine in a worker process: an abort is an error here, and any number run at once.
 
 ::
 
@@ -42,7 +42,7 @@ _FAILURES: dict[str, type[Exception]] = {
 
 
 class WorkerEngine:
-    """An engine of one world in a process of its own; see `bbrgym.worlds.engine.Engine`.
+    """An engine of one world in a separate process; see `bbrgym.worlds.engine.Engine`.
 
     Args:
         engine: dotted name of the engine's class.
@@ -82,7 +82,7 @@ class WorkerEngine:
         self._ask(self._timeout_s, "summary", len(flow_out))
 
     def close(self) -> None:
-        """Kill the process and free all it needs; called again, it does nothing."""
+        """Kill the process and free all resources; a second call does nothing."""
         if os.getpid() != self._owner_pid:  # in a fork no other thread is here, whatever the lock says
             self._free()
         elif self._free.alive:
@@ -121,7 +121,7 @@ class WorkerEngine:
         return process
 
     def _ask(self, timeout_s: float, *request: Any) -> None:
-        """Send a request and wait for its end.
+        """Send a request and wait for the end.
 
         Raises:
             ValueError: the engine refused it.

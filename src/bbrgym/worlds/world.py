@@ -48,7 +48,7 @@ class World:
         self._show()
 
     def reset(self, scenario: Any = None, seed: int | None = None) -> None:
-        """Start a run from its beginning.
+        """Start a run from the beginning.
 
         Args:
             scenario: another scenario (a Scenario, a name, a path or a mapping). Default: the same one.
@@ -120,7 +120,7 @@ class World:
         return self._vector.summary(0)
 
     def save(self) -> Snapshot:
-        """Return the run as it is now, to come back to any number of times.
+        """Return a snapshot of the run, for any number of `restore` calls.
 
         Raises:
             ConfigError: this world cannot be saved; the twin in this process can.
@@ -128,7 +128,7 @@ class World:
         return self._vector.save(0)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot of a world of the same kind, its scenario and seed included, bit for bit.
+        """Continue from a snapshot of a world of the same kind, with that scenario and seed, bit for bit.
 
         Raises:
             ConfigError: the snapshot is another kind of world's, or this one cannot; it goes on as it was.
@@ -161,7 +161,7 @@ class World:
         return self._vector.ack_trace(0, flow)
 
     def trace_packets(self) -> None:
-        """Log every packet and every ACK's decision of the run; call it after a reset and before the first advance.
+        """Log every packet and every ACK's decision of the run; call after a reset and before the first advance.
 
         Raises:
             ConfigError: this world cannot; a simulated one in this process can.
@@ -183,7 +183,7 @@ class World:
         return self._vector.take_packets(0)
 
     def close(self) -> None:
-        """End the simulation and free all it holds; called again, it does nothing. A closed world stays closed."""
+        """End the simulation for good and free all resources; a second call does nothing."""
         self._vector.close()
 
     @property
