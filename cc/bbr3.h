@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * BBRv3 (google/bbr, branch v3: net/ipv4/tcp_bbr.c; draft-ietf-ccwg-bbr).
+ * BBRv3 (google/bbr, branch v3: net/ipv4/tcp_bbr.c; draft-ietf-ccwg-bbr-06, of which "Draft" names sections).
  *
  *   bw      = min(max_bw, bw_lo)
  *   min_rtt = min over 10 s of RTT
@@ -23,6 +23,7 @@
 
 /* ---- pacing ---- */
 
+/* Draft, 5.6.2: pace at 1 % below the gain times the bandwidth, so that the queue drains and delay falls. */
 static inline uint64_t bbr3_pacing_for_Bps(const struct bbr_state *bbr, uint64_t bw_q24, int64_t gain_q16)
 {
     uint64_t rate_Bps = bbr3_rate_Bps(bbr, bw_q24, gain_q16, 100 - BBR_PACING_MARGIN_PERCENT);
@@ -31,6 +32,7 @@ static inline uint64_t bbr3_pacing_for_Bps(const struct bbr_state *bbr, uint64_t
     return cc_max_u64(cc_min_u64(rate_Bps, UINT64_MAX - 1), bbr->mss_bytes / BBR_SLOWEST_PKT_S + 1);
 }
 
+/* Draft, 5.6.2: without a bandwidth, pace the initial window over the smoothed RTT, or over 1 ms. */
 static inline void bbr3_init_pacing(struct cc_state *state, const struct cc_params *params)
 {
     struct bbr_state *bbr = &state->bbr;
@@ -44,6 +46,7 @@ static inline void bbr3_init_pacing(struct cc_state *state, const struct cc_para
                                             params->bbr3_startup_gain_q16);
 }
 
+/* Draft, 5.6.2: until the pipe is full the pacing rate never falls. */
 static inline void bbr3_set_pacing(struct cc_state *state, const struct cc_params *params, int64_t gain_q16)
 {
     struct bbr_state *bbr = &state->bbr;
@@ -55,6 +58,7 @@ static inline void bbr3_set_pacing(struct cc_state *state, const struct cc_param
         state->pacing_Bps = rate_Bps;
 }
 
+/* Draft, 5.6.1: 1.25 in UP, 0.90 in DOWN, 1 in CRUISE and REFILL. */
 static inline int64_t bbr3_phase_gain_q16(const struct cc_state *state, const struct cc_params *params)
 {
     switch (state->bbr.cycle_index) {
@@ -64,6 +68,7 @@ static inline int64_t bbr3_phase_gain_q16(const struct cc_state *state, const st
     }
 }
 
+/* Draft, 5.6.1: the gains of each state. */
 static inline void bbr3_update_gains(struct cc_state *state, const struct cc_params *params)
 {
     struct bbr_state *bbr = &state->bbr;
@@ -107,6 +112,7 @@ static inline uint64_t bbr3_capped_pkts(const struct cc_state *state, const stru
     return cc_min_u64(target_pkts, cc_add_sat(cap_pkts, bursts_pkts));
 }
 
+/* Draft, 5.6.4.2: the window allows gain times the BDP, what aggregated ACKs need, and the offload budget. */
 static inline uint64_t bbr3_target_cwnd_pkts(const struct cc_state *state, const struct cc_params *params)
 {
     uint64_t pkts = bbr3_bdp_pkts(state, bbr3_bw_q24(&state->bbr3), state->bbr.cwnd_gain_q16);
@@ -127,6 +133,7 @@ static inline bool bbr3_is_first_flight(const struct cc_state *state, const stru
     return state->cwnd_pkts < 2 * state->bbr3.init_cwnd_pkts;
 }
 
+/* Draft, 5.6.4.6: grow by what is acknowledged: up to the target in a full pipe, below it always in STARTUP. */
 static inline void bbr3_set_cwnd(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
 {
     const struct bbr_state *bbr = &state->bbr;
@@ -147,6 +154,7 @@ static inline void bbr3_set_cwnd(struct cc_state *state, const struct cc_params 
     state->cwnd_pkts = cwnd;
 }
 
+/* Draft, 5.6.4.7: stay within inflight_hi where PROBE_BW probes, below it by the headroom in CRUISE and PROBE_RTT. */
 static inline void bbr3_bound_cwnd(struct cc_state *state, const struct cc_params *params)
 {
     const struct bbr3_state *bbr3 = &state->bbr3;
@@ -163,6 +171,7 @@ static inline void bbr3_bound_cwnd(struct cc_state *state, const struct cc_param
 
 /* ---- events ---- */
 
+/* Draft, 5.2.1: all state at the connection's start. */
 static inline void bbr3_init(struct cc_state *state, const struct cc_params *params, const struct cc_start *start)
 {
     struct bbr_state *bbr = &state->bbr;
@@ -210,6 +219,7 @@ static inline void bbr3_note_sample(struct cc_state *state, const struct cc_para
         plus_update_srtt(bbr, params, rs);
 }
 
+/* Draft, 5.2.3: on each ACK first the model and the state, then pacing rate and window. */
 static inline void bbr3_on_ack(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
 {
     struct bbr_state *bbr = &state->bbr;
@@ -243,7 +253,7 @@ static inline void bbr3_on_ack(struct cc_state *state, const struct cc_params *p
     bbr3->ecn_in_cycle |= rs->delivered_ce_pkts > 0;
 }
 
-/* What an undo restores. */
+/* Draft, 5.5.11.1: what an undo restores. */
 static inline void bbr3_save_bounds(struct bbr3_state *bbr3)
 {
     bbr3->undo_bw_lo_q24 = bbr3->bw_lo_q24;
@@ -275,6 +285,7 @@ static inline void bbr3_note_loss(struct cc_state *state, uint64_t delivered_pkt
     bbr3->loss_in_cycle = true;
 }
 
+/* Draft, 5.5.10.2: at the first loss of a probe that passes the threshold, the level in flight there ends the probe. */
 static inline void bbr3_on_packet_lost(struct cc_state *state, const struct cc_params *params,
                                        const struct cc_lost_packet *lost)
 {
@@ -325,6 +336,7 @@ static inline void bbr3_on_probe_repair(struct cc_state *state, const struct cc_
         bbr3_handle_too_high(state, params, tx_in_flight_pkts, is_app_limited);
 }
 
+/* Draft, 5.6.4.4: save the window before a recovery, and restore it afterwards. */
 static inline void bbr3_on_loss_state(struct cc_state *state, enum cc_ca_state old_state, enum cc_ca_state new_state)
 {
     bool was_reduced = old_state == CC_CA_CWR || old_state == CC_CA_RECOVERY;
@@ -355,6 +367,7 @@ static inline void bbr3_bound_after_timeout(struct cc_state *state)
         bbr3->inflight_lo_pkts = cc_max_u32(bbr3->is_v2 ? 0 : state->cwnd_pkts, state->bbr.prior_cwnd_pkts);
 }
 
+/* Draft, 5.4.1: after an idle time pace at the bandwidth itself, since there is no queue to drain nor to build. */
 static inline void bbr3_on_restart(struct cc_state *state, const struct cc_params *params, uint64_t now_us,
                                    bool app_limited)
 {
@@ -384,6 +397,7 @@ static inline void bbr3_return_to_state(struct cc_state *state)
     }
 }
 
+/* Draft, 5.5.11.2: a spurious recovery gives back the larger of each bound, and the plateau is looked for again. */
 static inline void bbr3_on_undo(struct cc_state *state)
 {
     struct bbr3_state *bbr3 = &state->bbr3;

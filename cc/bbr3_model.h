@@ -17,11 +17,13 @@
 
 static inline bool bbr3_is_valid(const struct cc_sample *rs) { return rs->interval_us > 0 && rs->acked_pkts > 0; }
 
+/* Draft, 5.5.1: a round ends when a packet sent after its start is acknowledged. */
 static inline void bbr3_start_round(struct cc_state *state, uint64_t delivered_pkts)
 {
     state->bbr.next_round_delivered_pkts = delivered_pkts;
 }
 
+/* Draft, 5.5.1: rounds are counted by packets, not by time. */
 static inline void bbr3_update_round(struct cc_state *state, const struct cc_sample *rs)
 {
     struct bbr_state *bbr = &state->bbr;
@@ -44,12 +46,13 @@ static inline uint64_t bbr3_sample_q24(const struct cc_sample *rs)
 
 /* ---- excess: too many losses or marks ---- */
 
-/* Of the packets in flight when one left, more than the threshold are lost by now. */
+/* Draft, 5.5.10.2: of the packets in flight when one left, more than the threshold are lost by now. */
 static inline bool bbr3_loses_too_many(const struct cc_params *params, uint32_t tx_in_flight_pkts, uint32_t lost_pkts)
 {
     return tx_in_flight_pkts > 0 && lost_pkts > cc_scale(tx_in_flight_pkts, params->bbr3_loss_thresh_q16);
 }
 
+/* Draft, 5.5.10.2: more than 2 % of the packets in flight are lost: inflight is too high. */
 static inline bool bbr3_is_too_high(const struct bbr3_state *bbr3, const struct cc_params *params,
                                     const struct cc_sample *rs)
 {
@@ -82,12 +85,14 @@ static inline uint32_t bbr3_level_of_loss_pkts(const struct cc_params *params, u
 
 /* ---- lower bounds ---- */
 
+/* Draft, 5.5.10.3: the short-term model is unset. */
 static inline void bbr3_reset_lower_bounds(struct bbr3_state *bbr3)
 {
     bbr3->bw_lo_q24 = BBR3_UNSET_Q24;
     bbr3->inflight_lo_pkts = BBR3_UNSET_PKTS;
 }
 
+/* Draft, 5.5.10.3: no loss yet, and no delivery. */
 static inline void bbr3_reset_congestion_signals(struct bbr3_state *bbr3)
 {
     bbr3->loss_in_round = false;
@@ -107,7 +112,7 @@ static inline uint32_t bbr3_after_marks_pkts(const struct bbr3_state *bbr3, cons
     return (uint32_t)(bbr3->inflight_lo_pkts * cut_256th / BBR3_ECN_ONE);
 }
 
-/* After a round that lost or was marked, but not of a probe's. */
+/* Draft, 5.5.10.3: after a round that lost or was marked, but not of a probe's. */
 static inline void bbr3_adapt_lower_bounds(struct cc_state *state, const struct cc_params *params)
 {
     struct bbr3_state *bbr3 = &state->bbr3;
@@ -137,6 +142,7 @@ static inline void bbr3_adapt_lower_bounds(struct cc_state *state, const struct 
 
 /* ---- signals ---- */
 
+/* Draft, 5.5.10.3: the largest bandwidth and delivery of a round trip that begins at the first loss. */
 static inline void bbr3_update_latest(struct cc_state *state, const struct cc_sample *rs)
 {
     struct bbr3_state *bbr3 = &state->bbr3;
@@ -160,6 +166,7 @@ static inline void bbr3_begin_latest(struct bbr3_state *bbr3, const struct cc_sa
     bbr3->inflight_latest_pkts = cc_clamp_to_u32((uint64_t)(rs->sample_pkts < 0 ? 0 : rs->sample_pkts));
 }
 
+/* Draft, 5.5.5: a sample that an application limited counts only if it is at least max_bw. */
 static inline void bbr3_update_congestion(struct cc_state *state, const struct cc_params *params,
                                           const struct cc_sample *rs)
 {
@@ -186,6 +193,7 @@ static inline void bbr3_advance_latest(struct bbr3_state *bbr3, const struct cc_
         bbr3_begin_latest(bbr3, rs);
 }
 
+/* Draft, 5.5.6: max_bw is over the last two cycles of PROBE_BW. */
 static inline void bbr3_advance_max_bw(struct bbr3_state *bbr3)
 {
     if (bbr3->bw_hi_q24[1] == 0)
@@ -194,6 +202,7 @@ static inline void bbr3_advance_max_bw(struct bbr3_state *bbr3)
     bbr3->bw_hi_q24[1] = 0;
 }
 
+/* Draft, 5.5.9: the largest excess of ACKs over the bandwidth, in the last ten rounds. */
 static inline void bbr3_update_aggregation(struct cc_state *state, const struct cc_sample *rs)
 {
     struct bbr_state *bbr = &state->bbr;
@@ -207,6 +216,7 @@ static inline void bbr3_update_aggregation(struct cc_state *state, const struct 
     bbr_aggregation_take(a, rs, bbr3_pkts_in(bbr3_bw_q24(&state->bbr3), epoch_us), state->cwnd_pkts);
 }
 
+/* Draft, 5.6.4.2: extra_acked provisions for silences between aggregated ACKs. */
 static inline uint64_t bbr3_aggregation_bonus_pkts(const struct cc_state *state)
 {
     const uint32_t *extra_pkts = state->bbr.aggregation.extra_pkts;
@@ -217,6 +227,7 @@ static inline uint64_t bbr3_aggregation_bonus_pkts(const struct cc_state *state)
 
 /* ---- full pipe ---- */
 
+/* Draft, 5.3.1.2: look for a plateau from this bandwidth on. */
 static inline void bbr3_reset_full_bw(struct cc_state *state, uint64_t bw_q24)
 {
     state->bbr3.full_bw_q24 = bw_q24;
@@ -240,7 +251,8 @@ static inline void bbr3_check_full_bw_of_v2(struct cc_state *state)
     bbr->full_bw_reached = bbr->full_bw_count >= BBR_FULL_BW_ROUNDS;
 }
 
-/* Three rounds without growth by a quarter; any sample that has grown so much begins again (bbr3_plateau). */
+/* Draft, 5.3.1.2: three rounds without growth by a quarter; any sample that grew so much begins again (bbr3_plateau).
+ */
 static inline void bbr3_check_full_bw(struct cc_state *state, const struct cc_sample *rs)
 {
     struct bbr_state *bbr = &state->bbr;
@@ -298,6 +310,7 @@ static inline void bbr3_end_startup_by_excess(struct cc_state *state)
     bbr3->inflight_hi_pkts = cc_max_u32(cc_clamp_to_u32(bbr3_inflight_pkts(state, bbr3_max_bw_q24(bbr3))), least_pkts);
 }
 
+/* Draft, 5.3.1.3: six loss events in a round of recovery with more than 2 % lost end STARTUP. */
 static inline void bbr3_check_startup_loss(struct cc_state *state, const struct cc_params *params,
                                            const struct cc_sample *rs)
 {

@@ -20,6 +20,7 @@
 
 /* ---- the starts of PROBE_BW's phases ---- */
 
+/* Draft, 5.3.3.3: forget the lower bounds, and fill the pipe for a round without a queue. */
 static inline void bbr3_start_refill(struct cc_state *state, uint32_t up_rounds)
 {
     struct bbr3_state *bbr3 = &state->bbr3;
@@ -33,7 +34,7 @@ static inline void bbr3_start_refill(struct cc_state *state, uint32_t up_rounds)
     state->bbr.cycle_index = BBR3_REFILL;
 }
 
-/* Each round of UP inflight_hi grows twice as fast. */
+/* Draft, 5.3.3.5: each round of UP inflight_hi grows twice as fast. */
 static inline void bbr3_raise_slope(struct cc_state *state)
 {
     struct bbr3_state *bbr3 = &state->bbr3;
@@ -43,6 +44,7 @@ static inline void bbr3_raise_slope(struct cc_state *state)
     bbr3->up_cnt = cc_max_u32(state->cwnd_pkts / growth_pkts, 1);
 }
 
+/* Draft, 5.3.3.4: probe for more bandwidth, above the bandwidth known. */
 static inline void bbr3_start_up(struct cc_state *state)
 {
     state->bbr3.ack_phase = BBR3_ACKS_PROBE_STARTING;
@@ -55,7 +57,7 @@ static inline void bbr3_start_up(struct cc_state *state)
     bbr3_raise_slope(state);
 }
 
-/* When to probe next: at random, so that flows do not probe in step. */
+/* Draft, 5.3.3.8.3: when to probe next: at random, so that flows do not probe in step. */
 static inline void bbr3_pick_probe_wait(struct cc_state *state, const struct cc_params *params)
 {
     uint64_t random_us = cc_max_u64((uint64_t)params->bbr3_probe_wait_random_us, 1);
@@ -64,6 +66,7 @@ static inline void bbr3_pick_probe_wait(struct cc_state *state, const struct cc_
     state->bbr3.probe_wait_us = (uint64_t)params->bbr3_probe_wait_us + cc_rng_below(&state->bbr.phase_rng, random_us);
 }
 
+/* Draft, 5.3.3.1: drain the queue of the probe, and yield room to other flows. */
 static inline void bbr3_start_down(struct cc_state *state, const struct cc_params *params)
 {
     struct bbr3_state *bbr3 = &state->bbr3;
@@ -78,6 +81,7 @@ static inline void bbr3_start_down(struct cc_state *state, const struct cc_param
     state->bbr.cycle_index = BBR3_DOWN;
 }
 
+/* Draft, 5.3.3.2: stay in flight below what the last probe found, so that others find room. */
 static inline void bbr3_start_cruise(struct cc_state *state)
 {
     struct bbr3_state *bbr3 = &state->bbr3;
@@ -89,7 +93,7 @@ static inline void bbr3_start_cruise(struct cc_state *state)
 
 /* ---- upper bounds ---- */
 
-/* Once a probe. An application that sent too little has not shown how much would have been too much. */
+/* Draft, 5.5.10.2, once a probe. An application that sent too little has not shown how much would be too much. */
 static inline void bbr3_handle_too_high(struct cc_state *state, const struct cc_params *params,
                                         uint32_t tx_in_flight_pkts, bool is_app_limited)
 {
@@ -114,6 +118,7 @@ static inline bool bbr3_is_at_inflight_hi(const struct cc_state *state, const st
     return rs->is_cwnd_limited && state->cwnd_pkts >= state->bbr3.inflight_hi_pkts;
 }
 
+/* Draft, 5.3.3.9: inflight_hi grows by a packet per up_cnt acknowledged, exponentially from round to round. */
 static inline void bbr3_probe_upward(struct cc_state *state, const struct cc_sample *rs)
 {
     struct bbr3_state *bbr3 = &state->bbr3;
@@ -131,7 +136,7 @@ static inline void bbr3_probe_upward(struct cc_state *state, const struct cc_sam
         bbr3_raise_slope(state);
 }
 
-/* A round after a probe its last packets are acknowledged. Returns whether the probe goes on. */
+/* Draft, 5.3.3.9: a round after a probe its last packets are acknowledged. Returns whether the probe goes on. */
 static inline bool bbr3_end_probe_samples(struct cc_state *state, const struct cc_sample *rs)
 {
     struct bbr3_state *bbr3 = &state->bbr3;
@@ -179,7 +184,7 @@ static inline uint32_t bbr3_reprobe_rounds(const struct bbr3_state *bbr3)
     return cc_min_u32(63 - cc_leading_zeros(pkts), BBR3_UP_ROUNDS_MAX);
 }
 
-/* Marks without losses that ceased, the wait is over, or a Reno flow with this window would have probed by now. */
+/* Draft, 5.3.3.8.3: the wait is over, or Reno would have probed by now; beside it, marks without losses ceased. */
 static inline bool bbr3_check_time_to_probe(struct cc_state *state, const struct cc_params *params,
                                             const struct cc_sample *rs)
 {
@@ -232,6 +237,7 @@ static inline bool bbr3_probe_is_over(struct cc_state *state, const struct cc_pa
     return bbr3->full_bw_now;
 }
 
+/* Draft, 5.3.3.1: leave DOWN once the headroom is free and no queue is left. */
 static inline bool bbr3_is_time_to_cruise(const struct cc_state *state, const struct cc_params *params,
                                           uint64_t in_net_pkts)
 {
@@ -239,6 +245,7 @@ static inline bool bbr3_is_time_to_cruise(const struct cc_state *state, const st
            in_net_pkts <= bbr3_inflight_pkts(state, bbr3_max_bw_q24(&state->bbr3));
 }
 
+/* Draft, 5.3.3.9: the cycle DOWN, CRUISE, REFILL, UP. */
 static inline void bbr3_update_phase(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
 {
     struct bbr_state *bbr = &state->bbr;
@@ -270,6 +277,7 @@ static inline void bbr3_update_phase(struct cc_state *state, const struct cc_par
 
 /* ---- STARTUP, DRAIN ---- */
 
+/* Draft, 5.3.2: drain what STARTUP queued until in flight is at most a BDP. */
 static inline void bbr3_check_drain(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
 {
     struct bbr_state *bbr = &state->bbr;
@@ -301,6 +309,7 @@ static inline void bbr3_check_drain(struct cc_state *state, const struct cc_para
 
 /* ---- min_rtt, PROBE_RTT ---- */
 
+/* Draft, 5.3.4.4: back to CRUISE, or to STARTUP if the pipe was not full; the short-term bounds are forgotten. */
 static inline void bbr3_exit_probe_rtt(struct cc_state *state, const struct cc_params *params)
 {
     struct bbr_state *bbr = &state->bbr;
@@ -319,12 +328,14 @@ static inline void bbr3_exit_probe_rtt(struct cc_state *state, const struct cc_p
         trand_draw(bbr, params);
 }
 
+/* Draft, 5.3.4.3: PROBE_RTT is over after 200 ms and a round at the small window. */
 static inline void bbr3_check_probe_rtt_done(struct cc_state *state, const struct cc_params *params)
 {
     if (state->bbr.probe_rtt_done_us != 0 && state->bbr3.now_us > state->bbr.probe_rtt_done_us)
         bbr3_exit_probe_rtt(state, params);
 }
 
+/* Draft, 5.3.4.3: the samples are application-limited; the 200 ms begin once in flight has fallen to the window. */
 static inline void bbr3_stay_in_probe_rtt(struct cc_state *state, const struct cc_params *params,
                                           const struct cc_sample *rs)
 {
@@ -344,6 +355,7 @@ static inline void bbr3_stay_in_probe_rtt(struct cc_state *state, const struct c
         bbr3_check_probe_rtt_done(state, params);
 }
 
+/* Draft, 5.3.4.3: probe if 5 s brought no smaller RTT. */
 static inline uint64_t bbr3_probe_rtt_interval_us(struct cc_state *state, const struct cc_params *params)
 {
     if (!cc_has(params, CC_RANDOM_PROBE_RTT))
@@ -353,7 +365,7 @@ static inline uint64_t bbr3_probe_rtt_interval_us(struct cc_state *state, const 
     return state->bbr.probe_rtt_interval_us;
 }
 
-/* Two minima: of the time since the last PROBE_RTT, which decides when the next one is due, and of ten seconds. */
+/* Draft, 5.3.4.3: two minima: since the last PROBE_RTT, which decides when the next is due, and of ten seconds. */
 static inline void bbr3_update_min_rtt(struct cc_state *state, const struct cc_params *params,
                                        const struct cc_sample *rs)
 {

@@ -13,6 +13,7 @@
 #include "bbr_target.h"
 #include "state.h"
 
+/* Draft, 5.6.3: a burst of 1 ms at most, and two packets at least. */
 static inline uint32_t bbr3_tso_goal_pkts(const struct bbr_state *bbr, bool is_v2, uint64_t pacing_Bps)
 {
     uint64_t bytes = pacing_Bps >> 10;
@@ -35,6 +36,7 @@ static inline uint64_t bbr3_bdp_pkts(const struct cc_state *state, uint64_t bw_q
     return cc_add_sat(volume_q24, BBR3_Q24_ONE - 1) >> BBR3_Q24_SHIFT;
 }
 
+/* Draft, 5.6.4.2: room for three bursts, so that offload does not hold the sender back, and two packets in UP. */
 static inline uint64_t bbr3_quantize_pkts(const struct cc_state *state, uint64_t pkts)
 {
     const struct bbr_state *bbr = &state->bbr;
@@ -44,6 +46,7 @@ static inline uint64_t bbr3_quantize_pkts(const struct cc_state *state, uint64_t
     return bbr3_is_in(bbr, BBR3_UP) ? cc_add_sat(pkts, BBR3_UP_ROOM_PKTS) : pkts;
 }
 
+/* Draft, 5.6.4.2: Inflight(gain) is the BDP with that room. */
 static inline uint64_t bbr3_inflight_pkts(const struct cc_state *state, uint64_t bw_q24)
 {
     return bbr3_quantize_pkts(state, bbr3_bdp_pkts(state, bw_q24, CC_Q16_ONE));
@@ -55,7 +58,7 @@ static inline uint32_t bbr3_target_inflight_pkts(const struct cc_state *state)
     return cc_clamp_to_u32(cc_min_u64(bbr3_inflight_pkts(state, bbr3_bw_q24(&state->bbr3)), state->cwnd_pkts));
 }
 
-/* inflight_hi less room for other flows. */
+/* Draft, 5.3.3.9: inflight_hi less room for other flows. */
 static inline uint32_t bbr3_headroom_level_pkts(const struct bbr3_state *bbr3, const struct cc_params *params)
 {
     uint32_t hi_pkts = bbr3->inflight_hi_pkts, headroom_pkts;
@@ -74,7 +77,7 @@ static inline uint32_t bbr3_probe_rtt_target_pkts(const struct cc_state *state, 
     return cc_max_u32(cc_clamp_to_u32(pkts), state->bbr3.min_cwnd_pkts);
 }
 
-/* The window in PROBE_RTT; stack.def: bbr3_probe_rtt_window. */
+/* Draft, 5.6.4.5: the window in PROBE_RTT; stack.def: bbr3_probe_rtt_window. */
 static inline uint32_t bbr3_probe_rtt_cwnd_pkts(const struct cc_state *state, const struct cc_params *params)
 {
     if (bbr_has(&state->bbr, CC_STACK_bbr3_probe_rtt_window))
