@@ -44,7 +44,9 @@ def _features() -> str:
 
 def _arguments(options: type[Options], without: type[Options] | None) -> str:
     declared_in = [inspect.getdoc(one) or "" for one in options.__mro__ if dataclasses.is_dataclass(one)]
-    meanings = {name: text for one in declared_in for name, text in entries(one.partition("Attributes:\n")[2]).items()}
+    meanings = {
+        name: text for one in declared_in for name, text in parse_attributes(one.partition("Attributes:\n")[2]).items()
+    }
     others = set() if without is None else {field.name for field in dataclasses.fields(without)}
     shown = [
         f"* `{field.name}={field.default!r}`: {meanings[field.name]}.".replace("'", '"')
@@ -55,8 +57,8 @@ def _arguments(options: type[Options], without: type[Options] | None) -> str:
     return "\n".join(map(wrapper.fill, shown))
 
 
-def entries(attributes: str) -> dict[str, str]:
+def parse_attributes(docstring: str) -> dict[str, str]:
     """Return the entries of a docstring's list by name."""
-    found = re.split(r"\n(?=\w)", "\n" + textwrap.dedent(attributes).rstrip())
+    found = re.split(r"\n(?=\w)", "\n" + textwrap.dedent(docstring).rstrip())
     pairs = (entry.split(":", 1) for entry in found if ":" in entry)
     return {name.strip(): " ".join(meaning.split()).removesuffix(".").replace("``", "`") for name, meaning in pairs}

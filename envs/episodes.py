@@ -458,7 +458,7 @@ class Episodes(ABC):
     def _new_memory(self) -> FlowMemory:
         """Return what the observation's features remember, of no interval."""
         return FlowMemory(
-            self.observation.remembered,
+            self.observation.memory_terms,
             VectorWorld.flow_fields,
             self._options.control_interval_s,
             (self.max_tuned, self.num_envs),

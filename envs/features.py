@@ -61,8 +61,8 @@ class Feature:
             raise ValueError(f"feature {self.name}: low {self.low:g}, high {self.high:g}, expected {expected}")
 
     @property
-    def remembered(self) -> tuple[Remembered, ...]:
-        """Return what is remembered for it."""
+    def memory_terms(self) -> tuple[Remembered, ...]:
+        """Running statistics that the feature needs."""
         return tuple(each for each in (self.field, self.per) if isinstance(each, Remembered))
 
     @property

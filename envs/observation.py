@@ -5,7 +5,7 @@ Some are of the last interval alone, some have a memory of the episode so far (`
 may be given by its name:
 
     instant   the features of the last interval
-    memory    these, and those with a memory of the episode
+    memory    these, and running statistics of the episode
     path      what tells a shared queue, its competitors and its losses, whatever the scale of rates and times
 """
 
@@ -98,8 +98,8 @@ FEATURES = (
 
 FEATURE_LISTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "instant": tuple(feature.name for feature in FEATURES if not feature.remembered),
-        "memory": tuple(feature.name for feature in FEATURES if not any(each.over_s for each in feature.remembered)),
+        "instant": tuple(feature.name for feature in FEATURES if not feature.memory_terms),
+        "memory": tuple(feature.name for feature in FEATURES if not any(each.over_s for each in feature.memory_terms)),
         "path": (
             *("delivery_of_bw", "in_flight_of_cwnd", "rtt_p95", "rtt_min", "srtt", "mean_of_max", "bw_of_max"),
             *("bw_of_delivery", "min_rtt_of_least", "max_queue", "min_queue", "mean_queue", "total_lost", "srtt_trend"),
@@ -186,7 +186,7 @@ class SenderObservation:
         known = {feature.name: feature for feature in FEATURES}
         self.features = tuple(known[name] for name in feature_names(features))  # the chosen features
         # what they remember of the episode; a `FlowMemory` computes it
-        self.remembered = tuple(dict.fromkeys(each for feature in self.features for each in feature.remembered))
+        self.memory_terms = tuple(dict.fromkeys(each for feature in self.features for each in feature.memory_terms))
         self.frame_stack = frame_stack  # number of intervals
         self._flow_features = (
             HostFeatures(self.features) if view == "host" else FlowFeatures(self.features, flows, view)

@@ -52,7 +52,7 @@ class Options:
             them, the reward terms of a step are means over them.
         library: settings that actions of kind `library` choose from: a file or its contents (`bbrgym.envs.library`).
         features: names of the features of the observation; or `instant` (all of the last interval alone) or `memory`
-            (these, and all with a memory of the episode).
+            (these, and running statistics of the episode).
         frame_stack: number of intervals in an observation.
         view: `each` (a block of numbers for each tuned flow) or `pooled` (over all of them); where each tuned flow
             has an agent, `each` (its own numbers) or `host` (these, and pooled ones of its host's tuned flows).

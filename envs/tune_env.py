@@ -56,8 +56,8 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     `critic=True` makes the space `Dict(actor=..., critic=...)`: the critic gets privileged features of the link and of
     the tuned flows in the last interval (`bbrgym.envs.critic`), `each` or `pooled` too, for training only.
 
-    `features="memory"` adds those with a memory of the episode to the features of the last interval (`"instant"`, the
-    default): running extremes, means, totals and trends of each flow (`bbrgym.envs.memory`).
+    `features="memory"` adds running statistics of the episode to the features of the last interval (`"instant"`, the
+    default): extremes, means, totals and trends of each flow (`bbrgym.envs.memory`).
 
     The features; `linear` and `log` scale the range from low to high to [0, 1], `within` gives 1 there and 0 elsewhere:
 

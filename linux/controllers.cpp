@@ -88,7 +88,7 @@ Controllers::Attach(std::size_t flow, int variant, uint64_t seed)
     }
 }
 
-/** The program of the generation of these settings, with the policy if it is for that one. */
+/** The BPF program for these settings' BBR generation; loads it on first use. */
 CongestionControl&
 Controllers::ProgramFor(const bpf_flow_settings& settings)
 {

@@ -707,7 +707,7 @@ static inline void policy_forget(struct policy_state *state)
     state->observed = POLICY_IDENTIFICATION - POLICY_PAUSE;
 }
 
-/* Takes an interval; returns whether the history is full. */
+/* Appends the last interval; true once the history is full. */
 POLICY_ALONE int policy_observe(struct policy_state *state)
 {
     uint32_t flow, feature, at;

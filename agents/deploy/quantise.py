@@ -103,7 +103,7 @@ class ObservationPlan:
     ) -> IntegerPolicy:
         """Return the policy of a network, of a rule or of a portfolio."""
         observation, is_per_flow = self._batch.observation, isinstance(self._batch, FlowBatch)
-        memory = observation.remembered
+        memory = observation.memory_terms
         operands = [*self._names, *map(str, memory)]
         return IntegerPolicy(
             agent=agent,
@@ -140,11 +140,11 @@ def _field_names(features: tuple[Feature, ...], is_pooled: bool) -> list[str]:
     """Return the names of the fields of features, in the order of the table of fields."""
     used = {"active"} if is_pooled else set()
     for feature in features:
-        used |= {*feature.fields, *(MEASURED if feature.remembered else ())}
+        used |= {*feature.fields, *(MEASURED if feature.memory_terms else ())}
     known = [field.name for field in FLOW_FIELDS if field.visibility == "sender"]
     for name in sorted(used):
         if name not in known:
-            raise ConfigError(f"features: one is computed from {name}, allowed with format c are measured fields alone")
+            raise ConfigError(f"features: {name} is not a measured field; format=c supports only those")
     return [name for name in known if name in used]
 
 

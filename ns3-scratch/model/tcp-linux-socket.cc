@@ -374,7 +374,7 @@ TcpLinuxSocket::SendNewSegment(uint32_t bytes)
     m_next_seq += bytes;
     m_payloads.push_back({seq, m_next_seq, m_txBuffer->CopyFromSequence(bytes, seq)->GetPacketCopy()});
     m_tcb->m_nextTxSequence = m_next_seq;
-    Emit(m_payloads.back().packet->Copy(), seq, false, m_sender.EcnBitsToSend());
+    SendSegment(m_payloads.back().packet->Copy(), seq, false, m_sender.EcnBitsToSend());
     m_tcb->m_highTxMark = std::max(m_next_seq, m_tcb->m_highTxMark.Get());
     Simulator::ScheduleNow(&TcpLinuxSocket::NotifyDataSent, this, bytes);
     m_sender.OnNewSent(bytes, bytes < m_tcb->m_segmentSize, bbrgym::NowNs());
@@ -384,7 +384,7 @@ void
 TcpLinuxSocket::SendAgain(uint64_t seqno)
 {
     const Payload& payload = m_payloads[seqno - m_sender.Board().Una()];
-    Emit(payload.packet->Copy(), payload.begin, true);
+    SendSegment(payload.packet->Copy(), payload.begin, true);
     m_sender.OnRetransmitted(seqno, payload.packet->GetSize(), bbrgym::NowNs());
 }
 
@@ -399,7 +399,7 @@ TcpLinuxSocket::SendProbe()
     }
     else
     {
-        Emit(m_payloads.back().packet->Copy(), m_payloads.back().begin, true);
+        SendSegment(m_payloads.back().packet->Copy(), m_payloads.back().begin, true);
     }
     m_sender.OnProbeSent(new_bytes == 0, m_payloads.back().packet->GetSize(), bbrgym::NowNs());
 }
@@ -432,7 +432,7 @@ TcpLinuxSocket::TraceRetransmission(Self* self, const Segment&... segment)
 
 /** Puts the flags and the sequence number of a data segment into its header. */
 void
-TcpLinuxSocket::Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransmission, bbrgym::EcnBits ecn)
+TcpLinuxSocket::SendSegment(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransmission, bbrgym::EcnBits ecn)
 {
     uint8_t flags = TcpHeader::ACK | (ecn.cwr ? TcpHeader::CWR : 0);
     const bool is_last = m_txBuffer->SizeFromSequence(seq + SequenceNumber32(payload->GetSize())) == 0;

@@ -103,7 +103,7 @@ class TcpLinuxSocket : public TcpSocketBase
     void SendNewSegment(uint32_t bytes);
     void SendAgain(uint64_t seqno);
     void SendProbe();
-    void Emit(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransmission, bbrgym::EcnBits ecn = {});
+    void SendSegment(Ptr<Packet> payload, SequenceNumber32 seq, bool is_retransmission, bbrgym::EcnBits ecn = {});
     void Dispatch(Ptr<Packet> payload, TcpHeader& header, bool is_retransmission, bool is_ecn_capable = false);
     template <typename Self> static void TagSegment(Self* self, Ptr<Packet> payload);
     template <typename Self, typename... Segment>

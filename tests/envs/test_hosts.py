@@ -16,7 +16,7 @@ from bbrgym.envs.flow_batch import FlowBatch, FlowOptions
 from bbrgym.envs.observation import FEATURES
 from bbrgym.worlds import VectorWorld
 
-INSTANT = [feature for feature in FEATURES if not feature.remembered]
+INSTANT = [feature for feature in FEATURES if not feature.memory_terms]
 COUNT = len(INSTANT)
 FIELDS = VectorWorld.flow_fields
 ACTIVE = FIELDS.index("active")

@@ -17,7 +17,7 @@ from bbrgym.envs.smoothing import ExponentialMeans
 from bbrgym.worlds import VectorWorld
 
 FIELDS = VectorWorld.flow_fields
-MEMORY = SenderObservation(1, 0, [feature.name for feature in FEATURES]).remembered
+MEMORY = SenderObservation(1, 0, [feature.name for feature in FEATURES]).memory_terms
 DELIVERY = "delivery_rate_mbps"
 QUEUE = ("srtt_ms", "min_rtt_ms")
 

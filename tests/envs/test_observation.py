@@ -54,10 +54,10 @@ def test_features_are_declared_soundly():
 
 def test_the_lists_are_of_the_last_interval_and_of_all():
     instant, memory = FEATURE_LISTS["instant"], FEATURE_LISTS["memory"]
-    assert memory == tuple(one.name for one in FEATURES if not any(each.over_s for each in one.remembered))
+    assert memory == tuple(one.name for one in FEATURES if not any(each.over_s for each in one.memory_terms))
     assert memory[: len(instant)] == instant, "an agent's first numbers mean the same with a memory"
     assert {"delivery_of_max", "bw_of_delivery", "max_queue", "min_queue", "total_retransmitted"} <= set(memory)
-    assert not SenderObservation(1, 0).remembered
+    assert not SenderObservation(1, 0).memory_terms
     assert SenderObservation(2, 3, "memory").width == 2 * len(memory) + 3
 
 

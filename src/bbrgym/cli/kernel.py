@@ -27,7 +27,7 @@ examples:
   sudo bbrgym kernel load bbq bbq_alpha_us=1000        its name is gym_bbq, unless name=gym_MINE is given
   iperf3 -c HOST -C gym_bbq
   sudo bbrgym kernel set gym_bbq bbq_alpha_us=2000     its connections take it with their next packet
-  sudo bbrgym kernel load shipped/flow                 a trained tuner that comes along, as gym_flow
+  sudo bbrgym kernel load shipped/flow                 a trained policy that comes along, as gym_flow
   sudo bbrgym kernel load runs/mine floor_rtt=3        its flows fall back to the preset below a floor; 0 s: never
   sudo bbrgym kernel watch gym_bbq --log flows.parquet
   sudo bbrgym kernel compare bbr gym_bbq ports=443     new connections get one at random, until Ctrl-C; then a report

@@ -30,7 +30,7 @@ VARIANTS_ADVISED = ("bbr", "bbr3", "bbr-plus", "bbr-acd", "bbq", "bbr-pg", "bbr-
 """Presets of v1 and v3, the hand-designed variants and CUBIC, which are compared."""
 
 AGENTS_ADVISED = ("shipped/fixed", "shipped/flow")
-"""The best fixed setting, and a tuner that a sender can run by itself, which needs PyTorch; both are compared too."""
+"""The best fixed setting, and a policy that a sender can run by itself, which needs PyTorch; both are compared too."""
 
 _LEAST_BUFFER_BDP, _MOST_BUFFER_BDP = 0.25, 4.0
 _SPREAD = 2.0

@@ -137,7 +137,7 @@ def _circumstances(series: PathSeries, windows: Windows, floor_s: float, packet_
     largest = series.largest
     step_s = float(np.median(np.diff(series.time_s)))
     cc, vantage = largest.cc, largest.vantage
-    values = [not np.isnan(series.rtt_s).all(), not math.isnan(series.min_rtt_s), largest.min_rtt_is_bound]
+    values: list[float] = [not np.isnan(series.rtt_s).all(), not math.isnan(series.min_rtt_s), largest.min_rtt_is_bound]
     values += [vantage == "receiver", vantage == "tap", largest.options_cut, largest.counts_socket, largest.is_limited]
     values += [series.limited.mean(), windows.limited.mean(), np.isnan(series.cwnd_pkts).all(), cc in _BBR1]
     values += [cc.startswith("bbr") and cc not in _BBR1, cc == "cubic", cc in ("reno", "newreno")]

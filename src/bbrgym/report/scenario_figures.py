@@ -73,7 +73,7 @@ def _bars(runs: pl.DataFrame, entrants: Sequence[str], columns: Mapping[str, tup
                 positions=[at + offset for at in range(len(entrants))],
                 estimates=[student_mean(values.filter(pl.col("entrant") == entrant)[column]) for entrant in entrants],
                 thickness=thickness,
-                label=None if label is None else label + _where(worlds, index),
+                label=None if label is None else label + _world_suffix(worlds, index),
                 colour=fill,
                 opacity=_OPACITIES[index % len(_OPACITIES)],
             )
@@ -81,7 +81,7 @@ def _bars(runs: pl.DataFrame, entrants: Sequence[str], columns: Mapping[str, tup
     return bars
 
 
-def _where(worlds: Sequence[str], index: int) -> str:
+def _world_suffix(worlds: Sequence[str], index: int) -> str:
     """Return the end of a label that names a world; nothing where there is one world."""
     return f", {worlds[index]}" if len(worlds) > 1 else ""
 
@@ -101,7 +101,7 @@ def goodput_figure(timeseries: pl.DataFrame) -> FigureSpec:
                 .agg(pl.col("goodput_mbps").mean())
             )
             suffix = f" (mean of {len(names)})" if len(names) > 1 else ""
-            text = label + suffix + _where(worlds, index)
+            text = label + suffix + _world_suffix(worlds, index)
             shown.append(_line(mean, "goodput_mbps", text, colour(number), worlds, index))
         return shown
 

@@ -67,7 +67,8 @@ def summary_table(summary: pl.DataFrame, what: str | None = None) -> Table:
     worlds = worlds_of(summary)
     is_one_world = len(worlds) == 1
     is_of_draws = summary["scenario"].n_unique() > 1
-    table = new_table(f"{title_of(summary, what)}, {_means_of(summary['seed'].n_unique(), is_of_draws)}")
+    caption = _interval_caption(summary["seed"].n_unique(), over_draws=is_of_draws)
+    table = new_table(f"{title_of(summary, what)}, {caption}")
     groups = goodput_columns(runs)
     columns: list[_Column] = [
         *((name, f"goodput\n{heading}\nMbit/s", 2, 1.0) for name, heading in groups.items()),
@@ -98,13 +99,13 @@ def _mean_cells(rows: pl.DataFrame, columns: Iterable[_Column], is_of_draws: boo
         yield mean(rows[name].cast(pl.Float64).fill_null(math.nan).to_numpy() * factor).short(digits)
 
 
-def _means_of(runs: int, is_of_draws: bool) -> str:
+def _interval_caption(n: int, *, over_draws: bool) -> str:
     """Describe the means and the intervals of a summary."""
-    if not is_of_draws:
-        return f"mean and 95 % interval of {runs} seeds by Student's t" if runs > 1 else "one seed"
-    if runs < MIN_DRAWS:
-        return f"mean of {runs} draws ({MIN_DRAWS} or more have intervals)"
-    return f"mean and 95 % interval of {runs} draws by bootstrap"
+    if not over_draws:
+        return f"mean and 95 % interval of {n} seeds by Student's t" if n > 1 else "one seed"
+    if n < MIN_DRAWS:
+        return f"mean of {n} draws ({MIN_DRAWS} or more have intervals)"
+    return f"mean and 95 % interval of {n} draws by bootstrap"
 
 
 def _share_columns(groups: dict[str, str]) -> Iterator[_Column]:
@@ -161,7 +162,8 @@ def transfers_table(summary: pl.DataFrame, what: str | None = None) -> Table:
         ("slowdown_p99", "slowdown\n99 %", 2, 1.0),
     )
     is_one_world = summary["world"].n_unique() == 1
-    title = f"{title_of(summary, what)}: completion of transfers, {_means_of(summary['seed'].n_unique(), is_of_draws)}"
+    caption = _interval_caption(summary["seed"].n_unique(), over_draws=is_of_draws)
+    title = f"{title_of(summary, what)}: completion of transfers, {caption}"
     names = ("variant\n", *([] if is_one_world else ["world\n"]), "flows\n")
     table = new_table(title, names, [heading for _, heading, _, _ in columns])
     for (entrant, world, name), rows in runs.group_by("entrant", "world", "group", maintain_order=True):

@@ -78,7 +78,7 @@ class Study:
             self._check_same_run()
 
     def _opened(self, address: str) -> Any:
-        """Open the database; of two processes that begin at once, the later one finds tables half made and waits."""
+        """Open the database; retry while another process creates its tables."""
         from sqlalchemy.exc import SQLAlchemyError
 
         for _ in range(_ATTEMPTS if self._worker is not None else 0):

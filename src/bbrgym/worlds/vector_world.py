@@ -214,14 +214,14 @@ class VectorWorld:
         index = self.check_running(index)
         flows = self._arrays.flow_summary[index, : flows_of(self.scenarios[index])]
         link = self._arrays.link_summary[index]
-        self._ask(index, lambda engine, place: engine.summary(place, flows, link))
+        self._ask(index, lambda engine, index: engine.summary(index, flows, link))
         return flows.copy(), link.copy()
 
     def save(self, index: int) -> Snapshot:
         """Return a snapshot of a world's run, see `World.save`."""
         index = self.check_running(index)
         self._check_savable("save")
-        state = self._ask(index, lambda engine, place: engine.save(place))
+        state = self._ask(index, lambda engine, index: engine.save(index))
         return Snapshot(self.name, state, self.scenarios[index], self.seeds[index], self._options)
 
     def restore(self, index: int, snapshot: Snapshot) -> None:
@@ -236,7 +236,7 @@ class VectorWorld:
         if snapshot.options != self._options:
             raise ConfigError(f"snapshot: of a world with options {snapshot.options}, allowed are {self._options}")
         self.reserve(flows_of(snapshot.scenario))
-        self._ask(index, lambda engine, place: engine.restore(place, snapshot.state))
+        self._ask(index, lambda engine, index: engine.restore(index, snapshot.state))
         self.scenarios[index], self.seeds[index] = snapshot.scenario, snapshot.seed
         self._loaded[index] = snapshot.scenario
         self._stopped.discard(index)
@@ -247,26 +247,26 @@ class VectorWorld:
         self._check_traceable()
         flow = self.flow_index(index, flow)
         max_rows = argument("max_rows", max_rows, int, f"are whole numbers from 0 to {_MAX_ROWS}", 0, _MAX_ROWS)
-        self._ask(index, lambda engine, place: engine.trace_acks(place, flow, max_rows))
+        self._ask(index, lambda engine, index: engine.trace_acks(index, flow, max_rows))
 
     def ack_trace(self, index: int, flow: int | str) -> Any:
         """Return the recorded ACKs of a flow, see `World.ack_trace`."""
         index = self.check_running(index)
         self._check_traceable()
         flow = self.flow_index(index, flow)
-        return self._ask(index, lambda engine, place: engine.ack_trace(place, flow))
+        return self._ask(index, lambda engine, index: engine.ack_trace(index, flow))
 
     def trace_packets(self, index: int) -> None:
         """Log every packet and every ACK's decision of a world, see `World.trace_packets`."""
         index = self.check_running(index)
         self._check_traceable("trace_packets")
-        self._ask(index, lambda engine, place: engine.trace_packets(place))
+        self._ask(index, lambda engine, index: engine.trace_packets(index))
 
     def take_packets(self, index: int) -> tuple[Any, Any]:
         """Return what a world logged since the last call, see `World.take_packets`."""
         index = self.check_running(index)
         self._check_traceable("take_packets")
-        taken: tuple[Any, Any] = self._ask(index, lambda engine, place: engine.take_packets(place))
+        taken: tuple[Any, Any] = self._ask(index, lambda engine, index: engine.take_packets(index))
         return taken
 
     def reserve(self, flow_capacity: int) -> None:
@@ -343,7 +343,7 @@ class VectorWorld:
         scenario, seed = self.scenarios[index], self.seeds[index]
         text = None if self._loaded[index] is scenario else scenario.resolved_json()
         self._loaded[index] = None
-        self._ask(index, lambda engine, place: engine.reset(place, text, seed))
+        self._ask(index, lambda engine, index: engine.reset(index, text, seed))
         self._loaded[index] = scenario
         self._stopped.discard(index)
 

@@ -145,7 +145,7 @@ def test_what_is_remembered_is_the_environment_s(kind: str, tmp_path: Path) -> N
     policy = policy_of(kind)
     names = [field.source for field in policy.fields]
     asked = RULES[kind] if kind in RULES else KINDS[kind][0]
-    remembered = batch_of(1, options_of(**asked)).observation.remembered
+    remembered = batch_of(1, options_of(**asked)).observation.memory_terms
     expected = FlowMemory(remembered, names, policy.interval_us / 1e6, (1, 1))
     places = [expected.fields.index(str(one)) for one in remembered]
     digits = np.array([row.digits for row in policy.memory])
