@@ -86,7 +86,7 @@ BY_ITSELF = {
     # Texts and files in memory, what `opened` has opened, methods of RunFolder, shared memory.
     "evaluate.evaluation": {"config_of yaml.safe_load"},
     "report.flow_figures": {"_mss_bytes yaml.safe_load"},
-    "papers.published_csv": {"_cells_of pl.read_csv"},
+    "papers.published_csv": {"_rows_of pl.read_csv"},
     "papers.page": {"_read_numbers pl.read_csv"},
     "runs.run_folder": {"RunFolder.opened self.open", "RunFolder._own os.open", "RunFolder.copy_file.copy partial.open"}
     | {"RunFolder.read_csv pl.read_csv"},
@@ -242,7 +242,7 @@ READERS = [
     ),
     Reader("papers.catalogue _fields_in", "e.yaml", lambda at: load_experiment(str(at / "e.yaml"))),
     Reader(
-        "papers.published_csv _cells_of",
+        "papers.published_csv _rows_of",
         "published.csv",
         lambda at: load_experiment(str(at / "e.yaml")),
         prepare=_name_csv,

@@ -178,7 +178,7 @@ def test_published_numbers_may_stand_in_a_csv_file(tmp_path: Path) -> None:
         (in_csv("variant,at\nbbr,40\n"), "numbers.csv': row 2, column value: is missing"),
         (
             in_csv("variant,at,value,hihgest\nbbr,40,9,9\n"),
-            "row 2, column hihgest: is not a field; did you mean",
+            "row 1, column 4: is not a field; did you mean highest",
         ),
         (in_csv("variant,unit,value\n"), "numbers.csv': column unit stands in published[1] too"),
         (in_csv("variant,at,value\n"), "numbers.csv': has no rows, expected one for each number"),

@@ -20,6 +20,7 @@ from typing import Any
 import polars as pl
 
 from bbrgym.errors import ConfigError, nearest
+from bbrgym.papers.experiment import Published
 from bbrgym.schema import shown
 from bbrgym.untrusted_files import read_text
 
@@ -67,6 +68,10 @@ def _rows_of(folder: Path, fields: Mapping[str, Any], path: str) -> Iterator[tup
         table = pl.read_csv(text.encode(), infer_schema=False)
     except (ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         raise ConfigError(f"cannot read {str(file)!r}: no CSV") from None  # the error's text may quote the file
+    for number, name in enumerate(table.columns, 1):
+        if name not in Published.model_fields:  # which is not shown: the file may be another one
+            hint = nearest(name, Published.model_fields, "help(bbrgym.papers.experiment.Published)")
+            raise ConfigError(f"{str(file)!r}: row 1, column {number}: is not a field; {hint}")
     if twice := shared.keys() & set(table.columns):
         raise ConfigError(f"{str(file)!r}: column {min(twice)} stands in {path} too, expected it in one of them")
     if table.is_empty():
