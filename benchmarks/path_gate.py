@@ -204,19 +204,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         np.array([np.concatenate((one[at], bias[at])) for one, bias in zip(weights, biases, strict=True)])
         for at in (0, 1)
     )
-    np.savez_compressed(
-        TARGET,
-        **{
-            name: array.astype(np.float32)
-            for name, array in {
-                "mean": mean,
-                "deviation": deviation,
-                "hidden": hidden,
-                "output": output,
-                "thresholds": np.array(thresholds),
-            }.items()
-        },
-    )
+    arrays = {"mean": mean, "deviation": deviation, "hidden": hidden, "output": output}
+    arrays["thresholds"] = np.array(thresholds)
+    np.savez_compressed(TARGET, **{name: array.astype(np.float32) for name, array in arrays.items()})
     return 0
 
 

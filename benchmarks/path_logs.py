@@ -71,9 +71,8 @@ def log_simulation(
     with contextlib.ExitStack() as stack:
         made = stack.enter_context(closing(bbrgym.make_world(world, scenario, seed, isolation="none")))
         made.trace_packets()
-        has_qlog = (
-            "qlog" in formats and Watch(watch.intervals, watch.flows, is_paced=watch.is_paced, cc=watch.cc) == watch
-        )
+        at_sender = Watch(watch.intervals, watch.flows, is_paced=watch.is_paced, cc=watch.cc)
+        has_qlog = "qlog" in formats and watch == at_sender
         qlog = QlogWriter(stack.enter_context((folder / "a.qlog").open("wb")), run) if has_qlog else None
         while not made.done:
             made.advance(STEP_S)
@@ -108,9 +107,8 @@ def summarise(infos: list[dict[str, float]], scenario: Scenario) -> None:
         for info, count in zip(infos, np.cumsum([one[f"{name}_pkts"] for one in infos]).tolist(), strict=True):
             info[name] = round(count)
     for name in ("busy", "rwnd_limited", "sndbuf_limited"):
-        for info, seconds in zip(
-            infos, np.cumsum([one[f"{name}_share"] * STEP_S for one in infos]).tolist(), strict=True
-        ):
+        totals_s = np.cumsum([one[f"{name}_share"] * STEP_S for one in infos]).tolist()
+        for info, seconds in zip(infos, totals_s, strict=True):
             info[name] = seconds
     # A bulk flow has no handshake here. The kernel's minimum is that of one, whose packets take the link no time.
     payload_ms = MSS_BYTES * 8e-3 / scenario.link.rate_mbps
@@ -148,12 +146,8 @@ def as_pcap(rows: Any, watch: Watch) -> bytes:
     there_s = watch.tap_s / 2
     records = np.zeros(len(rows), RECORD)
     times_ns = rows["time_ns"] + np.where(is_data, round(there_s * 1e9), round(-there_s * 1e9))
-    records["version"], records["ttl"], records["protocol"], records["offset"] = (
-        0x45,
-        64,
-        6,
-        (RECORD.itemsize - 36) // 4 << 4,
-    )
+    records["version"], records["ttl"], records["protocol"] = 0x45, 64, 6
+    records["offset"] = (RECORD.itemsize - 36) // 4 << 4
     sender, receiver, port = 0x0A010000, 0x0A000001, 5000 + rows["flow"]
     for names, ends in ((("source", "target"), (sender, receiver)), (("source_port", "target_port"), (49153, port))):
         for name, end, other in zip(names, ends, ends[::-1], strict=True):
@@ -171,11 +165,8 @@ def as_pcap(rows: Any, watch: Watch) -> bytes:
     is_syn = (rows["flags"] & SYN) != 0
     records["flags"][is_syn] = np.where(is_data, 0x02, 0x12)[is_syn]
     records["sequence"][is_syn], records["acked"][is_syn] = 0, np.where(is_data, 0, 1)[is_syn]
-    records["stamp_kind"][is_syn], records["stamp"][is_syn], records["echo"][is_syn] = (
-        0x020405B4,
-        0x0103030B,
-        0x0101080A,
-    )
+    for name, option in (("stamp_kind", 0x020405B4), ("stamp", 0x0103030B), ("echo", 0x0101080A)):
+        records[name][is_syn] = option
     records["sack_head"][is_syn], records["sacks"][is_syn, :2], records["sacks"][is_syn, 2:] = 0, 0, 0x01010101
     payload = np.where(is_data, rows["payload_bytes"], 0)
     records["ip_bytes"] = RECORD.itemsize - 16 + payload
@@ -184,10 +175,8 @@ def as_pcap(rows: Any, watch: Watch) -> bytes:
         is_seen = times_ns >= watch.begins_s * 1e9
         records, times_ns = records[is_seen], times_ns[is_seen]
     if watch.copies > 1:
-        records, times_ns = (
-            np.repeat(records, watch.copies),
-            np.repeat(times_ns, watch.copies) + np.tile(np.arange(watch.copies) * 9_000, len(times_ns)),
-        )
+        later_ns = np.tile(np.arange(watch.copies) * 9_000, len(times_ns))
+        records, times_ns = np.repeat(records, watch.copies), np.repeat(times_ns, watch.copies) + later_ns
     order = np.argsort(times_ns, kind="stable")
     records, times_ns = records[order], times_ns[order]
     records["seconds"], records["ns"] = 1_700_000_000 + times_ns // 10**9, times_ns % 10**9
@@ -210,11 +199,8 @@ def as_ss(rows: Sequence[Sequence[Any]], watch: Watch) -> str:
                     f"bytes_received:{one['delivered'] * MSS_BYTES}\n"
                 )
                 continue
-            limits = "".join(
-                f" {name}:{one[name] * 1e3:.0f}ms"
-                for name in ("busy", "rwnd_limited", "sndbuf_limited")
-                if one[name] > 0
-            )
+            held = [name for name in ("busy", "rwnd_limited", "sndbuf_limited") if one[name] > 0]
+            limits = "".join(f" {name}:{one[name] * 1e3:.0f}ms" for name in held)
             text.append(
                 f"{ends}\t {watch.cc} wscale:11,11 rtt:{one['srtt_ms']:.3f}/1 mss:{MSS_BYTES} "
                 f"cwnd:{one['cwnd_pkts']:.0f} bytes_sent:{one['sent'] * MSS_BYTES} "
@@ -246,17 +232,11 @@ def as_ndt7(rows: Sequence[Sequence[Any]], watch: Watch) -> str:
         {"ElapsedTime": round(one["now_s"] * 1e6), "BytesReceived": one["delivered"] * MSS_BYTES, "RcvMSS": MSS_BYTES}
         if watch.is_at_receiver
         else {"ElapsedTime": round(one["now_s"] * 1e6), "BytesAcked": one["delivered"] * MSS_BYTES, "SndMSS": MSS_BYTES}
-        | {
-            "RTT": round(one["srtt_ms"] * 1e3),
-            "MinRTT": round(one["lowest_ms"] * 1e3),
-            "AppLimited": int(one["app_limited"] > 0.5),
-        }
+        | {"RTT": round(one["srtt_ms"] * 1e3), "MinRTT": round(one["lowest_ms"] * 1e3)}
+        | {"AppLimited": int(one["app_limited"] > 0.5)}
         | {"TotalRetrans": one["retransmitted"], "SndCwnd": one["cwnd_pkts"], "BytesSent": one["sent"] * MSS_BYTES}
-        | {
-            "BusyTime": round(one["busy"] * 1e6),
-            "RWndLimited": round(one["rwnd_limited"] * 1e6),
-            "SndBufLimited": round(one["sndbuf_limited"] * 1e6),
-        }
+        | {"BusyTime": round(one["busy"] * 1e6), "RWndLimited": round(one["rwnd_limited"] * 1e6)}
+        | {"SndBufLimited": round(one["sndbuf_limited"] * 1e6)}
         for one in rows[0]
     ]
     return json.dumps({way: {"ServerMeasurements": [{"TCPInfo": row} for row in infos]}})
@@ -269,38 +249,21 @@ def as_iperf3(rows: Sequence[Sequence[Any]], watch: Watch) -> str:
         streams = []
         for index, one in enumerate(flows):
             last = before[index]
-            stream = {
-                "socket": 5 + 2 * index,
-                "sender": not watch.is_at_receiver,
-                "start": last["now_s"],
-                "end": one["now_s"],
-            }
+            stream = {"socket": 5 + 2 * index, "sender": not watch.is_at_receiver}
+            stream |= {"start": last["now_s"], "end": one["now_s"]}
             if watch.is_at_receiver:
-                streams.append(
-                    stream
-                    | {
-                        "seconds": one["now_s"] - last["now_s"],
-                        "bytes": (one["delivered"] - last["delivered"]) * MSS_BYTES,
-                    }
-                )
+                got_bytes = (one["delivered"] - last["delivered"]) * MSS_BYTES
+                streams.append({**stream, "seconds": one["now_s"] - last["now_s"], "bytes": got_bytes})
             else:
                 one["written"] = max(last["written"], one["written"] // BLOCK_BYTES * BLOCK_BYTES)
-                stream |= {
-                    "bytes": one["written"] - last["written"],
-                    "snd_cwnd": one["cwnd_pkts"] * MSS_BYTES,
-                    "rtt": round(one["srtt_ms"] * 1e3),
-                }
+                stream |= {"bytes": one["written"] - last["written"], "snd_cwnd": one["cwnd_pkts"] * MSS_BYTES}
+                stream["rtt"] = round(one["srtt_ms"] * 1e3)
                 streams.append({**stream, "retransmits": one["retransmitted"] - last["retransmitted"]})
             before[index] = one
         intervals.append({"streams": streams})
     seconds = before[0]["now_s"]
-    received = {
-        "start": 0,
-        "end": seconds,
-        "seconds": seconds,
-        "bytes": sum(one["delivered"] for one in before) * MSS_BYTES,
-        "sender": True,
-    }
+    received = {"start": 0, "end": seconds, "seconds": seconds}
+    received |= {"bytes": sum(one["delivered"] for one in before) * MSS_BYTES, "sender": True}
     test = {"protocol": "TCP", "num_streams": len(rows), "blksize": BLOCK_BYTES}
     if watch.is_paced:
         test["target_bitrate"] = 10**6

@@ -55,41 +55,24 @@ def network(seed: int, *nuisances: str) -> tuple[Scenario, Watch]:
     cc = str(draws.choice(CONTROLS))
     flow: dict[str, Any] = {"name": "flow", "rtt_ms": {"value": "rtt_ms"}, "cc": cc}
     flows = [flow]
-    link: dict[str, Any] = {
-        "rate_mbps": {"value": "rate_mbps"},
-        "delay_ms": 1.0,
-        "queue": {"size_bytes": SIZE},
-        "loss": LOSSES,
-    }
-    watch: dict[str, Any] = {
-        "cc": cc,
-        "intervals": (int(draws.choice([2, 4, 10])), 5, int(draws.choice([2, 4, 10, 20]))),
-    }
+    link: dict[str, Any] = {"rate_mbps": {"value": "rate_mbps"}, "delay_ms": 1.0, "queue": {"size_bytes": SIZE}}
+    link["loss"] = LOSSES
+    intervals = (int(draws.choice([2, 4, 10])), 5, int(draws.choice([2, 4, 10, 20])))
+    watch: dict[str, Any] = {"cc": cc, "intervals": intervals}
     changes: list[dict[str, Any]] = []
     for nuisance in nuisances:
         if nuisance in ("cubic", "bbr"):
-            flows.append(
-                {
-                    "name": f"rival-{nuisance}",
-                    "cc": nuisance,
-                    "rtt_ms": {"log_uniform": [10, 150]},
-                    "start_s": draws.uniform(0, 3),
-                }
-            )
+            rival = {"name": f"rival-{nuisance}", "cc": nuisance, "rtt_ms": {"log_uniform": [10, 150]}}
+            flows.append({**rival, "start_s": draws.uniform(0, 3)})
         elif nuisance == "steps":
             rate = {"log_uniform": [0.3, 1], "times": "rate_mbps"}
             changes += [{"at_s": part, "rate_mbps": rate} for part in (0.2, 0.4, 0.6, 0.8)]
         elif nuisance == "longer":
-            changes += [
-                {"at_s": part, "delay_ms": draws.uniform(1, 80)}
-                for part in draws.uniform(0.15, 0.85, draws.integers(1, 4))
-            ]
+            parts = draws.uniform(0.15, 0.85, draws.integers(1, 4))
+            changes += [{"at_s": part, "delay_ms": draws.uniform(1, 80)} for part in parts]
         elif nuisance == "jitter":
-            link["jitter"] = {
-                "share": draws.uniform(0.01, 0.3),
-                "delay_ms": draws.uniform(1, 15),
-                "reorder": bool(draws.integers(2)),
-            }
+            link["jitter"] = {"share": draws.uniform(0.01, 0.3), "delay_ms": draws.uniform(1, 15)}
+            link["jitter"]["reorder"] = bool(draws.integers(2))
         elif nuisance == "app":
             flow["app"] = {"kind": "cbr", "rate_mbps": {"log_uniform": [0.2, 0.95], "times": "rate_mbps"}}
             watch["is_paced"] = True
@@ -98,11 +81,8 @@ def network(seed: int, *nuisances: str) -> tuple[Scenario, Watch]:
             flow["stack"] = {"receive_buffer_bytes": size}
         elif nuisance == "bursts":
             bad = draws.uniform(0.1, 0.5)
-            link["loss"] = {
-                "kind": "gilbert_elliott",
-                "good_to_bad": bad * draws.uniform(0.0003, 0.01),
-                "bad_to_good": bad,
-            }
+            good_to_bad = bad * draws.uniform(0.0003, 0.01)
+            link["loss"] = {"kind": "gilbert_elliott", "good_to_bad": good_to_bad, "bad_to_good": bad}
         elif nuisance == "several":
             flow["count"] = watch["flows"] = int(draws.integers(2, 5))
         elif nuisance == "slow":
@@ -118,11 +98,8 @@ def network(seed: int, *nuisances: str) -> tuple[Scenario, Watch]:
     packets_s = drawn.link.rate_mbps * 125_000 / 1500
     duration_s = min(max(MOST_PACKETS / packets_s, SHORTEST_S, 60 * drawn.flows[0].rtt_ms / 1e3), LONGEST_S)
     if changes:
-        fields["link"] |= {
-            "changes": sorted(
-                ({**one, "at_s": one["at_s"] * duration_s} for one in changes), key=lambda one: one["at_s"]
-            )
-        }
+        timed = ({**one, "at_s": one["at_s"] * duration_s} for one in changes)
+        fields["link"] |= {"changes": sorted(timed, key=lambda one: one["at_s"])}
     scenario = bbrgym.load_distribution({**fields, "duration_s": duration_s})(seed)
     if "share" in watch:
         watch["tap_s"] = watch.pop("share") * scenario.flows[0].rtt_ms / 1e3
@@ -162,10 +139,8 @@ def facts(fit: PathFit, scenario: Scenario) -> Iterator[tuple[str, FittedValue, 
     link = scenario.link
     rates = [link.rate_mbps, *(one.rate_mbps for one in link.changes if one.rate_mbps)]
     yield "capacity", FittedValue(low=fit.rate_mbps.low) if fit.varies else fit.rate_mbps, min(rates), max(rates)
-    rtts_ms = [
-        scenario.flows[0].rtt_ms + one.delay_ms - link.delay_ms for one in link.changes if one.delay_ms is not None
-    ]
-    shortest_s = min([scenario.flows[0].rtt_ms, *rtts_ms]) / 1e3
+    later_ms = [one.delay_ms - link.delay_ms for one in link.changes if one.delay_ms is not None]
+    shortest_s = min(scenario.flows[0].rtt_ms + one for one in (0.0, *later_ms)) / 1e3
     yield "base RTT", fit.base_rtt_s, shortest_s, shortest_s
     yield "buffer", fit.buffer_bytes, link.queue.size_bytes, link.queue.size_bytes
     loss = true_loss(scenario)
@@ -175,11 +150,9 @@ def facts(fit: PathFit, scenario: Scenario) -> Iterator[tuple[str, FittedValue, 
 def true_loss(scenario: Scenario) -> float:
     """Return the probability of a packet's loss."""
     loss = scenario.link.loss
-    return (
-        loss.good_to_bad / (loss.good_to_bad + loss.bad_to_good)
-        if loss.kind == "gilbert_elliott"
-        else getattr(loss, "rate", 0.0)
-    )
+    if loss.kind == "gilbert_elliott":
+        return loss.good_to_bad / (loss.good_to_bad + loss.bad_to_good)
+    return getattr(loss, "rate", 0.0)
 
 
 def is_right(row: dict[str, Any]) -> bool:
@@ -218,11 +191,8 @@ def tables(rows: Sequence[dict[str, Any]]) -> str:
     body = []
     for fact in ("capacity", "base RTT", "buffer", "random loss"):
         bounds = [row for row in groups[fact, "all", "all"] if not row["seen"]]
-        for side, is_told in (
-            ("at least", lambda row: math.isfinite(row["low"])),
-            ("at most", lambda row: math.isfinite(row["high"])),
-        ):
-            sided = [row for row in bounds if is_told(row)]
+        for side, end in (("at least", "low"), ("at most", "high")):
+            sided = [row for row in bounds if math.isfinite(row[end])]
             wrong = sum(not is_true_bound(row) for row in sided)
             body.append([f"{fact}, {side}", str(len(sided)), f"{wrong} ({100 * wrong / max(len(sided), 1):.1f} %)"])
     parts.append(markdown_table(["bound", "told", "wrong"], body))
