@@ -324,16 +324,10 @@ def cells_section(runs: Runs, asked: list[Setup], arguments: argparse.Namespace)
     cells = {setup.name: cells_of(runs, setup, arguments) for setup in asked if runs.of(setup, "linux", arguments.runs)}
     inside = sum(cell.is_inside for found in cells.values() for cell in found)
     count = sum(map(len, cells.values()))
-    rows = [
-        [
-            name,
-            f"{sum(cell.is_inside for cell in found)} of {len(found)}",
-            "; ".join(
-                f"{cell.figure}: {shown(cell.kernel)}, {shown(cell.twin)}" for cell in found if not cell.is_inside
-            ),
-        ]
-        for name, found in cells.items()
-    ]
+    rows = []
+    for name, found in cells.items():
+        outside = [f"{one.figure}: {shown(one.kernel)}, {shown(one.twin)}" for one in found if not one.is_inside]
+        rows.append([name, f"{len(found) - len(outside)} of {len(found)}", "; ".join(outside)])
     return (
         f"{head(arguments)}, each of {arguments.seconds:g} s. In {inside} of {count} cells ({inside / count:.0%}) the "
         f"twin's mean differs from the kernel's by no more than the larger of {TOLERANCE:.0%} and the range of the "

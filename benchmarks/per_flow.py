@@ -148,13 +148,8 @@ def half_deployed() -> dict[str, Any]:
 
 def evaluated(scenario: str | Mapping[str, Any], asked: argparse.Namespace, variants: Sequence[str]) -> Results:
     """Return the evaluation of the rules, the fixed setting and variants on the draws."""
-    settings = {
-        "variants": list(variants),
-        "world": asked.world,
-        "split": "test",
-        "draws": asked.draws,
-        "first_draw": asked.first_draw,
-    }
+    settings = {"variants": list(variants), "world": asked.world, "split": "test"}
+    settings |= {"draws": asked.draws, "first_draw": asked.first_draw}
     agents = {**{f"rule{number}": str(run) for number, run in enumerate(asked.runs)}, "searched": str(asked.fixed)}
     return run_evaluation(scenario, settings, agent=agents)
 

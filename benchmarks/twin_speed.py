@@ -62,19 +62,14 @@ def dumbbell(
 ) -> Scenario:
     """Return a scenario of flows with alternating RTTs at a drop-tail queue of one bandwidth-delay product."""
     counts = [flows // len(rtts_ms) + (index < flows % len(rtts_ms)) for index in range(len(rtts_ms))]
-    return bbrgym.load_scenario(
-        {
-            "name": f"{rate_mbps:g}-mbps-{flows}-flows",
-            "duration_s": duration_s,
-            "warmup_s": 0.0,
-            "link": {"rate_mbps": rate_mbps, "queue": {"size_bdp": 1.0, "bdp_rtt_ms": max(rtts_ms)}},
-            "flows": [
-                {"name": f"rtt{rtt_ms:g}", "count": count, "cc": cc, "role": "fixed", "rtt_ms": rtt_ms}
-                for rtt_ms, count in zip(rtts_ms, counts, strict=True)
-                if count
-            ],
-        }
-    )
+    fields = {"name": f"{rate_mbps:g}-mbps-{flows}-flows", "duration_s": duration_s, "warmup_s": 0.0}
+    fields["link"] = {"rate_mbps": rate_mbps, "queue": {"size_bdp": 1.0, "bdp_rtt_ms": max(rtts_ms)}}
+    fields["flows"] = [
+        {"name": f"rtt{rtt_ms:g}", "count": count, "cc": cc, "role": "fixed", "rtt_ms": rtt_ms}
+        for rtt_ms, count in zip(rtts_ms, counts, strict=True)
+        if count
+    ]
+    return bbrgym.load_scenario(fields)
 
 
 @dataclass(frozen=True)
@@ -132,14 +127,10 @@ def packets(runs: int) -> str:
     for seed in range(1, runs + 1):  # round by round: each sees the same weather
         for label, scenario in scenarios.items():
             costs[label].append(time_run("twin", scenario, seed))
-    rows = [
-        [
-            label,
-            f"{statistics.median(run.sent_pkts / run.delivered_pkts for run in of_case):.3f}",
-            spread(run.ns_per_packet for run in of_case),
-        ]
-        for label, of_case in costs.items()
-    ]
+    rows = []
+    for label, of_case in costs.items():
+        sent = statistics.median(run.sent_pkts / run.delivered_pkts for run in of_case)
+        rows.append([label, f"{sent:.3f}", spread(run.ns_per_packet for run in of_case)])
     return (
         "BBR flows, half with an RTT of 10 ms and half of 50 ms, drop-tail, one bandwidth-delay product. Median of "
         f"{runs} runs, in brackets the fastest and the slowest.\n\n"

@@ -67,26 +67,12 @@ def main() -> None:
 
 def make(asked: argparse.Namespace, threads: int) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
     """Return environments whose episodes have different lengths, so that they end at different times."""
-    scenarios = [
-        bbrgym.load_scenario(
-            {
-                "name": "vector-steps",
-                "duration_s": float(duration_s),
-                "link": {"rate_mbps": 10.0, "queue": {"size_bdp": 1.0}},
-                "flows": [{"name": "tuned", "count": asked.flows, "rtt_ms": 40.0}],
-            }
-        )
-        for duration_s in np.linspace(*EPISODE_S, asked.envs)
-    ]
-    envs = gymnasium.make_vec(
-        "bbrgym/Tune-v1",
-        asked.envs,
-        control_interval_s=0.1,
-        world="twin",
-        scenario=scenarios,
-        variant=asked.variant,
-        threads=threads,
-    )
+    fields = {"name": "vector-steps", "link": {"rate_mbps": 10.0, "queue": {"size_bdp": 1.0}}}
+    fields["flows"] = [{"name": "tuned", "count": asked.flows, "rtt_ms": 40.0}]
+    durations_s = np.linspace(*EPISODE_S, asked.envs).tolist()
+    scenarios = [bbrgym.load_scenario({**fields, "duration_s": duration_s}) for duration_s in durations_s]
+    options = {"scenario": scenarios, "variant": asked.variant, "threads": threads}
+    envs = gymnasium.make_vec("bbrgym/Tune-v1", asked.envs, control_interval_s=0.1, world="twin", **options)
     envs.reset(seed=1)
     return envs
 

@@ -61,6 +61,7 @@ SCHEMA = pl.Schema(
 /24 or /48; the service's port; the seconds until its last data was acknowledged, which is all of it if ``is_whole``;
 whether it had the given control all the time."""
 
+_SAME = ("port", "acked_bytes", "sent_pkts", "retransmitted_pkts", "is_whole")  # columns of the kernel's rows
 _COUNTS = "counts.json"
 _CONNECTIONS = "connections"
 _LOOK_S = 0.25
@@ -217,16 +218,12 @@ def _rows(request: ComparisonRequest, ended: Iterable[Mapping[str, Any]]) -> Ite
             "arm": ARMS[one["arm"]],
             "control": (request.a, request.b)[one["arm"]],
             "peer": str(ipaddress.ip_network((address, _PREFIX_BITS[address.version]), strict=False)),
-            "port": one["port"],
+            **{name: one[name] for name in _SAME},
             "start_s": epoch_s + one["start_us"] / 1e6,
             "end_s": epoch_s + one["end_us"] / 1e6,
-            "acked_bytes": one["acked_bytes"],
             "completion_s": finish_us / 1e6 if finish_us > 0 else None,
             "rtt_mean_ms": one["rtt_sum_us"] / one["rtt_samples"] / 1e3 if one["rtt_samples"] else None,
             "rtt_min_ms": None if one["min_rtt_us"] == _UNKNOWN_US else one["min_rtt_us"] / 1e3,
-            "sent_pkts": one["sent_pkts"],
-            "retransmitted_pkts": one["retransmitted_pkts"],
-            "is_whole": one["is_whole"],
             "control_at_end": one["control"],
             "kept_control": not one["is_changed"],
         }

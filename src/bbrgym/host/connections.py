@@ -34,14 +34,10 @@ def connection_rows(control: LoadedControl) -> Iterator[dict[str, Any]]:
             "bw_mbps": row["bw_Bps"] * 8 / 1e6,
             "min_rtt_ms": None if row["min_rtt_us"] >= _UNKNOWN_US else row["min_rtt_us"] / 1e3,
             "srtt_ms": row["srtt_us"] / 1e3,
-            "cwnd_pkts": row["cwnd_pkts"],
-            "in_flight_pkts": row["in_flight_pkts"],
+            **{name: row[name] for name in ("cwnd_pkts", "in_flight_pkts", "retransmitted_pkts", "lost_pkts")},
             "delivered_bytes": row["acked_bytes"] + row["sacked_pkts"] * row["mss_bytes"],
-            "retransmitted_pkts": row["retransmitted_pkts"],
-            "lost_pkts": row["lost_pkts"],
-            "mss_bytes": row["mss_bytes"],
+            **{name: row[name] for name in ("mss_bytes", "policy")},
             "app_limited": row["is_app_limited"],
-            "policy": row["policy"],
             **{name: row["tunables"][name] for name in variant.preset},
         }
 
