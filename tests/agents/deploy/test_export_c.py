@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -324,7 +323,7 @@ def test_the_build_writes_the_header_of_a_policy_without_pytorch(kind: str, tmp_
     forbidden = "import sys; sys.modules['torch'] = sys.modules['bbrgym'] = None; import runpy; "
     program = forbidden + "runpy.run_module('deploy.policy_file', run_name='__main__')"
     command = [sys.executable, "-c", program, str(tmp_path / "policy.npz"), str(tmp_path / "policy.h")]
-    subprocess.run(command, env={**os.environ, "PYTHONPATH": str(SOURCES)}, check=True, timeout=120)
+    subprocess.run(command, cwd=SOURCES, check=True, timeout=120)
     assert (tmp_path / "policy.h").read_text(encoding="utf-8") == policy_header(policy)
 
 
