@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from bbrgym.agents.base import Constant
 from bbrgym.agents.deploy.export_agent import integer_form
 from bbrgym.agents.deploy.policy_file import policy_file
@@ -53,8 +55,11 @@ def ship(run_dir: Path, target: Path, data: str) -> None:
     shutil.rmtree(target, ignore_errors=True)
     shipped = TrainingFolder(target)
     shipped.write_json("about.json", about)
-    for name in () if is_fixed else (CONFIG, LIBRARY, f"{CHECKPOINTS}/best{SUFFIX}"):
-        shipped.copy_file(name, run)
+    if not is_fixed:
+        short = yaml.safe_dump(run.read_config(), sort_keys=False, default_flow_style=None, width=120)
+        shipped.write_text(CONFIG, short)
+        for name in (LIBRARY, f"{CHECKPOINTS}/best{SUFFIX}"):
+            shipped.copy_file(name, run)
     if policy:
         shipped.write_file(POLICY, lambda path: path.write_bytes(policy))
 
