@@ -96,22 +96,6 @@ TEST(a_late_burst_gets_credit_for_half_of_its_gap_at_most)
     Near(GapMs(tcp, 20 * MS), 10 / 2, 1e-6);
 }
 
-TEST(a_burst_of_retransmissions_goes_on_to_its_last_segment)
-{
-    BurstPacing pacing = Started({});
-    pacing.BeginRetransmit(30, 3);
-    for (const uint64_t seqno : {30, 31, 32})
-    {
-        Equal(pacing.NextRetransmit(), seqno);
-        Equal(pacing.OnSent(MSS_BYTES), seqno == 32);
-    }
-    pacing.End(MEGABYTE_Bps, 0, 100, 0);
-    Require(pacing.OnSent(MSS_BYTES), "a probe is a burst of its own");
-    pacing.End(MEGABYTE_Bps, 0, 100, 0);
-    pacing.BeginNew(2);
-    Equal(pacing.NextRetransmit(), BurstPacing::NONE);
-}
-
 /** Bursts of 9 segments from sk_buffs of 52, each 1250 bytes of 64 KB. */
 TEST(a_burst_ends_with_its_sk_buff)
 {

@@ -11,22 +11,14 @@ namespace
 
 constexpr uint64_t NEXT = 20;
 
-/** A probe that left as the last segment, or as a new one. */
+/** A probe that left as the last segment. */
 TailLossProbe
-Sent(bool is_retransmission)
+Sent()
 {
     TailLossProbe probe;
     probe.Arm(10 * MS);
-    probe.OnSent(NEXT, is_retransmission, false);
+    probe.OnSent(NEXT, true, false);
     return probe;
-}
-
-/** The first probe, of a path of 50 ms, whose first segments left at 0. */
-void
-CheckProbe(const Connection& c, uint64_t seqno, int64_t at_ms)
-{
-    Equal(c.First(Departure::Kind::PROBE).seqno, seqno);
-    Equal(c.First(Departure::Kind::PROBE).at_ns, at_ms * MS);
 }
 
 } // namespace
@@ -40,52 +32,19 @@ TEST(it_waits_two_round_trips_and_longer_for_a_lone_packet)
     Equal(TailLossProbe::WaitNs(rtt, 2), 102 * MS);
 }
 
-TEST(a_timeout_of_the_head_comes_first_where_the_stack_says_so_and_it_is_not_over)
-{
-    for (const bool is_limited : {false, true})
-    {
-        TailLossProbe probe;
-        probe.SetFacts({.head_limits_probe = is_limited});
-        probe.OnHead(100 * MS);
-        Equal(probe.LatestDeadlineNs(300 * MS, 0), (is_limited ? 100 : 300) * MS);
-        Equal(probe.LatestDeadlineNs(300 * MS, 200 * MS), 300 * MS);
-    }
-}
-
-TEST(an_ack_below_a_retransmission_tells_nothing_of_it)
-{
-    TailLossProbe probe = Sent(true);
-    Require(!probe.OnAck(NEXT - 1, true, false) && !probe.IsAcked() && probe.IsOut(), "it is still out");
-}
-
 TEST(an_ack_up_to_a_retransmission_is_of_it_or_of_its_original_and_a_duplicate_means_that_both_arrived)
 {
-    TailLossProbe probe = Sent(true);
+    TailLossProbe probe = Sent();
     Require(!probe.OnAck(NEXT, true, false) && probe.IsAcked() && probe.IsOut(), "either of them");
     Require(!probe.OnAck(NEXT, false, false) && !probe.IsAcked() && !probe.IsOut(), "both");
 }
 
-TEST(an_ack_beyond_a_retransmission_says_that_it_repaired_a_loss)
-{
-    TailLossProbe probe = Sent(true);
-    Require(probe.OnAck(NEXT + 1, true, false) && !probe.IsAcked() && !probe.IsOut(), "it repaired one");
-}
-
 TEST(only_a_d_sack_of_the_retransmission_is_the_probes)
 {
-    TailLossProbe probe = Sent(true);
+    TailLossProbe probe = Sent();
     Require(probe.OnDuplicateReport(NEXT) && !probe.IsOut(), "its own");
-    probe = Sent(true);
+    probe = Sent();
     Require(!probe.OnDuplicateReport(NEXT - 1) && !probe.IsAcked() && probe.IsOut(), "another one's");
-}
-
-TEST(a_new_segment_repairs_nothing)
-{
-    for (const uint64_t una : {NEXT, NEXT + 1})
-    {
-        TailLossProbe probe = Sent(false);
-        Require(!probe.OnAck(una, true, false) && !probe.IsAcked() && !probe.IsOut(), "nothing is told of it");
-    }
 }
 
 /** Ten segments, the last is lost; later ten more, for which the window does not decay. */
@@ -100,18 +59,10 @@ TEST(a_lost_tail_of_one_is_repaired_by_the_probe_and_counts_as_one_loss)
     c.Write(10);
     c.Drain(SECOND);
     Near(double(c.Cwnd()) / cwnd, 0.7, 0.05);
-    CheckProbe(c, 9, 50 + 250); // in place of the timeout: two round trips and a delayed ACK take longer
+    const Departure& probe = c.First(Departure::Kind::PROBE);
+    Equal(probe.seqno, 9);
+    Equal(probe.at_ns, (50 + 250) * MS); // in place of the timeout: two round trips and a delayed ACK take longer
     CheckCounts(c, {.probes = 1, .retransmitted = 1, .dropped = 1, .reductions = 1});
-}
-
-TEST(the_probe_is_new_data_if_there_is_some)
-{
-    Connection c({});
-    c.arrival = Losing(0, 10);
-    c.Write(40);
-    c.Drain(2 * SECOND);
-    CheckProbe(c, 10, 2 * 50 + 2);
-    CheckCounts(c, {.probes = 1, .retransmitted = 10, .dropped = 10, .reductions = 1});
 }
 
 /** The first of four is lost; the probe repeats the last, which had arrived. Its D-SACK is not a word about the first.
@@ -127,17 +78,6 @@ TEST(a_duplicate_of_the_probe_undoes_no_real_recovery)
     c.Write(10);
     c.Drain(2 * SECOND);
     CheckCounts(c, {.probes = 1, .retransmitted = 2, .dropped = 1, .duplicates = 1, .reductions = 1});
-}
-
-TEST(a_lone_segment_is_not_probed_while_its_ack_may_be_delayed)
-{
-    Connection c({});
-    for (int64_t i = 1; i <= 40; ++i) // past the quick ACKs
-    {
-        c.Write(1);
-        c.Run(i * 500 * MS);
-    }
-    CheckCounts(c, {});
 }
 
 /**

@@ -122,13 +122,6 @@ TEST(linux_answers_sixteen_at_once_then_every_second_and_a_lone_one_after_40_ms)
     Equal(talk.delayed_ms, 40);
 }
 
-TEST(ns3_answers_the_first_at_once_then_every_second)
-{
-    Talk talk(NS3);
-    Equal(talk.Arrive(0, 16), "!" + Repeated(7, ".!") + ".");
-    Equal(talk.Arrive(16, 21), "!.!.!");
-}
-
 /** A window's growth up to the first buffer, which takes less than a round trip of 44 segments. */
 TEST(linux_answers_at_once_while_its_window_grows)
 {

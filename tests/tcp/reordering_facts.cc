@@ -62,11 +62,6 @@ Steps(const std::string& events)
 
 } // namespace
 
-TEST(the_window_widens_by_a_step_for_each_round_trip_with_a_duplicate)
-{
-    Equal(Steps("a" + Repeated(5, "da")), {1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6});
-}
-
 TEST(several_duplicates_of_a_round_trip_widen_it_once)
 {
     Equal(Steps("addda" + Repeated(5, "ds")).back(), 2);

@@ -64,16 +64,6 @@ RtoMs(const Connection& c)
 
 } // namespace
 
-TEST(a_late_ack_lengthens_the_wait_by_as_much)
-{
-    for (const auto variation : {rtt_variation_choice::largest, rtt_variation_choice::mean})
-    {
-        Estimate estimate = Steady(variation);
-        Near(estimate.AfterExpected(), LEAST_MS, 0.01);
-        Near(estimate.After(50 + 400), 400, 0.01);
-    }
-}
-
 /** As Linux's tcp_rtt_estimator: a burst of ACKs does not hide that its first one was late. */
 TEST(the_wait_outlasts_the_acks_of_its_round_and_then_falls_by_a_quarter_each_round)
 {
@@ -201,18 +191,6 @@ struct LateSack
 };
 
 } // namespace
-
-/** The last original arrives 30 ms late, 34.5 ms after the head left again. */
-TEST(a_sack_of_what_left_before_the_head_restarts_the_timer)
-{
-    for (const bool restarts : {true, false})
-    {
-        const LateSack late(restarts, 30 * MS);
-        Near(late.GapMs(3), 250 + (restarts ? 35 : 0), 1);
-        Equal(late.c.sender.Totals().rto_count, 2);
-        Equal(late.c.Undelivered(), 0);
-    }
-}
 
 /** It comes 200 ms after the timeout, and restarts the timer without doubling it; the next timeout doubles it. */
 TEST(the_rtt_of_a_sack_ends_the_back_off)
