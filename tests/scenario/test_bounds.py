@@ -75,17 +75,3 @@ def test_values_that_are_no_whole_nanoseconds_run_in_every_world(world: str, fie
     with bbrgym.make_world(world, bbrgym.load_scenario(fields), seed=1) as running:
         running.advance(0.1)
         assert running.now_s == 0.1
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        (fields(flow={"start_s": 0.5, "stop_s": 0.5 + 1e-10}), r"stop_s: is 0.5\d+, expected more than start_s = 0.5"),
-        (fields(flow={"start_s": 1 - 1e-10}), r"start_s: is 0.9+, expected less than duration_s = 1.0"),
-        (fields(warmup_s=1 - 1e-10), r"warmup_s: is 0.9+, expected less than duration_s = 1.0"),
-    ],
-    ids=["stop", "start", "warmup"],
-)
-def test_times_in_the_same_nanosecond_are_the_same(fields: dict[str, Any], message: str) -> None:
-    with pytest.raises(bbrgym.ScenarioError, match=message):
-        bbrgym.load_scenario(fields)

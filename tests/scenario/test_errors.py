@@ -2,12 +2,16 @@
 """Each mistake is one sentence: the field's path, the value, what is allowed."""
 
 import copy
+import json
+import math
 import pickle
 from typing import Any
 
 import pytest
 
 import bbrgym
+from bbrgym.evaluate.records import SUMMARY_SCHEMA
+from bbrgym.scenario.checks import FLOW_METRICS, RUN_METRICS, ScenarioCheck
 
 GOOD: dict[str, Any] = {
     "name": "good",
@@ -19,7 +23,7 @@ FLOW = {"name": "a", "rtt_ms": 40.0}
 
 NAN = float("nan")
 
-# Where, what is put there, what the message must say.
+# Where, what is put there, what the message must say; one mistake may need several fields.
 MISTAKES: list[tuple[str, Any, str]] = [
     ("link.rate_mbps", -5, "link.rate_mbps: is -5, expected a number >= 0.001"),
     ("link.rate_mbps", True, "link.rate_mbps: is True, expected a number"),
@@ -104,16 +108,56 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("warmup_s", 20.0, "warmup_s: is 20.0, expected less than duration_s = 20.0"),
     ("name", "../evil", "name: is '../evil', expected letters"),
     ("seed", 1, "seed: is not a field; allowed are name, duration_s, warmup_s, mss_bytes, stack, link, flows"),
+    (
+        "mss_bytes link.last_hop",
+        [8960, {"kind": "lte", "queue_packets": 5}],
+        "link.last_hop.queue_packets: is 5, which holds 7500 bytes, expected at least one packet of 9000 bytes",
+    ),
+    (
+        "mss_bytes link.last_hop",
+        [2257, {"kind": "wifi"}],
+        "mss_bytes: is 2257, expected at most 2256 with a wifi last_hop",
+    ),
+    (
+        "link.rate_mbps flows.0.rtt_ms",
+        [4e5, 1e4],
+        "link: 400000 Mbit/s times an RTT of 10000 ms is 5e+11 bytes",
+    ),
+    (
+        "flows.0.cc flows.0.tunables",
+        ["bbr-acd", {"acd_identical_count": 2.5}],
+        "acd_identical_count: is 2.5, expected a whole number",
+    ),
+    ("checks", [{"metric": "utilization", "at_least": 0.9}], "checks[0].metric: is 'utilization'; did you mean util"),
+    ("checks", [{"metric": "jain"}], "checks[0]: has no bound, expected at_least, at_most or both"),
+    (
+        "checks",
+        [{"metric": "jain", "at_least": 2, "at_most": 1}],
+        "checks[0].at_least: is 2, expected at most at_most = 1",
+    ),
+    ("checks", [{"metric": "jain", "flow": "a", "at_least": 1}], "checks[0].flow: is 'a', expected none"),
+    ("checks", [{"metric": "jain", "across": "sum", "at_least": 1}], "checks[0].across: is 'sum', expected none"),
+    ("checks", [{"metric": "share", "flow": "aa", "at_least": 1}], "checks[0].flow: is 'aa'; did you mean a"),
+    ("checks", [{"metric": "share", "across": "p96", "at_least": 1}], "checks[0].across: is 'p96', expected one of"),
+    ("checks", [{"metric": "share", "at_lest": 1}], "checks[0].at_lest: is not a field; did you mean at_least"),
+    (
+        "flows.0.start_s flows.0.stop_s",
+        [0.5, 0.5 + 1e-10],
+        "flows[0].stop_s: is 0.5000000001, expected more than start_s = 0.5",
+    ),
+    ("flows.0.start_s", 20 - 1e-10, "flows[0].start_s: is 19.9999999999, expected less than duration_s = 20.0"),
+    ("warmup_s", 20 - 1e-10, "warmup_s: is 19.9999999999, expected less than duration_s = 20.0"),
 ]
 
 
 def with_mistake(path: str, value: Any) -> dict[str, Any]:
     fields = copy.deepcopy(GOOD)
-    at: Any = fields
-    *parents, last = [int(part) if part.isdigit() else part for part in path.split(".")]
-    for parent in parents:
-        at = at[parent]
-    at[last] = value
+    for one, of_one in zip(path.split(), value if " " in path else [value], strict=True):
+        at: Any = fields
+        *parents, last = [int(part) if part.isdigit() else part for part in one.split(".")]
+        for parent in parents:
+            at = at[parent]
+        at[last] = of_one
     return fields
 
 
@@ -124,31 +168,6 @@ def test_a_mistake_is_one_clear_sentence(path: str, value: Any, says: str) -> No
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
-
-
-def test_a_hop_holds_a_packet() -> None:
-    fields = with_mistake("link.last_hop", {"kind": "lte", "queue_packets": 5})
-    says = r"link.last_hop.queue_packets: is 5, which holds 7500 bytes, expected at least one packet of 9000 bytes"
-    with pytest.raises(bbrgym.ScenarioError, match=says):
-        bbrgym.load_scenario({**fields, "mss_bytes": 8960})
-    fields = with_mistake("link.last_hop", {"kind": "wifi"})
-    says = r"mss_bytes: is 2257, expected at most 2256 with a wifi last_hop"
-    with pytest.raises(bbrgym.ScenarioError, match=says):
-        bbrgym.load_scenario({**fields, "mss_bytes": 2257})
-
-
-def test_absurd_memory_is_refused() -> None:
-    fields = with_mistake("link.rate_mbps", 400_000.0)
-    fields["flows"][0]["rtt_ms"] = 10_000.0
-    with pytest.raises(bbrgym.ScenarioError, match=r"link: 400000 Mbit/s times an RTT of 10000 ms is 5e\+11 bytes"):
-        bbrgym.load_scenario(fields)
-
-
-def test_a_whole_tunable_must_be_whole() -> None:
-    fields = with_mistake("flows.0.tunables", {"acd_identical_count": 2.5})
-    fields["flows"][0]["cc"] = "bbr-acd"
-    with pytest.raises(bbrgym.ScenarioError, match=r"acd_identical_count: is 2\.5, expected a whole number"):
-        bbrgym.load_scenario(fields)
 
 
 @pytest.mark.parametrize(
@@ -172,3 +191,69 @@ def test_the_error_keeps_its_parts_through_a_pickle() -> None:
     error = pickle.loads(pickle.dumps(caught.value))
     assert (error.path, error.scenario) == ("link.rate_mbps", "good")
     assert str(error) == str(caught.value)
+
+
+# ---- checks -----------------------------------------------------------------------------------------------
+
+
+NAN = math.nan
+SUMMARY = {
+    "flow": ["web-0", "web-1", "web-2", "bulk"],
+    "goodput_mbps": [1.0, 3.0, NAN, 10.0],
+    "utilisation": [0.5] * 4,
+}
+
+
+def scenario(*checks: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "duration_s": 1.0,
+        "link": {"rate_mbps": 10.0, "queue": {"size_bdp": 1.0}},
+        "flows": [{"name": "web", "count": 3, "rtt_ms": 20.0}, {"name": "bulk", "rtt_ms": 20.0}],
+        "checks": checks,
+    }
+
+
+def test_the_metrics_are_columns_of_the_summary() -> None:
+    assert {*RUN_METRICS, *FLOW_METRICS} <= set(SUMMARY_SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("check", "measured"),
+    [
+        ({"metric": "utilisation"}, 0.5),
+        ({"metric": "goodput_mbps"}, 14 / 3),
+        ({"metric": "goodput_mbps", "flow": "web"}, 2.0),
+        ({"metric": "goodput_mbps", "flow": "web-1"}, 3.0),
+        ({"metric": "goodput_mbps", "flow": "web", "across": "sum"}, 4.0),
+        ({"metric": "goodput_mbps", "across": "lowest"}, 1.0),
+        ({"metric": "goodput_mbps", "across": "highest"}, 10.0),
+        ({"metric": "goodput_mbps", "flow": "web", "across": "p95"}, 2.9),
+    ],
+)
+def test_a_check_measures(check: dict[str, Any], measured: float) -> None:
+    assert ScenarioCheck(**check, at_least=0.0).measured(SUMMARY) == pytest.approx(measured)
+
+
+def test_flows_without_a_measurement_alone_give_none() -> None:
+    check = ScenarioCheck(metric="goodput_mbps", flow="web-2", at_most=1.0)
+    assert math.isnan(check.measured(SUMMARY))
+    assert not check.holds(check.measured(SUMMARY))
+
+
+def test_both_bounds_are_allowed() -> None:
+    check = ScenarioCheck(metric="utilisation", at_least=0.5, at_most=0.9)
+    assert [check.holds(value) for value in (0.49, 0.5, 0.9, 0.91)] == [False, True, True, False]
+
+
+def test_no_world_reads_them() -> None:
+    with_checks = bbrgym.load_scenario(scenario({"metric": "jain", "at_least": 0.9}))
+    assert with_checks.resolved_json() == bbrgym.load_scenario(scenario()).resolved_json()
+    assert "checks" not in json.loads(with_checks.resolved_json())
+
+
+def test_a_distribution_may_draw_the_bounds() -> None:
+    fields = {**scenario(), "name": "drawn", "variables": {"least": {"uniform": [1, 2]}}}
+    fields["checks"] = [{"metric": "goodput_mbps", "at_least": {"value": "least", "times": 0.5}}]
+    bounds = {bbrgym.load_distribution(fields)(seed).checks[0].at_least for seed in range(3)}
+    assert len(bounds) == 3
+    assert all(bound is not None and 0.5 <= bound <= 1 for bound in bounds)

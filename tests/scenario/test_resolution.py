@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import bbrgym
+from bbrgym.scenario.families import buffer_bdp, families_of
 from bbrgym.scenario.files import with_variant
 from bbrgym.scenario.model import Scenario
 
@@ -117,3 +118,98 @@ def test_a_variant_and_its_tunables_go_to_the_tuned_flows() -> None:
     assert [(flow.cc, dict(flow.tunables)) for flow in changed] == [("bbq", {"bbq_beta": 0.1}), ("cubic", {})]
     with pytest.raises(bbrgym.ScenarioError, match=r"flows\[0\].tunables.bbq_beta"):
         with_variant(load(), "bbr", {"bbq_beta": 0.1})
+
+
+# ---- shipped scenarios ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", bbrgym.scenario_names())
+def test_resolution_is_a_fixed_point(name: str) -> None:
+    resolved = bbrgym.load_scenario(name).resolved_json()
+    assert bbrgym.load_scenario(json.loads(resolved)).resolved_json() == resolved
+    assert bbrgym.load_scenario(name).name == name
+
+
+@pytest.mark.parametrize("name", bbrgym.scenario_names())
+def test_every_world_takes_it(name: str) -> None:
+    with bbrgym.make_world("ns3", name) as world:
+        world.advance(0.01)
+        assert world.now_s == pytest.approx(0.01)
+
+
+CATALOGUE = [name for name in bbrgym.scenario_names() if name.startswith(("nsperf_", "rfc9743_", "policer"))]
+
+
+def test_the_catalogue_has_checks_and_no_other_scenario_has() -> None:
+    assert len(CATALOGUE) >= 24
+    assert [name for name in bbrgym.scenario_names() if bbrgym.load_scenario(name).checks] == CATALOGUE
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_the_catalogue_s_checks_are_measured(name: str) -> None:
+    """A short run in the twin measures them; nothing is said of whether they pass."""
+    fields = bbrgym.load_scenario(name).model_dump(exclude_none=True)
+    fields |= {"duration_s": 2.5, "warmup_s": 0.0}
+    fields["link"]["changes"] = []
+    fields["link"]["rate_mbps"] = min(fields["link"].get("rate_mbps", 10.0), 10.0)
+    fields["link"].pop("trace_path", None)
+    for flow in fields["flows"]:
+        start_s = min(flow["start_s"], 0.1)
+        flow |= {"start_s": start_s, "stop_s": 2.5, "app": {**flow["app"], **within(flow["app"])}}
+    summary = bbrgym.evaluate(fields, "cubic", world="twin")
+    assert 0 <= summary["checks_passed"][0] <= 1
+
+
+def within(app: dict[str, object]) -> dict[str, object]:
+    return {"within_s": 0.5} if app["kind"] == "flows" else {}
+
+
+# ---- families ---------------------------------------------------------------------------------------------
+
+
+def scenario(flows: list[dict[str, Any]] | None = None, **link: Any) -> bbrgym.Scenario:
+    return bbrgym.load_scenario(
+        {
+            "duration_s": 10.0,
+            "link": {"rate_mbps": 10.0, "queue": {"size_bdp": 2.0}, **link},
+            "flows": flows or [{"name": "a", "rtt_ms": 40.0}],
+        }
+    )
+
+
+CUBIC = {"name": "c", "cc": "cubic", "role": "fixed", "rtt_ms": 40.0}
+
+
+@pytest.mark.parametrize(
+    ("drawn", "families"),
+    [
+        (scenario(), {"alone"}),
+        (scenario([{"name": "a", "rtt_ms": 40.0}, CUBIC]), {"with CUBIC"}),
+        (scenario([{"name": "a", "rtt_ms": 40.0, "count": 2}]), {"several"}),
+        (scenario([{"name": "a", "cc": "cubic", "role": "tuned", "rtt_ms": 40.0, "count": 2}]), {"several"}),
+        (scenario([{"name": "a", "rtt_ms": 10.0}, {**CUBIC, "rtt_ms": 30.1}]), {"with CUBIC", "uneven RTTs"}),
+        (scenario([{"name": "a", "rtt_ms": 10.0}, {**CUBIC, "rtt_ms": 30.0}]), {"with CUBIC"}),
+        (scenario(queue={"size_bdp": 0.9}), {"alone", "shallow"}),
+        (scenario(queue={"size_bdp": 3.1}), {"alone", "deep"}),
+        (scenario(queue={"size_packets": 200}), {"alone", "deep"}),  # of 1488 bytes: 6 BDP
+        (scenario(loss={"kind": "bernoulli", "rate": 0.01}), {"alone", "lossy"}),
+        (scenario(changes=[{"at_s": 2.0, "loss_rate": 0.01}]), {"alone", "lossy"}),
+        (scenario(changes=[{"at_s": 2.0, "rate_mbps": 5.0}]), {"alone", "capacity steps"}),
+        (scenario(changes=[{"at_s": 2.0, "delay_ms": 5.0}]), {"alone"}),
+    ],
+)
+def test_families(drawn: bbrgym.Scenario, families: set[str]) -> None:
+    assert set(families_of(drawn)) == families
+
+
+@pytest.mark.parametrize("size_bdp", [0.5, 2.0, 7.5])
+def test_the_buffer_is_measured_as_it_is_written(size_bdp: float) -> None:
+    uneven = [{"name": "a", "rtt_ms": 40.0}, {"name": "b", "rtt_ms": 90.0}]
+    assert buffer_bdp(scenario(uneven, queue={"size_bdp": size_bdp})) == pytest.approx(size_bdp, rel=1e-4)
+
+
+def test_a_trace_changes_capacity_and_has_its_mean_rate() -> None:
+    trace = {"times_ms": [0.0, 1.0, 5.0, 9.0], "period_ms": 10.0}  # 4 * 1500 bytes in 10 ms: 4.8 Mbit/s
+    drawn = scenario(rate_mbps=None, trace=trace, queue={"size_bytes": 24_000})
+    assert buffer_bdp(drawn) == pytest.approx(1.0)
+    assert set(families_of(drawn)) == {"alone", "capacity steps"}
