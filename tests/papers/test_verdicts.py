@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Verdicts by closed cases."""
+"""Verdicts by closed cases, the rows that show them, and agreement with a testbed on three of its cells."""
 
 import math
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bbrgym.papers.experiment import Claim, Published, Quantity
+from bbrgym.evaluate.runner import run_each
+from bbrgym.papers.experiment import Claim, Experiment, Published, Quantity
+from bbrgym.papers.metrics import MeasuredRun, measure
+from bbrgym.papers.reproduction import NUMBERS, parse_reproduction, prepare_reproduction
+from bbrgym.papers.tables import TESTBEDS, experiment_rows, rows_of_testbeds, unmeasured
 from bbrgym.papers.verdicts import (
     Compared,
     Verdict,
@@ -154,3 +159,82 @@ def test_a_claim_holds_or_does_not() -> None:
 @given(POSITIVE)
 def test_a_number_agrees_with_itself(value: float) -> None:
     assert verdicts((number(value), value)) == ["agrees"]
+
+
+# ---- rows of experiments ------------------------------------------------------------------------------
+
+
+def experiment(name: str, **fields: Any) -> Experiment:
+    return Experiment(
+        paper="mine", id=name, figure="figure 1", title="Jain's index, 0.1 % loss", no_run="a test", **fields
+    )
+
+
+def rows(*ratios: float, name: str = "mine/a", verdict: str = "agrees") -> pl.DataFrame:
+    fields = {"experiment": name, "world": "twin", "published": 10.0, "verdict": verdict, "variant": "bbr"}
+    measured = [{**fields, "measured": 10 * ratio, "at": float(at)} for at, ratio in enumerate(ratios)]
+    return pl.DataFrame(measured, schema=NUMBERS)
+
+
+def test_an_experiment_has_a_row_with_its_verdict_and_shares() -> None:
+    numbers = pl.concat([rows(*[1.0] * 4, 1.5), rows(1, 3, name="mine/b", verdict="no")])
+    title = "Jain's index, 0.1 % loss"
+    assert list(experiment_rows([experiment("a"), experiment("b")], numbers)) == [
+        ["`a`", title, "agrees", "5, 0, 0", "80 %, 100 %"],
+        ["`b`", title, "no", "0, 0, 2", ""],  # too few numbers for a share
+    ]
+
+
+def test_each_world_has_a_row_of_its_own() -> None:
+    numbers = pl.concat([rows(1), rows(3, verdict="no").with_columns(world=pl.lit("ns3"))])
+    found = list(experiment_rows([experiment("a")], numbers))
+    assert [row[0:3:2] for row in found] == [["`a` in `twin`", "agrees"], ["`a` in `ns3`", "no"]]
+
+
+def test_an_experiment_without_a_run_says_why() -> None:
+    assert next(experiment_rows([experiment("a")], rows(1, name="mine/b")))[2] == "not run"
+    assert list(unmeasured([experiment("a")], rows(1))) == ["- `a`: a test"]
+
+
+def on_testbed(model: float | None) -> Experiment:
+    number = {"variant": "bbr 1", "metric": "share", "flow": "bbr", "unit": "ratio", "source": "file", "model": model}
+    points = [
+        {"at": 1, "value": 0.5, "lowest": 0.5, "highest": 0.5},
+        {"at": 2, "value": 0.6, "lowest": 0.5, "highest": 0.7},
+    ]
+    return experiment("a", variants={"bbr 1": {"cc": "bbr"}}, published=[{**number, **point} for point in points])
+
+
+def test_an_experiment_on_a_testbed_has_a_row_for_each_control_and_metric() -> None:
+    number = {"experiment": "mine/a", "world": "twin", "variant": "bbr 1", "metric": "share", "flow": "bbr"}
+    cells = [
+        {**number, "at": 1.0, "published": 0.5, "unit": "ratio", "measured": 0.52, "verdict": "inside"},
+        {**number, "at": 2.0, "published": 0.6, "unit": "ratio", "measured": 0.9, "verdict": "no"},
+    ]
+    numbers = pl.DataFrame(cells, schema=NUMBERS)
+    title = "Jain's index, 0.1 % loss"
+    row = ["`mine/a`", title, "bbr", "share", "2", "1", "0", "1", "16.0 points"]
+    assert list(rows_of_testbeds([on_testbed(0.4)], numbers)) == [[*row, "15.0 points"]]
+    assert list(rows_of_testbeds([on_testbed(None)], numbers)) == [[*row, ""]]
+    ((_, _, verdict, *rest),) = rows_of_testbeds([on_testbed(None)], numbers.clear())
+    assert (verdict, len(rest)) == ("not run", len(TESTBEDS) - 3)
+
+
+# ---- a testbed ----------------------------------------------------------------------------------------
+
+
+EXPERIMENT = "nyu/10mbps-cubic"
+
+
+@pytest.mark.parametrize(("variant", "at"), [("bbr 4", 8.0), ("bbr2 8", 4.0), ("bbr3 4", 8.0)])
+def test_a_share_is_inside_the_range_of_the_testbed(variant: str, at: float) -> None:
+    (prepared,) = prepare_reproduction(parse_reproduction({"experiment": EXPERIMENT, "seeds": 1})).experiments
+    (case,) = (case for case in prepared.cases if (case.variant, case.at) == (variant, at))
+    (number,) = (
+        one for one in prepared.experiment.published if (one.quantity.variant, one.quantity.at) == (variant, at)
+    )
+    (record,) = run_each([case.job], 1)
+    assert not isinstance(record, Exception), record
+    run = MeasuredRun(record.summary, record.timeseries, case.job.scenario.mss_bytes)
+    share = measure(run, number.metric, number.flow)
+    assert verdict_on_testbed(number, share) == "inside", f"{share} beside {number.bounds}"
