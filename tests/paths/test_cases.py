@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Logs that were read wrongly, and what is true of their paths: whatever is told has to hold that."""
 
+import functools
 import math
 from pathlib import Path
 
 import pytest
 
 from bbrgym.paths.detect import read_log
+from bbrgym.paths.fit import PathFit
 from bbrgym.paths.mirror import checked_fit
 from bbrgym.paths.proposals import FittedValue
 
@@ -48,6 +50,11 @@ TRUTHS: dict[str, tuple[float | None, float | None, float | None, float | None]]
 }
 
 
+@functools.cache
+def fit_of(case: str) -> PathFit:
+    return checked_fit(read_log(CASES / case))
+
+
 def is_held(fitted: FittedValue, truth: float | None, error: float) -> bool:
     return truth is None or fitted.low * (1 - error) <= truth <= fitted.high * (1 + error) + 1e-12
 
@@ -55,7 +62,7 @@ def is_held(fitted: FittedValue, truth: float | None, error: float) -> bool:
 @pytest.mark.parametrize("name", TRUTHS)
 def test_nothing_that_is_told_is_wrong(name: str) -> None:
     rate_mbps, rtt_ms, buffer_kB, loss_percent = TRUTHS[name]
-    fit = checked_fit(read_log(CASES / name))
+    fit = fit_of(name)
     # A testbed's own queues and clocks have their part: 1 % of a rate, 5 % of an RTT.
     assert is_held(fit.rate_mbps, rate_mbps, 0.01)
     assert is_held(fit.base_rtt_s.times(1e3), rtt_ms, 0.05)
@@ -68,7 +75,7 @@ def test_nothing_that_is_told_is_wrong(name: str) -> None:
 def test_a_log_whose_own_rate_refutes_its_losses_has_an_upper_bound_of_them() -> None:
     fit = checked_fit(read_log(CASES / "sister_loss_burst_last_window.json"))
     assert not fit.random_loss.is_seen
-    fit = checked_fit(read_log(CASES / "capacity_below_mean.json"))
+    fit = fit_of("capacity_below_mean.json")
     assert math.isnan(fit.rate_mbps.value) or fit.rate_mbps.low >= 0.98 * fit.goodput_mbps
 
 
@@ -78,4 +85,4 @@ def test_a_log_whose_own_rate_refutes_its_losses_has_an_upper_bound_of_them() ->
     ("capacity_below_mean.json", "not checked against a simulation"),
 ])  # fmt: skip
 def test_the_notes_say_what_was_seen(name: str, said: str) -> None:
-    assert said in "; ".join(checked_fit(read_log(CASES / name)).notes)
+    assert said in "; ".join(fit_of(name).notes)
