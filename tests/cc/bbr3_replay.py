@@ -1,24 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Replay of a kernel's BBRv3 trace through cc/: how many ACKs are equal, and the first that is not.
-
-usage: python tests/cc/bbr3_replay.py FILE.csv.gz [--all]
+"""Replay of a kernel's BBRv3 trace through cc/: which rows are equal.
 
 A trace has every ACK, lost packet and change of the loss state that a sender with google/bbr's tcp_bbr.c saw, and what
 the algorithm decided on each: phase, window, pacing rate, bounds. Its draws are splitmix64 from state 1. Equal means
 the same phase, window and bounds, and rates within one byte per second.
-
-Explained is a difference only where the kernel took its fast path for an application-limited sample, which cc/ leaves
-out: the kernel kept the window and the pacing rate of the ACK before, though cc/ computed them again.
-
-Exits with 1 if any difference is not explained, with 2 if the file cannot be read.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import gzip
-import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,19 +35,16 @@ class Replay:
     Attributes:
         compared: Rows held against the trace, by kind.
         equal: Those without a difference.
-        explained: ACKs on which the kernel took its fast path, and differs.
-        differing: ``(line, text)`` of each difference that is not explained.
+        differing: ``(line, text)`` of each difference.
     """
 
     compared: Counter[str] = field(default_factory=Counter)
     equal: Counter[str] = field(default_factory=Counter)
-    explained: int = 0
     differing: list[tuple[int, str]] = field(default_factory=list)
     controller: Any = None
     total_lost_pkts: int = 0
     in_flight_pkts: int = 0
     ca_state: int = 0
-    last: dict[str, str] = field(default_factory=dict)
 
     def run(self, path: Path) -> None:
         with gzip.open(path, "rt", newline="") as file:
@@ -145,17 +133,8 @@ class Replay:
         self.compared[kind] += 1
         if not differences:
             self.equal[kind] += 1
-        elif kind == "ack" and self._took_fast_path(row):
-            self.explained += 1
         else:
             self.differing.append((line, f"{kind} {row['ack']} at {row['t_us']} us: {', '.join(differences)}"))
-        self.last = row
-
-    def _took_fast_path(self, row: dict[str, str]) -> bool:
-        kept = all(row[name] == self.last.get(name) for name in ("phase", "cwnd", "pacing_Bps"))
-        interval_us = max(int(row["interval_us"]), 1)
-        is_slower = int(row["rs_delivered"]) * MSS_BYTES * 1e6 < int(row["max_bw_Bps"]) * interval_us
-        return row["app_limited"] == "1" and kept and is_slower and row["losses"] == "0"
 
 
 def _values(row: dict[str, str]) -> dict[str, int]:
@@ -181,27 +160,3 @@ def _is_equal(name: str, ours: Any, theirs: str) -> bool:
     if name in RATES and ours >= 0 and int(theirs) >= 0:
         return bool(abs(ours - int(theirs)) <= UNIT_BPS)
     return str(ours) == theirs
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--all", action="store_true", help="print every difference, not only the first")
-    options = parser.parse_args()
-    replay = Replay()
-    try:
-        replay.run(options.file)
-    except (OSError, KeyError, ValueError) as error:
-        print(f"{options.file}: {error}", file=sys.stderr)
-        sys.exit(2)
-    for kind in ("ack", "lost", "state"):
-        print(f"{kind}: {replay.equal[kind]} of {replay.compared[kind]} equal")
-    print(f"explained by the fast path for application-limited samples: {replay.explained}")
-    print(f"not explained: {len(replay.differing)}")
-    for line, text in replay.differing if options.all else replay.differing[:1]:
-        print(f"line {line}: {text}")
-    sys.exit(1 if replay.differing else 0)
-
-
-if __name__ == "__main__":
-    main()

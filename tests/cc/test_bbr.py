@@ -4,15 +4,7 @@
 from collections import Counter
 
 import pytest
-from driver import (
-    LOSS,
-    MSS_BYTES,
-    OPEN,
-    PROBE_BW,
-    PROBE_RTT,
-    RECOVERY,
-    Path,
-)
+from driver import LOSS, MSS_BYTES, OPEN, PROBE_BW, PROBE_RTT, RECOVERY, Path
 
 
 def in_probe_bw(**settings: object) -> Path:

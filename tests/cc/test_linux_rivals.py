@@ -36,8 +36,7 @@ OLDER = [name for name in RECORDED["windows"] if name.startswith("bic before 5.7
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.slow if name in OLDER else ()) for name in RECORDED["windows"]],
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in OLDER else ()) for name in RECORDED["windows"]]
 )
 def test_the_windows_are_linuxs(name: str) -> None:
     algorithm, path_name = name.split(", ")
