@@ -9,6 +9,7 @@ import warnings
 import zipfile
 import zlib
 from dataclasses import fields
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from bbrgym.agents.training.about import KEY
 from bbrgym.envs.options import Options
 from bbrgym.errors import ConfigError, MissingExtraError
-from bbrgym.runs.checksum import check_checksum, check_onnx_checksum, has_checksum
+from bbrgym.runs.checksum import check_checksum
 from bbrgym.tunables import VARIANTS
 from bbrgym.untrusted_files import opened, parse_json, read_bytes
 
@@ -71,7 +72,7 @@ class OnnxModel:
         except ModuleNotFoundError as error:
             raise MissingExtraError(f"agent {path}", "onnx", error) from error
         model = read_bytes(path, MAX_MODEL_BYTES)
-        check_onnx_checksum(model, path, is_needed=False)
+        check_checksum(BytesIO(model), path, is_needed=False)
         if _OF_OTHER_FILES in model:
             raise ConfigError(f"agent: {str(path)!r} has tensors in other files, expected all in one")
         settings = onnxruntime.SessionOptions()
@@ -97,7 +98,7 @@ class OnnxModel:
         self._width = width if isinstance(width, int) else None
         self._others = {_NOISE: np.zeros((1, drawn), np.float32)} if _NOISE in inputs else {}
         self.about = _about(self._session.get_modelmeta().custom_metadata_map.get(KEY, "{}"), path)
-        check_onnx_checksum(model, path, is_needed=bool(self.about))
+        check_checksum(BytesIO(model), path, is_needed=bool(self.about))
 
     def predict(self, observation: NDArray[np.float32]) -> NDArray[Any]:
         """Return the action for one observation.
@@ -144,8 +145,7 @@ class Sb3Policy:
         try:
             with opened(path, MAX_MODEL_BYTES) as file:
                 self.about = _about_in(file, path)
-                if self.about or has_checksum(file):
-                    check_checksum(file, path)
+                check_checksum(file, path, is_needed=bool(self.about))
                 with warnings.catch_warnings(action="ignore"):  # of classes of other versions, refused below if needed
                     self._policy = _restored(*load_from_zip_file(file, device="cpu")[:2])
         except _BROKEN as error:

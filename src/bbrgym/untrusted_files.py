@@ -292,14 +292,10 @@ def check_yaml(path: Path) -> None:
 
 def _parsed(text: str, path: Path, make_loader: type[_OwnLoader]) -> Any:
     try:
-        _check_depth(text, path)
+        _check_size(text, path)
         loader = make_loader(text)
         try:
-            node = loader.get_single_node()
-            if node is None:
-                return None
-            _count_values(node, {}, path)
-            return loader.construct_document(node)
+            return loader.get_single_data()
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
@@ -315,34 +311,24 @@ def _parsed(text: str, path: Path, make_loader: type[_OwnLoader]) -> Any:
         raise FileError(path, "a value or key is not plain") from None
 
 
-def _check_depth(text: str, path: Path) -> None:
-    depth = 0
+def _check_size(text: str, path: Path) -> None:
+    """Check how deep a text nests, and how many values it has with its aliases replaced."""
+    counts: dict[Any, int] = {}  # of the values below an anchor; 0 within it
+    within: list[list[Any]] = [[None, 0]]  # anchor and number of values of each open collection
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MAX_YAML_DEPTH:
+            within.append([event.anchor, 1])
+            counts[event.anchor] = 0
+            if len(within) - 1 > MAX_YAML_DEPTH:
                 raise FileError(path, f"nests deeper than {MAX_YAML_DEPTH} levels")
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-
-
-def _count_values(node: Any, counts: dict[int, int], path: Path) -> int:
-    """Return how many values a node has with its aliases replaced; ``counts`` holds those already known."""
-    known = counts.get(id(node))
-    if known is not None:
-        if known < 0:
-            raise FileError(path, "it contains itself")
-        return known
-    counts[id(node)] = -1
-    count = 1
-    if isinstance(node, yaml.CollectionNode):
-        for child in node.value:
-            for one in child if isinstance(child, tuple) else (child,):
-                count += _count_values(one, counts, path)
-    counts[id(node)] = count
-    if count > MAX_YAML_VALUES:
-        raise FileError(path, f"has more than {MAX_YAML_VALUES} values, the most allowed")
-    return count
+        elif isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
+            anchor, count = within.pop() if isinstance(event, yaml.CollectionEndEvent) else (event.anchor, 1)
+            if isinstance(event, yaml.AliasEvent) and (count := counts.get(anchor, 1)) == 0:
+                raise FileError(path, "it contains itself")
+            counts[anchor] = count
+            within[-1][1] += count
+            if within[-1][1] > MAX_YAML_VALUES:
+                raise FileError(path, f"has more than {MAX_YAML_VALUES} values, the most allowed")
 
 
 def _check_no_interpolations(value: Any, path: Path, field: str) -> None:

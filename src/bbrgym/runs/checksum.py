@@ -14,15 +14,12 @@ from typing import BinaryIO
 
 from bbrgym.untrusted_files import FileError
 
-_MARK = b"bbrgym sha256 "
-_BYTES = len(_MARK) + 64
+_ZIP_MARK = b"bbrgym sha256 "  # before the checksum, as the comment
+_ONNX_MARK = b"\x72\x51\x0a\x0dbbrgym sha256\x12\x40"  # field 14 of ModelProto: a key, and a value of 64 bytes
+_DIGEST_BYTES = 64
 _END = b"PK\x05\x06"  # of the record at a zip file's end, whose last two bytes are the length of the comment behind it
 _END_BYTES = 22
 _PART_BYTES = 2**20
-_ONNX_MARK = b"\x72\x51\x0a\x0dbbrgym sha256\x12\x40"  # field 14 of ModelProto: a key, and a value of 64 bytes
-_ONNX_BYTES = len(_ONNX_MARK) + 64
-_WRONG = "it is damaged: its checksum does not fit"
-_MISSING = "it is damaged, or bbrgym has not written it: it ends with no checksum"
 
 
 def add_checksum(file: BinaryIO) -> None:
@@ -36,11 +33,11 @@ def add_checksum(file: BinaryIO) -> None:
     if not record.startswith(_END) or record[-2:] != b"\0\0":
         raise ValueError("no zip file without a comment")
     file.seek(-2, 2)
-    file.write(struct.pack("<H", _BYTES))
+    file.write(struct.pack("<H", len(_ZIP_MARK) + _DIGEST_BYTES))
     size = file.tell()
     digest = _digest_of(file, size)
     file.seek(size)
-    file.write(_MARK + digest)
+    file.write(_ZIP_MARK + digest)
 
 
 def with_onnx_checksum(model: bytes) -> bytes:
@@ -48,42 +45,21 @@ def with_onnx_checksum(model: bytes) -> bytes:
     return model + _ONNX_MARK + hashlib.sha256(model).hexdigest().encode()
 
 
-def check_onnx_checksum(model: bytes, path: Path, *, is_needed: bool) -> None:
-    """Check a serialised ONNX model that `with_onnx_checksum` has returned; another one has none unless it is needed.
+def check_checksum(file: BinaryIO, path: Path, *, is_needed: bool = True) -> None:
+    """Check the checksum of a file, and go back to its beginning.
 
     Raises:
-        FileError: the model has another checksum, or none that is needed.
+        FileError: the checksum is wrong, or missing and needed.
     """
-    content, end = model[:-_ONNX_BYTES], model[-_ONNX_BYTES:]
-    if end.startswith(_ONNX_MARK):
-        if with_onnx_checksum(content) != model:
-            raise FileError(path, _WRONG)
-    elif is_needed:
-        raise FileError(path, _MISSING)
-
-
-def check_checksum(file: BinaryIO, path: Path) -> None:
-    """Check a file that `add_checksum` has seen, and go back to its beginning.
-
-    Raises:
-        FileError: the file has no checksum or another one.
-    """
-    size = file.seek(0, 2) - _BYTES
-    file.seek(max(0, size))
-    comment = file.read()
-    if size < _END_BYTES or not comment.startswith(_MARK):
-        raise FileError(path, _MISSING)
-    if _MARK + _digest_of(file, size) != comment:
-        raise FileError(path, _WRONG)
+    size = file.seek(0, 2) - _DIGEST_BYTES
+    file.seek(max(0, size - len(_ONNX_MARK)))
+    end = file.read()
+    mark = next((one for one in (_ZIP_MARK, _ONNX_MARK) if end[:-_DIGEST_BYTES].endswith(one)), None)
+    if mark is None and is_needed:
+        raise FileError(path, "it is damaged, or bbrgym has not written it: it ends with no checksum")
+    if mark is not None and _digest_of(file, size - len(mark)) != end[-_DIGEST_BYTES:]:
+        raise FileError(path, "it is damaged: its checksum does not fit")
     file.seek(0)
-
-
-def has_checksum(file: BinaryIO) -> bool:
-    """Return whether a file ends with a checksum, right or wrong, and go back to its beginning."""
-    file.seek(max(0, file.seek(0, 2) - _BYTES))
-    found = file.read().startswith(_MARK)
-    file.seek(0)
-    return found
 
 
 def _digest_of(file: BinaryIO, size: int) -> bytes:
