@@ -667,7 +667,7 @@ def test_a_connection_keeps_a_bounded_number_of_samples(monkeypatch: pytest.Monk
     monkeypatch.setattr(samples, "MAX_SAMPLES", 64)
     one = Connection("one")
     for at in range(10_000):
-        one.add(Sample(float(at), float(at)))
+        one.add(float(at), float(at))
     table = one.table()
     assert 32 <= len(table) < 64
     assert len(set(np.diff(table[:, 0]))) == 1
@@ -677,7 +677,7 @@ def test_a_connection_keeps_a_bounded_number_of_samples(monkeypatch: pytest.Monk
 def test_samples_that_go_back_are_not_taken() -> None:
     one = Connection("one")
     for time_s, delivered in [(0.0, 0.0), (1.0, 10.0), (0.5, 20.0), (2.0, 5.0), (3.0, float("nan")), (4.0, 30.0)]:
-        one.add(Sample(time_s, delivered))
+        one.add(time_s, delivered)
     assert column(one, "time_s") == [0, 1, 4]
     assert one.skipped == 2
 
@@ -686,7 +686,7 @@ def test_of_too_many_connections_the_largest_stay() -> None:
     connections = Connections()
     for key in range(samples.MAX_CONNECTIONS * 2):
         for at in range(2):
-            connections[key].add(Sample(float(at), at * (1e6 if key == 3 else 1.0)))
+            connections[key].add(float(at), at * (1e6 if key == 3 else 1.0))
     kept = connections.all()
     assert len(kept) <= samples.MAX_CONNECTIONS
     assert max(one.delivered_bytes for one in kept) == 1e6

@@ -168,29 +168,19 @@ class CaseSetup:
 
     def scenario(self, name: str, duration_s: float) -> dict[str, Any]:
         """Return the fields of the scenario."""
-        flow: dict[str, Any] = {
-            "name": FLOW,
-            "cc": self.sender.cc,
-            "rtt_ms": self.condition.rtt_ms,
-            "stack": dict(DRAFT_FACTS) if self.sender.is_draft else {},
-            "tunables": dict(self.sender.tunables),
-        }
+        flow: dict[str, Any] = {"name": FLOW, "cc": self.sender.cc, "rtt_ms": self.condition.rtt_ms}
+        flow |= {"stack": dict(DRAFT_FACTS) if self.sender.is_draft else {}, "tunables": dict(self.sender.tunables)}
         if self.app is not None:
             flow["app"] = self.app
-        return {
-            "name": name,
-            "duration_s": duration_s,
-            "warmup_s": 0.0,
-            "mss_bytes": MSS_BYTES,
-            "link": {
-                "rate_mbps": self.condition.rate_mbps,
-                "delay_ms": self.condition.rtt_ms / 4,
-                "queue": {"kind": "droptail", "size_packets": self.queue_pkts},
-                **self.link,
-                "changes": sorted(self.changes, key=lambda one: float(one["at_s"])),
-            },
-            "flows": [flow],
+        link: dict[str, Any] = {
+            "rate_mbps": self.condition.rate_mbps,
+            "delay_ms": self.condition.rtt_ms / 4,
+            **self.link,
         }
+        link["queue"] = {"kind": "droptail", "size_packets": self.queue_pkts}
+        link["changes"] = sorted(self.changes, key=lambda one: float(one["at_s"]))
+        times = {"duration_s": duration_s, "warmup_s": 0.0}
+        return {"name": name, **times, "mss_bytes": MSS_BYTES, "link": link, "flows": [flow]}
 
 
 Find = Callable[[AckHistory, CaseSetup], int | None]

@@ -54,14 +54,12 @@ NUMBERS = pl.Schema(
         "at": pl.Float64,
         "over": pl.String,
         "published": pl.Float64,
-        "unit": pl.String,
-        "source": pl.String,
+        **dict.fromkeys(("unit", "source"), pl.String),
         **dict.fromkeys(("measured", "low", "high"), pl.Float64),
         "seeds": pl.Int64,
         "claim": pl.String,
         **dict.fromkeys(("less", "than"), pl.Float64),
-        "verdict": pl.String,
-        "reason": pl.String,
+        **dict.fromkeys(("verdict", "reason"), pl.String),
     }
 )
 _SCORE_DELTA = 0.5  # no metric depends on the score
@@ -303,15 +301,9 @@ class Measurements:
             for claim in experiment.claims:
                 less, than = (self._side(side, world) for side in (claim.less, claim.than))
                 reasons = [self._measured(one, world)[1] for one in claim.quantities]
-                yield {
-                    **self._about(claim.variant, world),
-                    "claim": claim.text,
-                    "source": claim.source,
-                    "less": less,
-                    "than": than,
-                    "verdict": verdict_of_claim(claim, less, than),
-                    "reason": next((one for one in reasons if one), None),
-                }
+                said = {"claim": claim.text, "source": claim.source, "less": less, "than": than}
+                verdict, reason = verdict_of_claim(claim, less, than), next((one for one in reasons if one), None)
+                yield {**self._about(claim.variant, world), **said, "verdict": verdict, "reason": reason}
 
     def _measured(self, quantity: Quantity, world: str) -> tuple[dict[str, Any], str | None]:
         """Return the cells of a quantity, and why the quantity was not measured; None if measured."""

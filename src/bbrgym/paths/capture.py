@@ -23,7 +23,7 @@ from io import BufferedReader
 import numpy as np
 
 from bbrgym.paths.packets import ACK, SYN, TcpPacket, is_capture, read_packets
-from bbrgym.paths.samples import MAX_CONNECTIONS, NAN, Connection, LogProblem, PathLog, Sample, plausible_mss_bytes
+from bbrgym.paths.samples import MAX_CONNECTIONS, NAN, Connection, LogProblem, PathLog, plausible_mss_bytes
 
 __all__ = ["FORMAT", "is_capture", "read_capture"]
 
@@ -230,14 +230,12 @@ class _Half:
         if math.isnan(self.connection.mss_bytes):
             self.connection.mss_bytes = plausible_mss_bytes(min(self.largest_bytes, _LARGEST_USUAL_BYTES))
         self.connection.add(
-            Sample(
-                time_s=now_s,
-                delivered_bytes=self.delivered,
-                rtt_s=self.rtt_s,
-                min_rtt_s=self.min_rtt_s,
-                retransmitted_pkts=self.retransmitted_bytes / self.connection.mss_bytes,
-                app_limited=float(self.acked >= self.sent),
-            )
+            time_s=now_s,
+            delivered_bytes=self.delivered,
+            rtt_s=self.rtt_s,
+            min_rtt_s=self.min_rtt_s,
+            retransmitted_pkts=self.retransmitted_bytes / self.connection.mss_bytes,
+            app_limited=float(self.acked >= self.sent),
         )
 
     def _offset(self, sequence: int) -> int:

@@ -8,6 +8,7 @@ RTTs, so that a path of 1 Mbit/s and one of 1 Gbit/s look alike.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,9 +138,9 @@ def _circumstances(series: PathSeries, windows: Windows, floor_s: float, packet_
     largest = series.largest
     step_s = float(np.median(np.diff(series.time_s)))
     cc, vantage = largest.cc, largest.vantage
-    values: list[float] = [not np.isnan(series.rtt_s).all(), not math.isnan(series.min_rtt_s), largest.min_rtt_is_bound]
+    values: list[Any] = [not np.isnan(series.rtt_s).all(), not math.isnan(series.min_rtt_s), largest.min_rtt_is_bound]
     values += [vantage == "receiver", vantage == "tap", largest.options_cut, largest.counts_socket, largest.is_limited]
-    values += [series.limited.mean(), windows.limited.mean(), bool(np.isnan(series.cwnd_pkts).all()), cc in _BBR1]
+    values += [series.limited.mean(), windows.limited.mean(), np.isnan(series.cwnd_pkts).all(), cc in _BBR1]
     values += [cc.startswith("bbr") and cc not in _BBR1, cc == "cubic", cc in ("reno", "newreno")]
     values += [math.log(series.connections), _log(floor_s), _log(floor_s / packet_s), _log(series.duration_s / floor_s)]
     values += [math.log(len(windows)), math.log(len(series.time_s)), _log(step_s / floor_s), _log(step_s)]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from bbrgym.paths.json_values import mapping, mappings, number
-from bbrgym.paths.samples import NAN, Connection, Connections, LogProblem, PathLog, Sample, plausible_mss_bytes
+from bbrgym.paths.samples import NAN, Connection, Connections, LogProblem, PathLog, plausible_mss_bytes
 
 FORMAT = "iperf3"
 
@@ -88,7 +88,7 @@ def _read_test(
             begin_s, end_s, seconds = (number(stream.get(name)) for name in ("start", "end", "seconds"))
             is_left_out = connection.at_sender or abs(end_s - begin_s - seconds) > _AGREE * seconds
             first_s = offset_s + (end_s if is_left_out else begin_s)
-            connection.add(Sample(first_s, 0.0, retransmitted_pkts=0.0))
+            connection.add(first_s, 0.0, retransmitted_pkts=0.0)
             if is_left_out:
                 continue
         _add(connection, stream, start, offset_s)
@@ -126,14 +126,12 @@ def _add(connection: Connection, stream: Mapping[str, Any], start: Mapping[str, 
         return
     rtt_s = (number(stream.get("rtt")) or NAN) / 1e6
     connection.add(
-        Sample(
-            time_s=offset_s + number(stream.get("end")),
-            delivered_bytes=last.delivered_bytes + max(number(stream.get("bytes")), 0.0),
-            rtt_s=rtt_s,
-            retransmitted_pkts=last.retransmitted_pkts + number(stream.get("retransmits")),
-            app_limited=_is_limited(stream, start, rtt_s),
-            cwnd_pkts=number(stream.get("snd_cwnd")) / connection.mss_bytes,
-        )
+        time_s=offset_s + number(stream.get("end")),
+        delivered_bytes=last.delivered_bytes + max(number(stream.get("bytes")), 0.0),
+        rtt_s=rtt_s,
+        retransmitted_pkts=last.retransmitted_pkts + number(stream.get("retransmits")),
+        app_limited=_is_limited(stream, start, rtt_s),
+        cwnd_pkts=number(stream.get("snd_cwnd")) / connection.mss_bytes,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from bbrgym.paths.json_values import number
-from bbrgym.paths.samples import Connections, LogProblem, PathLog, Sample, plausible_mss_bytes
+from bbrgym.paths.samples import Connections, LogProblem, PathLog, plausible_mss_bytes
 
 FORMAT = "bbrgym kernel watch"
 
@@ -62,13 +62,11 @@ def _add(connections: Connections, row: dict[str, Any]) -> None:
     connection.cc = row["control"] or ""
     connection.peer = (row["peer"] or "").rpartition(":")[0]
     connection.add(
-        Sample(
-            time_s=number(row["time_s"]),
-            delivered_bytes=number(row["delivered_bytes"]),
-            rtt_s=number(row["srtt_ms"]) / 1e3,
-            min_rtt_s=number(row["min_rtt_ms"]) / 1e3,  # of BBR, which forgets it after a while
-            retransmitted_pkts=number(row["retransmitted_pkts"]),
-            app_limited=float(row["app_limited"] is True),
-            cwnd_pkts=number(row["cwnd_pkts"]),
-        )
+        time_s=number(row["time_s"]),
+        delivered_bytes=number(row["delivered_bytes"]),
+        rtt_s=number(row["srtt_ms"]) / 1e3,
+        min_rtt_s=number(row["min_rtt_ms"]) / 1e3,  # of BBR, which forgets it after a while
+        retransmitted_pkts=number(row["retransmitted_pkts"]),
+        app_limited=float(row["app_limited"] is True),
+        cwnd_pkts=number(row["cwnd_pkts"]),
     )

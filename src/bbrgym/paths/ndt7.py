@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from bbrgym.paths.json_values import iso_s, mapping, mappings, number
-from bbrgym.paths.samples import NAN, Connection, Connections, LogProblem, PathLog, Sample, plausible_mss_bytes
+from bbrgym.paths.samples import NAN, Connection, Connections, LogProblem, PathLog, plausible_mss_bytes
 
 FORMAT = "NDT7"
 _TESTS = ("Download", "Upload")
@@ -64,21 +64,19 @@ def _add(connection: Connection, measurement: Mapping[str, Any], offset_s: float
     connection.mss_bytes = plausible_mss_bytes(info.get("SndMSS" if is_download else "RcvMSS", NAN))
     time_s = offset_s + info.get("ElapsedTime", NAN) / 1e6
     if not is_download:
-        connection.add(Sample(time_s, info.get("BytesReceived", NAN), min_rtt_s=(info.get("MinRTT", NAN) or NAN) / 1e6))
+        connection.add(time_s, info.get("BytesReceived", NAN), min_rtt_s=(info.get("MinRTT", NAN) or NAN) / 1e6)
         return
     rest_us = info.get("ElapsedTime", NAN) - info.get("BusyTime", NAN)
     connection.hold((info.get("RWndLimited", 0.0) + info.get("SndBufLimited", 0.0) + rest_us) / 1e6)
     again_pkts = info.get("TotalRetrans", info.get("BytesRetrans", NAN) / connection.mss_bytes)
     connection.add(
-        Sample(
-            time_s=time_s,
-            delivered_bytes=info.get("BytesAcked", NAN) + info.get("Sacked", 0.0) * info.get("SndMSS", 0.0),
-            rtt_s=(info.get("RTT", NAN) or NAN) / 1e6,
-            min_rtt_s=(info.get("MinRTT", NAN) or NAN) / 1e6,
-            retransmitted_pkts=again_pkts - info.get("DSackDups", 0.0),
-            app_limited=float(info.get("AppLimited", NAN) > 0),
-            cwnd_pkts=info.get("SndCwnd", NAN),
-        )
+        time_s=time_s,
+        delivered_bytes=info.get("BytesAcked", NAN) + info.get("Sacked", 0.0) * info.get("SndMSS", 0.0),
+        rtt_s=(info.get("RTT", NAN) or NAN) / 1e6,
+        min_rtt_s=(info.get("MinRTT", NAN) or NAN) / 1e6,
+        retransmitted_pkts=again_pkts - info.get("DSackDups", 0.0),
+        app_limited=float(info.get("AppLimited", NAN) > 0),
+        cwnd_pkts=info.get("SndCwnd", NAN),
     )
 
 

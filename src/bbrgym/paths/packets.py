@@ -179,19 +179,11 @@ def _tcp_packet(record: _Record) -> TcpPacket | None:
     ports, sequence, acked, offset, flags, window = tcp[:4], *struct.unpack_from(">IIBBH", tcp, 4)
     tcp_bytes = (offset >> 4) * 4
     options = _options(tcp[20:tcp_bytes])
+    interface = record.interface.to_bytes(2, "little") + content[_INTERFACES_AT.get(record.link, slice(0))]
+    source, target = source + ports[:2], target + ports[2:]
+    payload_bytes, is_cut = max(ip_bytes - header_bytes - tcp_bytes, 0), len(tcp) < tcp_bytes and not options[0]
     return TcpPacket(
-        record.time_s,
-        bytes((record.interface & 0xFF, record.interface >> 8)) + content[_INTERFACES_AT.get(record.link, slice(0))],
-        source + ports[:2],
-        target + ports[2:],
-        ip_id,
-        sequence,
-        acked,
-        flags,
-        window,
-        max(ip_bytes - header_bytes - tcp_bytes, 0),
-        len(tcp) < tcp_bytes and not options[0],
-        *options,
+        record.time_s, interface, source, target, ip_id, sequence, acked, flags, window, payload_bytes, is_cut, *options
     )
 
 

@@ -154,18 +154,10 @@ def propose(series: PathSeries) -> Proposal:
     base_rtt_s = _base_rtt(series, packet_s)
     delay_s = np.nan_to_num(losses.longest_rtt_s - base_rtt_s.value - packet_s)
     random_loss, loss_bursts = _random_loss(losses, delay_s)
-    return Proposal(
-        windows=windows,
-        losses=losses,
-        rate=rate_Bps.widened(*_RATE_ERRORS),
-        busy=busy,
-        varies=varies,
-        competitor=competitor,
-        base_rtt_s=base_rtt_s,
-        buffer_bytes=_buffer(losses, delay_s, reference_Bps, series.packet_bytes).widened(*_BUFFER_ERRORS),
-        random_loss=random_loss.widened(*_LOSS_ERRORS),
-        loss_bursts=loss_bursts,
-    )
+    rate_Bps, random_loss = rate_Bps.widened(*_RATE_ERRORS), random_loss.widened(*_LOSS_ERRORS)
+    buffer_bytes = _buffer(losses, delay_s, reference_Bps, series.packet_bytes).widened(*_BUFFER_ERRORS)
+    shared = (busy, varies, competitor)
+    return Proposal(windows, losses, rate_Bps, *shared, base_rtt_s, buffer_bytes, random_loss, loss_bursts)
 
 
 def _capacity(windows: Windows, series: PathSeries, packet_bytes: int) -> _Capacity:

@@ -24,7 +24,6 @@ from bbrgym.paths.samples import (
     Connections,
     LogProblem,
     PathLog,
-    Sample,
     plausible_mss_bytes,
 )
 
@@ -173,7 +172,7 @@ class _End:
                 self.received_s = time_s
                 self.into.mss_bytes = self.largest_bytes["in"]
                 min_rtt_s = self.metrics.get("min_rtt", NAN) / 1e3
-                self.into.add(Sample(time_s, self.received_bytes, min_rtt_s=min_rtt_s))
+                self.into.add(time_s, self.received_bytes, min_rtt_s=min_rtt_s)
 
     def lose(self, _: float, data: Mapping[str, Any]) -> None:
         """Take a packet that the sender gives up."""
@@ -204,15 +203,13 @@ class _End:
         self.out.mss_bytes = self.largest_bytes.get("out", NAN)
         rtt_ms = metrics.get("latest_rtt", metrics.get("smoothed_rtt", NAN))
         self.out.add(
-            Sample(
-                time_s=time_s,
-                delivered_bytes=self.delivered_bytes,
-                rtt_s=rtt_ms / 1e3,
-                min_rtt_s=metrics.get("min_rtt", NAN) / 1e3,
-                retransmitted_pkts=self.lost_pkts,
-                app_limited=float(self.is_held or len(self.sizes) == len(self.lost)),
-                cwnd_pkts=metrics.get("congestion_window", NAN) / self.out.mss_bytes,
-            )
+            time_s=time_s,
+            delivered_bytes=self.delivered_bytes,
+            rtt_s=rtt_ms / 1e3,
+            min_rtt_s=metrics.get("min_rtt", NAN) / 1e3,
+            retransmitted_pkts=self.lost_pkts,
+            app_limited=float(self.is_held or len(self.sizes) == len(self.lost)),
+            cwnd_pkts=metrics.get("congestion_window", NAN) / self.out.mss_bytes,
         )
 
 

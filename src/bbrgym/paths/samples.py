@@ -70,9 +70,9 @@ class Connection:
     _last: Sample | None = None
     _held_from_s: float = NAN
 
-    def add(self, sample: Sample) -> None:
-        """Take a sample later than all earlier ones."""
-        last = self._last
+    def add(self, time_s: float, delivered_bytes: float, **others: float) -> None:
+        """Take a sample later than those before it, by the fields of `Sample`."""
+        sample, last = Sample(time_s, delivered_bytes, **others), self._last
         if not math.isfinite(sample.time_s) or not math.isfinite(sample.delivered_bytes):
             return
         rtt_s, min_rtt_s = (value if value > 0 else NAN for value in (sample.rtt_s, sample.min_rtt_s))

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from io import BufferedReader
 
 from bbrgym.paths.json_values import iso_s
-from bbrgym.paths.samples import NAN, Connection, Connections, LogProblem, PathLog, Sample, plausible_mss_bytes
+from bbrgym.paths.samples import NAN, Connection, Connections, LogProblem, PathLog, plausible_mss_bytes
 
 FORMAT = "ss -tin"
 
@@ -102,21 +102,19 @@ def _add(connections: Connections, ends: tuple[str, str], text: str, time_s: flo
         exact_s = _exact_s(connection, time_s, values.get("busy", NAN) / 1e3)
         connection.hold(held_ms / 1e3 + connection.idle_s)
         connection.add(
-            Sample(
-                time_s=exact_s,
-                delivered_bytes=delivered_bytes,
-                rtt_s=values.get("rtt", NAN) / 1e3,
-                min_rtt_s=min_rtt_s,
-                retransmitted_pkts=again_pkts - values.get("dsack_dups", 0.0),
-                app_limited=float(" app_limited" in text),
-                cwnd_pkts=values.get("cwnd", NAN),
-            )
+            time_s=exact_s,
+            delivered_bytes=delivered_bytes,
+            rtt_s=values.get("rtt", NAN) / 1e3,
+            min_rtt_s=min_rtt_s,
+            retransmitted_pkts=again_pkts - values.get("dsack_dups", 0.0),
+            app_limited=float(" app_limited" in text),
+            cwnd_pkts=values.get("cwnd", NAN),
         )
     if "bytes_received" in values:
         connection = connections[(*ends, "in")]
         _describe(connection, ends, "", plausible_mss_bytes(values.get("rcvmss", NAN)))
         connection.vantage = "receiver"
-        connection.add(Sample(time_s, values["bytes_received"], min_rtt_s=min_rtt_s))
+        connection.add(time_s, values["bytes_received"], min_rtt_s=min_rtt_s)
 
 
 def _exact_s(connection: Connection, time_s: float, busy_s: float) -> float:
