@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The search for bad networks: what it finds, keeps and repeats."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

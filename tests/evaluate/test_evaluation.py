@@ -3,6 +3,9 @@
 
 import dataclasses
 import inspect
+import logging
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -15,13 +18,16 @@ from omegaconf import OmegaConf
 import bbrgym
 from bbrgym import worlds
 from bbrgym.cli.composition import compose_config
-from bbrgym.evaluate import evaluation
+from bbrgym.evaluate import evaluation, runner
+from bbrgym.evaluate.check_results import CHECKS_SCHEMA, verdicts_of
 from bbrgym.evaluate.entrants import preset
+from bbrgym.evaluate.evaluation import prepare_evaluation
 from bbrgym.evaluate.evaluation_settings import Evaluation, parse_settings
 from bbrgym.evaluate.records import SUMMARY_SCHEMA, TIMING_SCHEMA
 from bbrgym.report.output_settings import OutputSettings, taken_output_settings
 from bbrgym.report.report import write_report
-from bbrgym.worlds import WorldSettings, registered_worlds
+from bbrgym.report.tables import checks_table, plain_text
+from bbrgym.worlds import LateRunError, WorldError, WorldSettings, registered_worlds
 
 COLUMNS = [
     *("scenario", "world", "variant", "agent", "seed", "flow", "cc", "role", "rtt_ms", "start_s", "stop_s"),
@@ -42,6 +48,9 @@ SHORT: dict[str, Any] = {
         {"name": "other", "cc": "cubic", "rtt_ms": 30.0, "role": "background", "stop_s": 2.5},
     ],
 }
+
+
+FLOW = {"name": "a", "role": "fixed", "rtt_ms": 20.0}
 
 
 def test_the_summary_has_the_agreed_columns_and_rows() -> None:
@@ -192,16 +201,44 @@ def test_what_a_run_depends_on_is_in_its_key() -> None:
         ({"jobs": 0}, "jobs: is 0, expected a number >= 1"),
         ({"jobs": 2, "world": {"ns3": {"isolation": "none"}}}, "jobs: is 2, expected 1 with world.ns3.isolation none"),
         ({"sedes": [1]}, "sedes: is not a field; did you mean seeds"),
+        ({"variants": ["bbr", "ns3-bbr"], "world": "twin"}, r"variants\[1\]: is 'ns3-bbr', which world twin does not"),
+        ({"world": {"twin": {"options": {"speed": 2}}}}, "'speed' is not an option of world 'twin'"),
+        (
+            {"scenario": {**SHORT, "flows": [{**FLOW, "cc": "ns3-cubic"}]}, "world": ["ns3", "twin"]},
+            r"flows\[0\]\.cc: is 'ns3-cubic', which world 'twin' does not have",
+        ),
+        (
+            {"scenario": {**SHORT, "flows": [FLOW]}, "agent": "random", "variants": []},
+            "no flow with role tuned: nothing would be",
+        ),
+        ({"agent": "randm"}, "agent: is 'randm'; did you mean random"),
+        ({"agent": 3}, "agent: is 3; allowed are fixed, oracle, random"),
+        ({"agent": [{"random": 1}]}, "agent: is {'random': 1}; did you mean random"),
+        ({"agent": {"a b": "random"}}, "agent: 'a b' is not a name of an agent"),
+        ({"agent": {"fixed": "random"}}, "agent: 'fixed' is not a name of an agent"),
+        ({"agent": "fixed", "variants": []}, r"variants: is \[\], expected at least 1, or another agent than 'fixed'"),
+        ({"agent": "random", "variant": "bbr-mx"}, "variant: is 'bbr-mx'; did you mean bbr-mix"),
+        ({"agent": "random", "variant": "cubic"}, "variant 'cubic' has no tunables to set"),
+        ({"scenario": "wan_mix", "draws": 0}, "draws: is 0, expected a number >= 1"),
+        ({"scenario": "wan_mix", "draws": 2_000_000}, "draws: 2000000 from number 0 on, test has"),
+        ({"scenario": "wan_mix", "first_draw": -1}, "first_draw: is -1, expected a number >= 0"),
+        ({"scenario": "wan_mix", "first_draw": 999_999}, "draws: 100 from number 999999 on, test has"),
+        ({"first_draw": 2}, "first_draw: is 2, but .* is a scenario without draws, expected 0"),
+        ({"scenario": "wan_mix", "split": "tset"}, "split: is 'tset', expected one of 'train'"),
+        ({"scenario": "wan_mix", "seeds": [7]}, "but wan_mix is a distribution: its draws have seeds"),
     ],
 )
-def test_a_wrong_question_is_one_clear_error(settings: dict[str, Any], says: str) -> None:
+def test_a_wrong_question_is_one_clear_error_before_anything_is_made(
+    settings: dict[str, Any], says: str, tmp_path: Path
+) -> None:
     with pytest.raises(bbrgym.ConfigError, match=says) as caught:
-        bbrgym.evaluate(SHORT, **{"variants": ["bbr"], **settings})
+        bbrgym.evaluate(**{"scenario": SHORT, "variants": ["bbr"], **settings}, output_dir=tmp_path / "run")
     assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
 
 
 def test_several_variants_need_a_tuned_flow() -> None:
-    scenario = {**SHORT, "flows": [{"name": "a", "role": "fixed", "rtt_ms": 20.0}]}
+    scenario = {**SHORT, "flows": [FLOW]}
     with pytest.raises(bbrgym.ConfigError, match="no flow of role tuned"):
         bbrgym.evaluate(scenario, ["bbr", "bbq"])
     assert len(bbrgym.evaluate(scenario, ["bbr"])) == 1
@@ -247,30 +284,6 @@ def test_a_new_world_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert composed["twin"] == {"isolation": "none", "timeout_s": 60.0, "options": {"policy": None}}
 
 
-FLOWS = [{"name": "a", "rtt_ms": 20.0}, {"name": "b", "cc": "ns3-cubic", "rtt_ms": 20.0, "role": "fixed"}]
-
-
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({"variants": ["bbr", "ns3-bbr"]}, r"variants\[1\]: is 'ns3-bbr', which world twin does not have"),
-        ({"world": {"twin": {"options": {"speed": 2}}}}, "'speed' is not an option of world 'twin'"),
-        (
-            {"scenario": {**SHORT, "flows": FLOWS}, "world": ["ns3", "twin"]},
-            r"flows\[1\]\.cc: is 'ns3-cubic', which world 'twin' does not have",
-        ),
-    ],
-)
-def test_what_a_world_does_not_have_is_refused_before_anything_is_made(
-    settings: dict[str, Any], says: str, tmp_path: Path
-) -> None:
-    with pytest.raises(bbrgym.ConfigError, match=says):
-        bbrgym.evaluate(
-            **{"scenario": SHORT, "variants": ["bbr"], "world": "twin", **settings}, output_dir=tmp_path / "run"
-        )
-    assert not (tmp_path / "run").exists()
-
-
 # ---- several worlds -----------------------------------------------------------------------------------
 
 
@@ -280,3 +293,134 @@ def test_one_world_runs_alone_in_its_process_and_the_other_need_not(monkeypatch:
     assert parse_settings({"variants": ["bbr"], "world": ["ns3", "many"], "jobs": 3}).jobs_at_once() == 3
     alone = {"variants": ["bbr"], "world": {"many": {}, "ns3": {"isolation": "none"}}}
     assert parse_settings(alone).jobs_at_once() == 1
+
+
+# ---- checks -------------------------------------------------------------------------------------------
+
+
+CHECKED: dict[str, Any] = {
+    "name": "checked",
+    "duration_s": 3.0,
+    "warmup_s": 1.0,
+    "link": {"rate_mbps": 10.0, "queue": {"size_bdp": 1.0}},
+    "flows": [{"name": "flow", "count": 2, "rtt_ms": 20.0}],
+    "checks": [
+        {"metric": "utilisation", "at_least": 0.5},
+        {"metric": "goodput_mbps", "flow": "flow", "across": "sum", "at_least": 0.1, "at_most": 1.0},
+    ],
+}
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_an_evaluation_reports_its_checks(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    settings = {"variants": ["bbr", "cubic"], "seeds": [1, 2], "world": "twin"}
+    results = evaluation.run_evaluation(CHECKED, settings, output_dir=folder)
+    write_report(folder, results)
+    checks = pl.read_parquet(folder / "checks.parquet")
+    assert checks.equals(results.checks)
+    assert checks.schema == CHECKS_SCHEMA
+    assert checks.select("variant", "seed", "check", "passed").rows() == [
+        (variant, seed, *row)
+        for variant in ("bbr", "cubic")
+        for seed in (1, 2)
+        for row in (("utilisation", True), ("goodput_mbps of flow, sum", False))
+    ]
+    of_a_run = results.summary.filter(variant="bbr", seed=1)
+    assert of_a_run["checks_passed"].to_list() == [0.5, 0.5]
+    assert checks["measured"][0] == of_a_run["utilisation"][0]
+    assert checks["measured"][1] == pytest.approx(of_a_run["goodput_mbps"].sum())
+    for text in ((folder / "summary.txt").read_text(), (folder / "report.html").read_text()):
+        assert "checked: 2 of 4 checks passed (by the mean over seeds)" in text
+        assert "0 of 2" in text
+
+
+def test_a_scenario_without_checks_has_neither_file_nor_column(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    summary = bbrgym.evaluate({**CHECKED, "checks": []}, "bbr", world="twin", output_dir=folder)
+    assert "checks_passed" not in summary.columns
+    assert not (folder / "checks.parquet").exists()
+
+
+def checks(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    blank = {"scenario": "s", "world": "w", "variant": "bbr", "agent": "fixed", "check": "share"}
+    return pl.DataFrame([{**blank, **row} for row in rows], schema=CHECKS_SCHEMA)
+
+
+def test_the_mean_over_seeds_decides_and_two_bounds_on_one_measurement_stay_apart() -> None:
+    rows = [
+        {"seed": 1, "at_least": 0.4, "measured": 0.3, "passed": False},
+        {"seed": 2, "at_least": 0.4, "measured": 0.6, "passed": True},
+        {"seed": 1, "at_most": 0.4, "measured": 0.3, "passed": True},
+        {"seed": 2, "at_most": 0.4, "measured": float("nan"), "passed": False},
+    ]
+    least, most = verdicts_of(checks(rows))
+    assert least.passed
+    assert (least.passing, least.runs, least.measured.value) == (1, 2, pytest.approx(0.45))
+    assert not most.passed
+    assert [least.bounds, most.bounds] == ["at least 0.4", "at most 0.4"]
+    assert "1 of 2" in plain_text([checks_table(checks(rows[:2]), "s")])
+
+
+# ---- late runs ----------------------------------------------------------------------------------------
+
+
+LATE = LateRunError("short", 1, 1.0, "packets were late")
+
+
+def outcomes(errors: list[WorldError], monkeypatch: pytest.MonkeyPatch) -> tuple[list[runner.EvaluationJob], list[Any]]:
+    """Return a job, and the list of what its runs raise or return, an error each and then a record; they are taken."""
+    left: list[Any] = [*errors, "record"]
+
+    def run_job(*arguments: Any) -> str:
+        outcome = left.pop(0)
+        if isinstance(outcome, WorldError):
+            raise outcome
+        return f"{outcome} after {arguments[-1]}"
+
+    monkeypatch.setattr(runner, "run_job", run_job)
+    return prepare_evaluation(SHORT, {"variants": ["bbr"], "world": "linux"}).jobs, left
+
+
+def test_a_late_run_is_repeated(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    jobs, left = outcomes([LATE, LATE], monkeypatch)
+    with caplog.at_level(logging.WARNING):
+        assert runner.run_all(jobs, 1) == ["record after 2"]
+    assert [record.message for record in caplog.records] == [f"{jobs[0].key} is repeated: packets were late"] * 2
+    assert not left
+
+
+@pytest.mark.parametrize(
+    ("errors", "says"),
+    [
+        ([LATE, LATE, LATE], "packets were late"),
+        ([LATE, WorldError("short", 1, 0.5, "the worker was killed by SIGKILL")], "SIGKILL"),
+    ],
+)
+def test_a_third_late_run_and_a_broken_run_are_errors(
+    errors: list[WorldError], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs, left = outcomes(errors, monkeypatch)
+    with pytest.raises(WorldError, match=says):
+        runner.run_all(jobs, 1)
+    assert left == ["record"]
+
+
+# ---- what is loaded -----------------------------------------------------------------------------------
+
+
+LOADED = """
+import sys
+from bbrgym.cli.main import main
+short = ["scenario=steady", "scenario.duration_s=1", "scenario.warmup_s=0"]
+code = main(["evaluate", *short, "world=twin", "variants=[bbr]", "seeds=[1]", f"output_dir={sys.argv[1]}"])
+loaded = sorted(name for name in sys.modules if name.startswith(("bbrgym.agents", "bbrgym.envs")))
+sys.stderr.write(f"{code} {loaded}")
+"""
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_an_evaluation_of_a_preset_loads_no_agent(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", LOADED, str(tmp_path / "run")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stderr.endswith("0 ['bbrgym.envs']"), done.stderr  # which registers the environments, and nothing else

@@ -128,9 +128,7 @@ def test_the_oracle_is_as_good_as_what_a_search_found() -> None:
     arguments = {"tunables": tunables, "control_interval_s": 2.0}
     found = Searched("grid", "bbr-mix", "grid bbr-mix", arguments, Constant("grid", action), "1", setting)
     outcome = run_evaluation(
-        MIX,
-        {"variants": [], "world": "twin", "draws": 4, "oracle_budget": 1},
-        agent=[found, "oracle"],
+        MIX, {"variants": [], "world": "twin", "draws": 4, "oracle_budget": 1}, agent=[found, "oracle"]
     )
     (ranking,) = outcome.rankings
     assert (ranking.best_fixed, ranking.oracle) == ("grid bbr-mix", "oracle bbr-mix")
