@@ -43,6 +43,7 @@ LONGEST = (
     "sweeps/test_resume.py",
     "twin/test_traces.py",
     "agents/training/test_resume.py",
+    "agents/test_sb3.py",
     "docs/test_first_pages.py",
     "twin/test_instructions.py",
     "loggers/test_loggers.py",

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The plain PyTorch agent: its formulas against other ways to compute them, and that it learns."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny import LEARNABLE, curve, run
+from torch import Tensor, nn
 
+from bbrgym.agents.network_agents import alone
 from bbrgym.agents.torch_ppo import ActorCritic, Samples, TorchPpo, advantages, improve
 
 pytestmark = pytest.mark.usefixtures("undrawn_file")
@@ -87,3 +91,38 @@ def test_learning_raises_the_score(critic: bool, tmp_path: Path) -> None:
     run(tmp_path / "run", agent, **{**LEARNABLE, "env": {**LEARNABLE["env"], "critic": critic}})
     scores = curve(tmp_path / "run").drop_nulls("validation/score")["validation/score"]
     assert scores[-1] > scores[0] + 0.1
+
+
+# ---- other agents that act by a network ---------------------------------------------------------------
+
+
+class Watched(nn.Module):
+    """Notes how many networks compute at once, and in how many threads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.computing, self.most, self.threads = 0, 0, set[int]()
+
+    def forward(self, observation: Tensor) -> Tensor:
+        self.computing += 1
+        self.most = max(self.most, self.computing)
+        for _ in range(100):  # lets others run
+            self.threads.add(torch.get_num_threads())
+            threading.Event().wait(1e-5)
+        self.computing -= 1
+        return observation + 1.0
+
+
+def test_networks_of_runs_side_by_side_compute_one_after_the_other_each_in_one_thread() -> None:
+    before = torch.get_num_threads()
+    network = Watched()
+    inputs = [np.full((1, 2), number, np.float32) for number in range(8)]
+    try:
+        torch.set_num_threads(2)
+        with ThreadPoolExecutor(4) as pool:
+            outputs = list(pool.map(lambda one: alone(network, one)[0], inputs))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert [output.tolist() for output in outputs] == [(one + 1.0).tolist() for one in inputs]
+    assert (network.most, network.threads) == (1, {1})

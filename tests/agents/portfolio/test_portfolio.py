@@ -132,11 +132,7 @@ def test_it_drains_by_the_tunables_that_there_are(tunables: list[str] | None) ->
         ({}, {"world": "ns3"}, "world: is ns3, expected one that can be saved: twin"),
         ({}, {"action": "relative"}, "expected absolute ones without levels, max_change and hold_intervals"),
         ({}, {"action": {"hold_intervals": 2}}, "'hold_intervals': 2}, expected absolute ones"),
-        (
-            {"search_share": 0.7, "cross_share": 0.3},
-            {},
-            "is one of agent.search_share 0.7, agent.cross_share 0.3,",
-        ),
+        ({"search_share": 0.7, "cross_share": 0.3}, {}, "is one of agent.search_share 0.7, agent.cross_share 0.3,"),
         ({"reselect_share": 0.9}, {}, "agent.reselect_share 0.9, expected a sum below 1"),
         ({"reselect_share": 0.2}, {}, "is tried as late as after 6 control intervals, expected less than a run's 4"),
         (

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Headers of policies, compiled: called through ctypes, as what simulated worlds load, and as a program."""
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Random policies in integer arithmetic, their headers, and what they observe."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from pathlib import Path
@@ -14,12 +12,7 @@ from plain_envs import PLAIN
 from torch import nn
 
 from bbrgym.agents.deploy.fixed_point import MAX_FIELD, Q16, Integers
-from bbrgym.agents.deploy.integer_policy import (
-    Identification,
-    IntegerLayer,
-    IntegerPolicy,
-    ScalarProgram,
-)
+from bbrgym.agents.deploy.integer_policy import Identification, IntegerLayer, IntegerPolicy, ScalarProgram
 from bbrgym.agents.deploy.policy_header import policy_header
 from bbrgym.agents.deploy.quantise import quantise
 from bbrgym.agents.deploy.quantise_portfolio import quantise_portfolio
@@ -90,11 +83,7 @@ def random_rule_policy(options: Options, **how: Any) -> IntegerPolicy:
 
 
 def random_portfolio(
-    *,
-    flows: int = 1,
-    intervals: int = 2,
-    variant: str = "bbr-mix",
-    pause: int | None = None,
+    *, flows: int = 1, intervals: int = 2, variant: str = "bbr-mix", pause: int | None = None
 ) -> IntegerPolicy:
     """A portfolio of random settings and networks, in integers."""
     options = options_of(is_per_flow=False, variant=variant, features="memory", max_tuned=flows)

@@ -58,9 +58,11 @@ def test_curve_weights_and_optimiser_are_taken_over(agent: str, tmp_path: Path) 
     assert load_agent(tmp_path / "after")[0].name == agent
 
 
-def test_it_works_twice_and_says_from_where(first: Path, tmp_path: Path) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
-    train(output_dir=one, continue_from=first, total_steps="+64")
+def test_it_works_twice_says_from_where_and_repeats_itself_but_no_episode(first: Path, tmp_path: Path) -> None:
+    """The segment of the last checkpoint had steps 300 to 320; the one that goes on there must not repeat them."""
+    one, two, again = tmp_path / "one", tmp_path / "two", tmp_path / "again"
+    for folder in (one, again):
+        train(output_dir=folder, continue_from=first, total_steps="+64")
     train(output_dir=two, continue_from=one, total_steps=448, agent={"learning_rate": 1e-4}, checkpoint_steps=32)
     config = yaml.safe_load((two / "config.yaml").read_text())
     assert config["continue_from"] == {"folder": str(one), "step": 384}
@@ -68,15 +70,8 @@ def test_it_works_twice_and_says_from_where(first: Path, tmp_path: Path) -> None
     assert config["agent"]["n_steps"] == AGENTS["ppo"]["n_steps"]
     assert curve(two)["step"].max() == 448
     assert updates(two) > updates(one) > updates(first)
-
-
-def test_the_same_request_gives_the_same_bits_and_draws_other_episodes(first: Path, tmp_path: Path) -> None:
-    """The segment of the last checkpoint had steps 300 to 320; the one that goes on there must not repeat them."""
-    one, two = tmp_path / "one", tmp_path / "two"
-    train(output_dir=one, continue_from=first, total_steps="+64")
-    train(output_dir=two, continue_from=first, total_steps="+64")
-    assert weights(one) == weights(two)
-    assert curve(one).equals(curve(two))
+    assert weights(one) == weights(again)
+    assert curve(one).equals(curve(again))
     longer = run(tmp_path / "longer", total_steps=384)
     assert weights(one) != weights(longer)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from special_files import put_special_file
-from tiny import SCENARIO, asked
+from tiny import SCENARIO
 from tiny import run as train
 
 pytest.importorskip("stable_baselines3", reason="what trains")
@@ -25,8 +25,6 @@ import torch
 import bbrgym
 from bbrgym.agents.deploy.export_agent import export
 from bbrgym.agents.model_files import load_model
-from bbrgym.agents.training.settings import parse_training
-from bbrgym.agents.training.trainer import trainer_of
 from bbrgym.cli.main import main
 from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch
@@ -244,30 +242,3 @@ def test_an_onnx_file_that_does_not_act_is_one_sentence(tmp_path: Path) -> None:
         said = refusal(lambda: evaluate(path))
         assert "agent" in said, kind
         assert "root:" not in said, kind
-
-
-# ---- sizes --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("agent", "says"),
-    [
-        *(
-            ({"name": name, "hidden": hidden}, f"agent.hidden{says}")
-            for name in ("torch_ppo", "ppo")
-            for hidden, says in (
-                ([1e9], "[0]: is 1000000000.0, expected a number <= 65536"),
-                ([0], "[0]: is 0"),
-                ([65_536, 65_536], ": is [65536, 65536], which has 4.29e+09 weights"),
-                ([1] * 100, ": "),
-                ([1e999], "[0]: "),
-            )
-        ),
-        ({"name": "ppo", "policy_kwargs": {"net_arch": [1e9]}}, "agent."),
-        ({"name": "ppo", "policy_kwargs": {"net_arch": {"pi": [60_000, 60_000]}}}, "agent."),
-        ({"name": "recurrent_ppo", "policy_kwargs": {"lstm_hidden_size": 100_000}}, "agent."),
-    ],
-)
-def test_a_network_of_no_machines_size_is_refused(agent: dict[str, Any], says: str) -> None:
-    settings = parse_training(asked(agent))
-    assert refusal(lambda: trainer_of(settings, is_trusted=True)).startswith(says)

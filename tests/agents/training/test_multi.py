@@ -18,7 +18,7 @@ from bbrgym.agents.base import Agent, Constant
 from bbrgym.agents.deploy.export_agent import export
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.rollout import flow_seed, options_for, validation_rollout
-from bbrgym.agents.training.train_agent import resume_training, train
+from bbrgym.agents.training.train_agent import resume_training
 from bbrgym.envs.flow_batch import FlowOptions
 from bbrgym.envs.multi import parallel_env
 from bbrgym.envs.options import Options
@@ -105,27 +105,6 @@ def test_what_is_loaded_scores_what_was_validated_here_and_in_an_evaluation(trai
     assert validated(agent, arguments) == best["score"].to_list()
     rows = bbrgym.evaluate(SCENARIO, [], agent=str(trained), world="twin", draws=3, split="validation")
     assert rows.unique("seed", maintain_order=True)["score"].to_list() == best["score"].to_list()
-
-
-@pytest.mark.parametrize("name", ["recurrent_ppo", "torch_ppo", "grid", "optuna"])
-def test_agents_that_cannot_share_a_policy_are_refused(name: str, tmp_path: Path) -> None:
-    able = "dqn, evolution, portfolio, ppo, sac, tqc"
-    with pytest.raises(bbrgym.ConfigError, match=rf"agent\.name: is '{name}', expected one of {able} with"):
-        train(output_dir=tmp_path / "run", **asked_for_flows({"name": name}))
-
-
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({"env": {**ENV, "critic": True}}, "critic: True, allowed is False"),
-        ({"env": {"name": "mutli"}}, "env: is 'mutli'; did you mean multi"),
-        ({"env": {"reward_scope": "own"}}, "env.reward_scope: is not an argument of the environments"),
-        ({"rollouts": "ray"}, "rollouts.name: is 'ray', expected local with env=multi"),
-    ],
-)
-def test_what_does_not_fit_is_said(settings: dict[str, Any], says: str, tmp_path: Path) -> None:
-    with pytest.raises(bbrgym.ConfigError, match=says):
-        train(output_dir=tmp_path / "run", **asked_for_flows(**settings))
 
 
 # ---- validated and evaluated -----------------------------------------------------------------------------

@@ -166,19 +166,3 @@ def test_one_s_own_cluster_is_shut_down_also_after_an_error(tmp_path: Path, conn
     with pytest.raises(ConfigError, match="total_steps: is 4, expected at least 32"):
         run(tmp_path, total_steps=4, rollouts={"name": "ray", "actors": 1})
     assert not connected.is_initialized()
-
-
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({"rollouts": "rey"}, "rollouts: is 'rey'; did you mean ray"),
-        ({"rollouts": {"name": "ray", "actors": 0}}, "rollouts.actors: is 0"),
-        ({"rollouts": {"name": "ray", "actors": 8}}, "rollouts.actors: is 8, expected at most num_envs, 4"),
-        ({"rollouts": {"name": "ray", "actor": 1}}, "rollouts.actor: "),
-        ({"rollouts": "ray", "agent": "grid"}, "rollouts.name: is 'ray', expected local with agent=grid"),
-    ],
-)
-def test_what_cannot_be_is_refused(settings: dict[str, Any], says: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=says):
-        run(tmp_path / "run", **settings)
-    assert not (tmp_path / "run").exists()

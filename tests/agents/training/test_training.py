@@ -84,6 +84,8 @@ def test_learning_raises_the_score(tmp_path: Path) -> None:
 
 # ---- what cannot be -----------------------------------------------------------------------------------
 
+LIBRARY = {"variant": "bbq", "settings": {"one": {"bbq_alpha_us": 3000.0}, "other": {"bbq_alpha_us": 1000.0}}}
+
 
 @pytest.mark.parametrize("agent", ["ppo", "torch_ppo"])
 def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(agent: str, tmp_path: Path) -> None:
@@ -112,6 +114,56 @@ def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(agent: str, t
         ({"env": {"tunables": ["x"]}}, "env.tunables: is called action.tunables here"),
         ({"env": {"frame_stac": 2}}, "env.frame_stac: is not an argument .*; did you mean frame_stack"),
         ({"total_step": 5}, "total_step: is not a field; did you mean total_steps"),
+        (
+            {"validation": {"world": "linux"}},
+            r"^validation\.world: is 'linux', which runs in real time, expected ns3 or",
+        ),
+        # of flows with one policy
+        *(
+            (
+                {"agent": name, "env": "multi"},
+                rf"agent\.name: is '{name}', expected one of dqn, evolution, .*, tqc with",
+            )
+            for name in ("recurrent_ppo", "torch_ppo", "grid", "optuna")
+        ),
+        ({"env": {"name": "multi", "critic": True}}, "critic: True, allowed is False"),
+        ({"env": {"name": "mutli"}}, "env: is 'mutli'; did you mean multi"),
+        ({"env": {"reward_scope": "own"}}, "env.reward_scope: is not an argument of the environments"),
+        ({"env": "multi", "rollouts": "ray"}, "rollouts.name: is 'ray', expected local with env=multi"),
+        # of Ray
+        ({"rollouts": "rey"}, "rollouts: is 'rey'; did you mean ray"),
+        ({"rollouts": {"name": "ray", "actors": 0}}, "rollouts.actors: is 0"),
+        ({"rollouts": {"name": "ray", "actors": 8}}, "rollouts.actors: is 8, expected at most num_envs, 4"),
+        ({"rollouts": {"name": "ray", "actor": 1}}, "rollouts.actor: "),
+        ({"rollouts": "ray", "agent": "grid"}, "rollouts.name: is 'ray', expected local with agent=grid"),
+        # of searches, whose settings take three runs of four control intervals
+        ({"agent": {"name": "optuna", "draws": 3}, "total_steps": 6}, "total_steps: is 6, expected at least 12"),
+        ({"agent": {"name": "grid", "draws": 3, "levels": 1}}, "agent.levels: is 1, expected a number >= 2"),
+        ({"agent": {"name": "grid", "draws": 3, "levels": 9}}, "9 levels of 8 tunables"),
+        *(
+            ({"agent": {"name": name, "draws": 3}, "action": action}, f"{says}.* with agent={name}: it sets whole")
+            for name in ("grid", "optuna")
+            for action, says in (
+                ({"kind": "library", "library": LIBRARY}, "'kind': 'library', .* expected absolute ones"),
+                ({"kind": "relative"}, "'kind': 'relative'.* expected absolute ones"),
+                ({"hold_intervals": 2}, "'hold_intervals': 2.* expected absolute ones"),
+            )
+        ),
+        # of networks of no machine's size
+        *(
+            ({"agent": {"name": name, "hidden": hidden}}, rf"^agent\.hidden{says}")
+            for name in ("torch_ppo", "ppo")
+            for hidden, says in (
+                ([1e9], r"\[0\]: is 1000000000.0, expected a number <= 65536"),
+                ([0], r"\[0\]: is 0"),
+                ([65_536, 65_536], r": is \[65536, 65536\], which has 4.29e\+09 weights"),
+                ([1] * 100, ": "),
+                ([1e999], r"\[0\]: "),
+            )
+        ),
+        ({"agent": {"name": "ppo", "policy_kwargs": {"net_arch": [1e9]}}}, r"^agent\."),
+        ({"agent": {"name": "ppo", "policy_kwargs": {"net_arch": {"pi": [60_000, 60_000]}}}}, r"^agent\."),
+        ({"agent": {"name": "recurrent_ppo", "policy_kwargs": {"lstm_hidden_size": 100_000}}}, r"^agent\."),
         # of plain PyTorch
         ({"agent": {"name": "torch_ppo", "hidden": []}}, r"agent.hidden: is \[\], expected at least 1"),
         ({"agent": "torch_ppo", "action": {"levels": 3}}, "levels: .* MultiDiscrete.*, expected continuous"),
@@ -154,11 +206,7 @@ def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(agent: str, t
                     {"learning_rate_end": 0.0},
                     "agent.learning_rate_end: is given without agent.learning_rate, from which it falls",
                 ),
-                (
-                    "torch.nn.Linear",
-                    {},
-                    "agent._target_: is 'torch.nn.Linear', .* from bbrgym.* or stable_base",
-                ),
+                ("torch.nn.Linear", {}, "agent._target_: is 'torch.nn.Linear', .* from bbrgym.* or stable_base"),
             )
         ),
     ],
@@ -246,11 +294,7 @@ def test_an_observation_is_completed_by_its_file() -> None:
     ],
 )
 def test_a_wrong_option_is_one_clear_line(
-    overrides: list[str],
-    says: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    overrides: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["train", *SHORT, *overrides]) == 2
