@@ -111,7 +111,7 @@ def test_a_range_is_one_value_and_other_mappings_are_merged(
 
 
 @pytest.mark.parametrize(
-    ("override", "says"),
+    ("given", "says"),
     [
         ("scenario=stedy", "scenario: is 'stedy'; did you mean steady? bbrgym list shows all "),
         ("scenario=no/such.yaml", "cannot read 'no/such.yaml'"),
@@ -131,10 +131,19 @@ def test_a_range_is_one_value_and_other_mappings_are_merged(
         ("agent=randm", "agent: is 'randm'; did you mean random? allowed are fixed, oracle, random, shipped/fixed, "),
         ("resume=perhaps", "resume: is 'perhaps', expected true or false"),
         ("output_dir=/dev/null/x", "output_dir: cannot use '/dev/null/x'"),
+        (["wan_mix"], "draw: is None, but wan_mix is a distribution, expected the number of a draw, from 0 on"),
+        (["wan_mix", "draw=-1"], "draws: 1 from number -1 on, train has numbers 0 to 2147483647"),
+        (["wan_mix", "draw=1", "split=tst"], "split: is 'tst'; did you mean test?"),
+        (["steady", "draw=1"], "draw: is 1, but steady is a scenario, expected a distribution with it"),
+        (["steady", "drw=1"], "drw: is not an option; did you mean draw?"),
+        (["steady", "record=x.down"], "link.last_hop: is null, expected the hop to record"),
+        (["wifi", "record=x.down", "seconds=0"], "seconds: is 0, expected a number above 0 and at most 600"),
+        (["wifi", "record=x.down", "seed=-1"], "seed: -1, allowed are integers"),
+        (["wifi", "record=7"], "record: is 7, expected the name of a file"),
     ],
 )
-def test_a_wrong_override_is_one_clear_line(override: str, says: str, here: Here, tmp_path: Path) -> None:
-    done = here("evaluate", *SHORT, override)
+def test_a_wrong_option_is_one_clear_line(given: str | list[str], says: str, here: Here, tmp_path: Path) -> None:
+    done = here("evaluate", *SHORT, given) if isinstance(given, str) else here("scenario", *given)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith("bbrgym: ")
     assert says in done.stderr
@@ -346,27 +355,6 @@ def test_scenario_records_a_last_hop(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert 40 < bbrgym.load_scenario(fields).resolved().link.mean_rate_mbps < 78
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["wan_mix"], "draw: is None, but wan_mix is a distribution, expected the number of a draw, from 0 on"),
-        (["wan_mix", "draw=-1"], "draws: 1 from number -1 on, train has numbers 0 to 2147483647"),
-        (["wan_mix", "draw=1", "split=tst"], "split: is 'tst'; did you mean test?"),
-        (["steady", "draw=1"], "draw: is 1, but steady is a scenario, expected a distribution with it"),
-        (["steady", "drw=1"], "drw: is not an option; did you mean draw?"),
-        (["steady", "record=x.down"], "link.last_hop: is null, expected the hop to record"),
-        (["wifi", "record=x.down", "seconds=0"], "seconds: is 0, expected a number above 0 and at most 600"),
-        (["wifi", "record=x.down", "seed=-1"], "seed: -1, allowed are integers"),
-        (["wifi", "record=7"], "record: is 7, expected the name of a file"),
-    ],
-)
-def test_a_wrong_draw_or_recording_is_one_clear_line(options: list[str], says: str, here: Here, tmp_path: Path) -> None:
-    done = here("scenario", *options)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert says in done.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_list_shows_everything_there_is(here: Here) -> None:
     done = here("list")
     assert done.returncode == 0, done.stderr
@@ -451,22 +439,22 @@ def test_too_few_file_descriptors_are_one_line(world: str, files: int, tmp_path:
 
 
 @pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize("left_mb", [20, *(pytest.param(one, marks=pytest.mark.slow) for one in (10, 40))])
-def test_too_little_memory_for_the_threads_of_polars_is_one_line_before_the_work(left_mb: int, tmp_path: Path) -> None:
-    done = limited("RLIMIT_AS", left_mb * 10**6, *EARLY, cwd=tmp_path, begun="")
+@pytest.mark.parametrize(
+    ("kind", "limit", "before", "says"),
+    [
+        ("RLIMIT_AS", 20 * 10**6, [], "out of memory"),
+        *(pytest.param("RLIMIT_AS", left, [], "out of memory", marks=pytest.mark.slow) for left in (10**7, 4 * 10**7)),
+        ("RLIMIT_NPROC", 1, SOMEBODY, "cannot start its threads"),
+        pytest.param("RLIMIT_NPROC", 3, SOMEBODY, "cannot start its threads", marks=pytest.mark.slow),
+    ],
+)
+def test_too_little_memory_and_too_few_threads_for_polars_are_one_line_before_the_work(
+    kind: str, limit: int, before: list[str], says: str, tmp_path: Path
+) -> None:
+    done = limited(kind, limit, *EARLY, cwd=tmp_path, begun="", before=before)
     assert done.returncode == 1, done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
-    assert "out of memory" in done.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize("threads", [1, pytest.param(3, marks=pytest.mark.slow)])
-def test_too_few_threads_are_one_line_before_the_work(threads: int, tmp_path: Path) -> None:
-    done = limited("RLIMIT_NPROC", threads, *EARLY, cwd=tmp_path, begun="", before=SOMEBODY)
-    assert done.returncode == 1, done.stderr
-    assert done.stderr.count("\n") == 1, done.stderr
-    assert "cannot start its threads" in done.stderr
+    assert says in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
