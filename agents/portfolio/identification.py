@@ -96,13 +96,13 @@ class IdentificationPart:
         moments, intervals = [self._moment(draw) for draw in self.draws], self.routine.intervals
         observations = batch.reset(range(len(self.draws)), seeds)
         acts = _acting(batch)
-        begun = np.full(acts.shape, -1)  # interval in which a controller first acted
+        first_acted = np.full(acts.shape, -1)  # interval in which a controller first acted
         policy = PortfolioPolicy(acts.size, self.routine, None if self.network is None else self._choose)
         views: list[NDArray[np.float32]] = []
         worlds: dict[int, Snapshot] = {}
         for done in range(1, max(moments) + 1):
-            starts = acts & (begun < 0)
-            begun[starts] = done - 1
+            starts = acts & (first_acted < 0)
+            first_acted[starts] = done - 1
             actions = policy.act(np.asarray(observations).reshape(acts.size, -1), starts.ravel())
             batch.act(actions.reshape(*acts.shape, -1) if isinstance(batch, FlowBatch) else actions)
             observations = batch.observe()
@@ -115,7 +115,7 @@ class IdentificationPart:
             acts = _acting(batch)
         seen = np.stack(views, axis=2)
         histories: list[list[NDArray[np.float32]]] = [[] for _ in self.draws]
-        for (draw, controller), first in np.ndenumerate(begun):
+        for (draw, controller), first in np.ndenumerate(first_acted):
             last = moments[draw] - intervals
             if 0 <= first <= last:
                 begin = first if self.network is None else last
@@ -129,18 +129,18 @@ class IdentificationPart:
             chosen: NormalisedAction = network(torch.from_numpy(histories.reshape(len(histories), -1))).numpy()
         return chosen
 
-    def _scores(self, batch: TuneBatch | FlowBatch, begun: Sequence[Snapshot]) -> Table:
+    def _scores(self, batch: TuneBatch | FlowBatch, moments: Sequence[Snapshot]) -> Table:
         """Return the scores of the runs with each setting held to the end from a moment on, [draws, settings]."""
         worlds = _worlds_of(batch)
         columns = [TUNABLE_COLUMNS[name] for name in batch.scaling.names]
         scores = np.empty((len(self.draws), len(self.library)))
         for number, values in enumerate(batch.scaling.values(self.library)):
-            for index, moment in enumerate(begun):
+            for index, moment in enumerate(moments):
                 worlds.restore(index, moment)
                 tuned = [flow for flow, each in enumerate(moment.scenario.resolved().flows) if each.role == "tuned"]
                 worlds.tunables[np.ix_([index], tuned, columns)] = values
             worlds.run_to_end()
-            for index in range(len(begun)):
+            for index in range(len(moments)):
                 scores[index, number] = self.conditions.objective.of_world(worlds, index)
         return scores
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``hydra/sweeper=bbrgym_optuna``: a sweeper of Hydra's on today's Optuna, which the published plugin does not take.
+"""``hydra/sweeper=bbrgym_optuna``: a Hydra sweeper on today's Optuna, which the published plugin does not take.
 
 Hydra finds plugins in this namespace alone. Optuna is imported when a search begins.
 """

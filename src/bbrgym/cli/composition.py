@@ -88,7 +88,7 @@ class Loader(ConfigLoaderImpl):
     """Hydra's loader of configurations, with the additions above.
 
     Args:
-        search_path: of Hydra's. Default: the shipped files alone.
+        search_path: Hydra's. Default: the shipped files alone.
         models: whose plain fields say the types of the options of the same names.
     """
 

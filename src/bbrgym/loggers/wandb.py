@@ -2,8 +2,8 @@
 """Weights & Biases logger; needs the extra `wandb`.
 
 It never prompts: without a login the run is kept offline, in the run folder, and `wandb sync
-RUN_DIR/wandb/offline-run-*` uploads it later. A run that the process has begun with `wandb.init()`, as functions of
-`wandb.agent` do, is logged into, and left open; its configuration gets one key, `bbrgym`.
+RUN_DIR/wandb/offline-run-*` uploads it later. An active run, begun by `wandb.init()`
+as in functions of `wandb.agent`, is logged into and left open; its configuration gets one key, `bbrgym`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _INIT_TIMEOUT_S = 30.0  # if the server has not answered by then, the run is kep
 _ID_FILE = "wandb-run-id"
 _MAX_ID_BYTES = 1024
 _PROJECT = "bbrgym"
-_OURS = "bbrgym"  # key of the settings in the configuration of a run that has begun
+_OURS = "bbrgym"  # key of the settings in the configuration of an active run
 _CODE = (".py", ".yaml", ".jinja", ".h")
 
 
@@ -50,10 +50,10 @@ class WandbSettings(LoggerSettings):
     code: bool = True  # whether the run has the Python files of bbrgym, as an artifact of type code
     console: bool = True  # whether the run has what the process prints
 
-    def is_for(self, begun: Any) -> bool:
-        """Return whether a run of W&B that has begun is the one that the settings ask for."""
+    def is_for(self, active: Any) -> bool:
+        """Return whether an active run of W&B is the one that the settings ask for."""
         asked = {name: getattr(self, name) for name in ("project", "entity", "group", "job_type")}
-        return all(value in (None, getattr(begun, name)) for name, value in asked.items())
+        return all(value in (None, getattr(active, name)) for name, value in asked.items())
 
     def start(self, run: LoggedRun) -> WandbLogger:
         try:
@@ -93,17 +93,17 @@ class WandbLogger(Logger):
             logging.getLogger(__name__).warning("W&B cannot be reached, the run is kept offline: %s", error)
             self._run = self._started(settings, run, "offline")
 
-    def _join(self, begun: Any, settings: WandbSettings, run: LoggedRun) -> None:
-        """Log into a run that has begun."""
-        self._run = begun
-        begun.config.update({_OURS: run.about()}, allow_val_change=True)
+    def _join(self, active: Any, settings: WandbSettings, run: LoggedRun) -> None:
+        """Log into an active run."""
+        self._run = active
+        active.config.update({_OURS: run.about()}, allow_val_change=True)
         if settings.run_name is not None:
-            begun.name = settings.run_name
+            active.name = settings.run_name
         if settings.notes is not None:
-            begun.notes = settings.notes
+            active.notes = settings.notes
         if settings.tags:
-            begun.tags = (*(begun.tags or ()), *settings.tags)
-        RunFolder(run.folder).write_text(_ID_FILE, begun.id)
+            active.tags = (*(active.tags or ()), *settings.tags)
+        RunFolder(run.folder).write_text(_ID_FILE, active.id)
 
     def _started(self, settings: WandbSettings, run: LoggedRun, mode: str) -> Any:
         commit = run.provenance.get("commit", "unknown")
@@ -170,7 +170,7 @@ class WandbLogger(Logger):
         self._run.summary.update(dict(outcome))
 
     def finish(self, exit_code: int) -> None:
-        """End the run, if the logger has begun it."""
+        """End the run, if the logger has started that run."""
         if self._is_own:
             self._run.finish(exit_code=exit_code)
 
