@@ -30,7 +30,7 @@ enum Kind : uint64_t
 {
     TIMER,
     END,
-    SENDER,
+    WRITER,
     LISTENER,
     READER
 };
@@ -146,7 +146,7 @@ Applications::Handle(uint64_t what)
         eventfd_read(m_timer.Get(), &ignored); // a timer is read like an eventfd
         return;
     case END: m_should_end = true; return;
-    case SENDER: Write(flow); return;
+    case WRITER: Write(flow); return;
     case LISTENER: Accept(flow); return;
     case READER: ReadAll(flow);
     }
@@ -216,7 +216,7 @@ Applications::Start(std::size_t flow)
     {
         ThrowErrno("connecting flow '" + spec.name + "'");
     }
-    Watch(socket, EPOLLOUT, What(SENDER, flow));
+    Watch(socket, EPOLLOUT, What(WRITER, flow));
     if (const auto* bulk = std::get_if<Bulk>(&spec.app))
     {
         writer.next_ns = NEVER_NS;
