@@ -5,8 +5,6 @@ Run as ``unshare --net python bpf_transfer.py VARIANT SECONDS [slow] [OBJECT.o]`
 loopback device is the path: 20 Mbit/s, and a queue of 30 packets that both directions share, so that packets are lost.
 """
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess

@@ -4,8 +4,6 @@
 They check what happens and never when: a machine that tests is busy.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import subprocess

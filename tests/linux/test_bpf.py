@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """cc/ in BPF: it compiles, the kernel takes it, and on a real transfer it does what the native cc/ does."""
 
-from __future__ import annotations
-
 import functools
 import os
 import shutil
@@ -64,19 +62,14 @@ def test_the_package_carries_it_where_it_can_be_compiled() -> None:
 
 
 @pytest.mark.usefixtures("machine")
-def test_it_is_registered_as_long_as_its_object_lives() -> None:
+def test_it_is_registered_as_long_as_its_object_lives_and_no_program_that_its_owner_starts_keeps_it() -> None:
+    before = inheritable_files()
     control = _bpf.CongestionControl("bbq")
     name = control.name
     assert name in AVAILABLE.read_text().split()
+    assert inheritable_files() <= before
     del control
     assert name not in AVAILABLE.read_text().split()
-
-
-@pytest.mark.usefixtures("machine")
-def test_no_program_that_its_owner_starts_keeps_it() -> None:
-    before = inheritable_files()
-    control = _bpf.CongestionControl("bbq")
-    assert inheritable_files() <= before, control.name
 
 
 @pytest.mark.usefixtures("machine")

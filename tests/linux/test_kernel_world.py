@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs on this machine's kernel: what they do and show, never how fast."""
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import gc
@@ -26,7 +24,7 @@ from processes import ends_within, workers
 from waiting import PATIENCE_S, wait_until
 
 import bbrgym
-from bbrgym.errors import ConfigError, ScenarioError
+from bbrgym.errors import ConfigError
 
 pytestmark = needs_kernel
 
@@ -64,22 +62,27 @@ def test_ours_run_in_the_kernel_and_show_their_state(cc):
 
 @pytest.mark.parametrize("cc", ["cubic", "reno"])
 def test_the_kernel_runs_its_own_for_a_model_of_it(cc):
-    assert bbrgym.worlds.world_spec("linux").has_controller(cc)
+    kinds = [bbrgym.worlds.world_spec("linux").has_controller(name) for name in (cc, "vegas", "cubic-rfc9438")]
+    assert kinds == [True, False, False]
     (flow,), _ = summary_of(scenario({"cc": cc}, duration_s=1.0))
     assert flow["sent_pkts"] > 100
-    problem = (
-        r"flows\[0\]\.stack\.hystart: is .*, expected .*, that of linux-6: the sockets are this machine's kernel's"
-    )
-    with pytest.raises(ValueError, match=problem):
-        bbrgym.make_world("linux", scenario({"cc": cc, "stack": {"hystart": False}}))
 
 
-@pytest.mark.parametrize("cc", ["vegas", "cubic-rfc9438"])
-def test_of_ours_only_the_variants_of_bbr_run_in_the_kernel(cc):
-    problem = rf"flows\[0\]\.cc: is '{cc}', which world 'linux' does not have; it needs world .*twin"
-    with pytest.raises(ScenarioError, match=problem):
-        bbrgym.make_world("linux", scenario({"cc": cc}))
-    assert not bbrgym.worlds.world_spec("linux").has_controller(cc)
+@pytest.mark.parametrize(
+    ("flows", "problem"),
+    [
+        ([{"cc": "vegas"}], "0].cc: is 'vegas', which world 'linux' does not have; it needs world .*twin"),
+        ([{"cc": "cubic-rfc9438"}], "0].cc: is 'cubic-rfc9438', which world 'linux' does not have; it needs .*twin"),
+        ([{"cc": "reno", "stack": {"hystart": False}}], "0].stack.hystart: is .*: the sockets are this machine's ker"),
+        ([{"stack": {"delayed_ack_ms": 10}}], "0].stack.delayed_ack_ms: is 10, expected 40, that of linux-6"),
+        ([{"stack": {"pacing": "none"}}], "0].stack.pacing: is 'none', expected 'internal', that of"),
+        ([{"stack": {"gso_max_segs": 1}}, {}], "1].stack.gso_max_segs: is 65535, expected 1 as of the other flows"),
+        ([{}, {"stack": {"timestamps": True}}], "1].stack.timestamps: is true, expected false as of .*: it belongs to"),
+    ],
+)
+def test_what_the_kernel_fixes_or_does_not_have_cannot_be_chosen(flows, problem):
+    with pytest.raises(ValueError, match=r"flows\[" + problem.replace("].", r"\]\.")):
+        bbrgym.make_world("linux", scenario(*flows))
 
 
 @needs_bpf
@@ -206,6 +209,8 @@ def test_an_interval_ends_where_the_next_begins():
         assert np.isfinite(world.link_stats()).all()
         world.reset()
         assert (world.now_s, world.done) == (0.0, False)
+        with pytest.raises(ConfigError, match="cannot"):
+            world.save()
 
 
 def test_a_caller_who_is_late_gets_a_longer_interval_without_a_gap():
@@ -283,10 +288,6 @@ def test_a_small_receive_buffer_holds_the_sender_back():
 def test_one_segment_at_a_time_is_a_choice():
     flows, _ = summary_of(scenario({"cc": "kernel-bbr", "stack": {"gso_max_segs": 1}}), timestamps=True)
     assert flows[0]["sent_pkts"] > 300
-    with pytest.raises(
-        ValueError, match=r"flows\[1\]\.stack\.gso_max_segs: is 65535, expected 1 as of the other flows"
-    ):
-        bbrgym.make_world("linux", scenario({"stack": {"gso_max_segs": 1}}, {}))
 
 
 @pytest.mark.parametrize("has_timestamps", [False, True])
@@ -295,18 +296,6 @@ def test_a_scenario_may_turn_the_timestamps_on(has_timestamps):
     with bbrgym.make_world("linux", flows, isolation="none", options=ANY_LATENESS) as world:
         world.advance(0.5)
         assert _timestamps_of_connections() == {has_timestamps}
-    problem = r"flows\[1\]\.stack\.timestamps: is true, expected false as of the other flows: it belongs to the host"
-    with pytest.raises(ValueError, match=problem):
-        bbrgym.make_world("linux", scenario({}, {"stack": {"timestamps": True}}))
-
-
-def test_what_the_kernel_fixes_cannot_be_chosen():
-    with pytest.raises(ValueError, match=r"flows\[0\]\.stack\.delayed_ack_ms: is 10, expected 40, that of linux-6"):
-        bbrgym.make_world("linux", scenario({"stack": {"delayed_ack_ms": 10}}))
-    with pytest.raises(ValueError, match=r"flows\[0\]\.stack\.pacing: is 'none', expected 'internal', that of"):
-        bbrgym.make_world("linux", scenario({"stack": {"pacing": "none"}}))
-    with bbrgym.make_world("linux", scenario()) as world, pytest.raises(ConfigError, match="cannot"):
-        world.save()
 
 
 def test_a_late_run_is_refused_with_its_lateness():
@@ -346,32 +335,18 @@ def test_nothing_is_left_of_a_run_that_is_killed(isolation):
     assert _seen_outside() <= before
 
 
-def test_a_closed_run_gives_its_descriptors_back():
-    with bbrgym.make_world("linux", scenario(), options=ANY_LATENESS, isolation="none") as world:
-        world.advance(0.1)
-    with nothing_left():
-        before = open_files()
-        with bbrgym.make_world("linux", scenario(), options=ANY_LATENESS, isolation="none") as world:
-            world.advance(0.1)
-            assert open_files() - before
-
-
-def test_a_closed_run_unlocks_the_memory():
+def test_a_run_that_is_over_occupies_no_core_and_a_closed_one_nothing():
     gc.collect()
     before = _locked_memory_kib()
-    with bbrgym.make_world("linux", scenario(), options=ANY_LATENESS, isolation="none") as world:
-        world.advance(0.1)
+    with nothing_left():
+        files, threads = open_files(), thread_ids()
+        with bbrgym.make_world("linux", scenario(duration_s=0.5), options=ANY_LATENESS, isolation="none") as world:
+            world.advance(0.1)
+            own = thread_ids() - threads
+            assert open_files() - files
+            world.advance(1.0)
+            assert (world.done, len(own & thread_ids())) == (True, len(own) - 1)
     assert _locked_memory_kib() <= before
-
-
-def test_a_run_that_is_over_occupies_no_core():
-    gc.collect()
-    before = thread_ids()
-    with bbrgym.make_world("linux", scenario(duration_s=0.5), options=ANY_LATENESS, isolation="none") as world:
-        world.advance(0.1)
-        own = thread_ids() - before
-        world.advance(1.0)
-        assert (world.done, len(own & thread_ids())) == (True, len(own) - 1)
 
 
 NO_DESCRIPTORS = """

@@ -5,8 +5,6 @@ Run as root, as ``unshare --net python kernel_compare.py NAME RUN_DIR``; NAME is
 compared with reno by the command itself: it is interrupted, killed, and resumed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

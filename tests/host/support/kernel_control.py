@@ -4,8 +4,6 @@
 Run as root, as ``unshare --net python kernel_control.py NAME LOG``; NAME is the control's, LOG a file to write.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import socket

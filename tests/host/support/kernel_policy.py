@@ -4,8 +4,6 @@
 Run as root, as ``unshare --net python kernel_policy.py NAME RUN_DIR``; NAME is the control's.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -4,8 +4,6 @@
 Run as root, as ``unshare --net python kernel_programs.py NAME``; NAME is the control's.
 """
 
-from __future__ import annotations
-
 import http.server
 import json
 import socket

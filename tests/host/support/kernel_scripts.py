@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Scripts that load a control into the running kernel, in a process and a network namespace of their own."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -4,8 +4,6 @@
 Run as root, as ``unshare --net python kernel_shipped.py NAME``; NAME is that of each control in turn.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Rows of a comparison whose connections are transfers in the twin, each beside a flow with a quarter of its RTT."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
