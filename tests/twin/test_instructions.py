@@ -33,8 +33,10 @@ def test_without_a_line_of_the_compiler_the_last_revision_is_counted(benchmark, 
     monkeypatch.setattr(benchmark, "sources_of", lambda revision, folder: folder / revision)
     monkeypatch.setattr(benchmark, "counted", lambda sources, folder: [sources])
     with benchmark.HISTORY.open(encoding="utf-8", newline="") as lines:
-        last = list(csv.DictReader(lines))[-1]["revision"]
+        history = csv.DictReader(lines)
+        last = list(history)[-1]["revision"]
     assert benchmark.allowed_by(benchmark.HISTORY, tmp_path) == [tmp_path / last]
+    assert history.fieldnames[4:] == [str(run) for run in benchmark.RUNS]
 
 
 def test_a_history_that_allows_nothing_is_an_error(benchmark, tmp_path):
@@ -64,8 +66,3 @@ def test_five_percent_more_is_told_run_by_run(benchmark):
     assert sentence.startswith(
         "cubic, 100 Mbit/s, 2, 10 s, 0: 105 instructions per packet, recorded are 100: 1.051 times"
     )
-
-
-def test_the_history_has_the_runs_of_today(benchmark):
-    with benchmark.HISTORY.open(encoding="utf-8", newline="") as lines:
-        assert next(csv.reader(lines))[4:] == [str(run) for run in benchmark.RUNS]
