@@ -100,12 +100,6 @@ Variants()
     return detail::VARIANTS;
 }
 
-constexpr std::string_view
-VariantName(int variant)
-{
-    return detail::VARIANTS[static_cast<std::size_t>(variant)].name;
-}
-
 /** Index of a variant; nothing if there is none of that name. */
 inline std::optional<int>
 FindVariant(std::string_view name)
