@@ -6,8 +6,6 @@ the algorithm decided on each: phase, window, pacing rate, bounds. Its draws are
 the same phase, window and bounds, and rates within one byte per second.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 from collections import Counter

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Drives a controller the way a path would: ACKs with consistent counters, times and rates."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field

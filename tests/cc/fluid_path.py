@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A fluid path on which Linux's loss-based controllers were recorded, and ours are played."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from driver import LOSS, OPEN, RECOVERY

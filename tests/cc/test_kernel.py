@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """cc's BBR against Linux's tcp_bbr.c, event for event, on traces recorded from it (kernel_traces/README.md)."""
 
-from __future__ import annotations
-
 import csv
 import functools
 import gzip

@@ -5,8 +5,6 @@ They hold every value that an event leaves; the other tests here say what is rig
 Record them again after a change of an algorithm that is meant: ``python tests/cc/test_lives.py``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import random
 

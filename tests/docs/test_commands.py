@@ -17,11 +17,7 @@ from bbrgym.cli.main import _parser
 
 TARGETS = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
 #: A file of the reader's own.
-OWN = {
-    "scenario=mine.yaml": "scenario=steady",
-    "agent=mine.yaml": "agent=ppo",
-    "agent=clipped_value": "agent=ppo",
-}
+OWN = {"scenario=mine.yaml": "scenario=steady", "agent=mine.yaml": "agent=ppo", "agent=clipped_value": "agent=ppo"}
 
 
 def source_of(script: Path) -> str:

@@ -35,10 +35,7 @@ def whole(rates: Sequence[float]) -> History:
 
 
 @settings(max_examples=8, deadline=None)
-@given(
-    st.lists(st.floats(0.0, 1e5), min_size=1, max_size=INTERVALS),
-    st.sets(st.integers(0, INTERVALS - 1)),
-)
+@given(st.lists(st.floats(0.0, 1e5), min_size=1, max_size=INTERVALS), st.sets(st.integers(0, INTERVALS - 1)))
 def test_an_image_depends_on_the_intervals_and_not_on_the_images_before(rates: list[float], drawn: set[int]) -> None:
     history = empty()
     for interval, rate in enumerate(rates):

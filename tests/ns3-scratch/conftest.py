@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Fixtures that run scenarios on the ns-3 world's native module and on the standalone program."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable, Iterator
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Small resolved scenarios, and the native module that runs them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from native_simulation import NativeSimulation

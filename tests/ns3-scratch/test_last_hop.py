@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The radio between the bottleneck and the receivers: its rate, its delay, its randomness, and its end."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A network of your own as a world: examples/two-bottlenecks.cc, which no scenario can describe."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs packetdrill scripts on tcp/: python tests/packetdrill FILE|FOLDER ..."""
 
-from __future__ import annotations
-
 import argparse
 import collections
 import sys

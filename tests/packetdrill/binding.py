@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The sender and the receiver of tcp/ as a Python module (binding.cc)."""
 
-from __future__ import annotations
-
 import importlib.util
 import sysconfig
 from collections.abc import Callable

@@ -5,8 +5,6 @@ What tcp/ leaves to its host is here, as Linux does it: handshake and its option
 PSH flag (tcp_sendmsg), Nagle's rule as Minshall mended it, the peer's window and the probes of a closed one, FIN.
 """
 
-from __future__ import annotations
-
 import bisect
 from dataclasses import dataclass, field
 from typing import Any

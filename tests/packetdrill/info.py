@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The values of struct tcp_info that a connection on tcp/ knows, by their names in scripts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from connection import Connection

@@ -6,8 +6,6 @@ expects one, as in packetdrill: with what it expects it must agree in flags, num
 tolerance, in time; packets that leave one after the other count as one if the script expects one of their size.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import io
@@ -39,11 +37,7 @@ _OTHER_CALLS = {
     "sendfile": "sendfile",
     "splice": "splice",
 }
-_OTHER_OPTIONS = {
-    "SO_ZEROCOPY": "zero copy",
-    "TCP_INQ": "control messages",
-    "TCP_USER_TIMEOUT": "TCP_USER_TIMEOUT",
-}
+_OTHER_OPTIONS = {"SO_ZEROCOPY": "zero copy", "TCP_INQ": "control messages", "TCP_USER_TIMEOUT": "TCP_USER_TIMEOUT"}
 #: Options of sockets, and arguments of packetdrill, that change nothing here.
 _IGNORED_OPTIONS = {
     *("SO_REUSEADDR", "SO_LINGER", "SO_PRIORITY", "SO_MARK", "SO_KEEPALIVE", "SO_RCVLOWAT", "IP_TOS"),
@@ -77,7 +71,7 @@ PRESETS: dict[str, tuple[str, dict[str, object]]] = {
 }
 #: Scripts that Linux itself fails, and what it does: found with packetdrill on Linux 6.18.44.
 ON_LINUX = {
-    "fr-4pkt-fack-last-mss.pkt": ("leaves at 0.227", "the timer goes off after 31.1 ms, with 250 ticks a second"),
+    "fr-4pkt-fack-last-mss.pkt": ("leaves at 0.227", "the timer goes off after 31.1 ms, with 250 ticks a second")
 }
 
 

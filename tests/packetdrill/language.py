@@ -5,8 +5,6 @@ Keywords are words wherever the grammar has a word, so the parser takes a little
 of other protocols, and of those within others, it reads the kind alone; they end with their line.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Scripts by file, and the table of their results."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 

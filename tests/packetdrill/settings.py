@@ -4,8 +4,6 @@
 Scripts begin with defaults.sh, whose values are the defaults here; the file itself is not needed.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import shlex

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The interpreter of packetdrill's scripts, and what Linux does that tcp/ did not before scripts showed it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable
@@ -187,10 +185,7 @@ def test_what_is_not_so_is_wrong_and_names_its_line(verdict, line: str, message:
         ("+0 poll([{fd=4, events=POLLIN}], 1, 0) = 0", "the interface of sockets: poll"),
         ("+0 setsockopt(4, SOL_TCP, TCP_INQ, [1], 4) = 0", "the interface of sockets: control messages"),
         ("+0 setsockopt(4, SOL_TCP, TCP_USER_TIMEOUT, [9], 4) = 0", "the interface of sockets: TCP_USER_TIMEOUT"),
-        (
-            "+0 setsockopt(4, SOL_SOCKET, SO_RCVBUF, [9], 4) = 0",
-            f"a change of the receive buffer {STANDS}",
-        ),
+        ("+0 setsockopt(4, SOL_SOCKET, SO_RCVBUF, [9], 4) = 0", f"a change of the receive buffer {STANDS}"),
         ("+0 `sysctl -q net.ipv4.tcp_syncookies=2`", "SYN cookies"),
         ("+0 `nstat | grep -q TcpExtBeyondWindow`", "the kernel's counters (nstat)"),
         ("+0 %{ assert SK_MEMINFO_RCVBUF }%", "the memory of a socket (SK_MEMINFO)"),

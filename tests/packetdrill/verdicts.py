@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The results of a script."""
 
-from __future__ import annotations
-
 
 class OutOfScopeError(Exception):
     """The script needs what tcp/ deliberately does not model."""

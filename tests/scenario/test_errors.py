@@ -118,11 +118,7 @@ MISTAKES: list[tuple[str, Any, str]] = [
         [2257, {"kind": "wifi"}],
         "mss_bytes: is 2257, expected at most 2256 with a wifi last_hop",
     ),
-    (
-        "link.rate_mbps flows.0.rtt_ms",
-        [4e5, 1e4],
-        "link: 400000 Mbit/s times an RTT of 10000 ms is 5e+11 bytes",
-    ),
+    ("link.rate_mbps flows.0.rtt_ms", [4e5, 1e4], "link: 400000 Mbit/s times an RTT of 10000 ms is 5e+11 bytes"),
     (
         "flows.0.cc flows.0.tunables",
         ["bbr-acd", {"acd_identical_count": 2.5}],
@@ -197,11 +193,7 @@ def test_the_error_keeps_its_parts_through_a_pickle() -> None:
 
 
 NAN = math.nan
-SUMMARY = {
-    "flow": ["web-0", "web-1", "web-2", "bulk"],
-    "goodput_mbps": [1.0, 3.0, NAN, 10.0],
-    "utilisation": [0.5] * 4,
-}
+SUMMARY = {"flow": ["web-0", "web-1", "web-2", "bulk"], "goodput_mbps": [1.0, 3.0, NAN, 10.0], "utilisation": [0.5] * 4}
 
 
 def scenario(*checks: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The stack of a sender: presets, facts that differ from them, and what a world reads."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -4,8 +4,6 @@
 usage: python tests/support/compilers.py: compiles what tests run, as `make test` does first
 """
 
-from __future__ import annotations
-
 import fcntl
 import functools
 import shutil

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What some tests need of the machine, and the line at a run's end that says what to install for which."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 import shutil

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The native module of a world with tables of its own, read by field name."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass

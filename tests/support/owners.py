@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Other processes of Python that own something, and what this process holds."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import os

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Files that no reader may open and wait for: a device without an end, a pipe nobody writes to, a folder."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

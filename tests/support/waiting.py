@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Waits for events, each with a deadline that no machine misses."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """tcp/ under sanitizers: each TEST of the *_facts.cc beside this file, and the random lives of *_laws.cc."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

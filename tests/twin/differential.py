@@ -6,8 +6,6 @@ usage: python tests/twin/differential.py FIRST_SEED SCENARIOS
 Prints what ran; or the first difference with its seed, and ends with 1.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A scenario in the twin and in ns-3: where ACKs' records, intervals' tables and summaries first differ."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs fuzz.cc, the twin under AddressSanitizer and UndefinedBehaviorSanitizer."""
 
-from __future__ import annotations
-
 import subprocess
 
 import compilers

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Random scenarios of all that both worlds have: not a radio behind the link, nor ns-3's own congestion controls."""
 
-from __future__ import annotations
-
 import math
 import random
 from typing import Any

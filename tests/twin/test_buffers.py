@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Senders behind buffers that are full, receive windows, and senders without pacing."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

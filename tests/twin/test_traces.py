@@ -4,8 +4,6 @@
 Every column of every ACK's record, every interval's table and the summaries are equal, bit for bit.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Small scenarios, and the native module that runs them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A long advance in this process ends at Ctrl-C, at its deadline and when the world is closed."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """world=ns3gym: programs that serve a world, as worlds like the others."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A policy sets the tunables inside a world as it does when Python calls it between two advances, bit for bit."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -267,11 +265,7 @@ MISTAKES = (
     (".variant = POLICY_VARIANT", ".variant = (const char *)-1", r"variant is missing"),
     (".variant = POLICY_VARIANT", '.variant = "cubic"', r"which is not a tunable of cubic"),
     (".fields = policy_field_columns", ".fields = 0", r"fields are not in it"),
-    (
-        ".tunables = policy_tunable_columns",
-        ".tunables = (const void *)8",
-        r"tunables are not in it",
-    ),
+    (".tunables = policy_tunable_columns", ".tunables = (const void *)8", r"tunables are not in it"),
     (".begin = policy_entry_begin", ".begin = 0", r"begin or decide is not a function of it"),
     (".decide = policy_entry_decide", ".decide = 0", r"begin or decide is not a function of it"),
     ("{source, per_unit},", "{source, 0},", r"per_unit is 0, allowed are 1 to"),

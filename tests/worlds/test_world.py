@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The interface, the same in every world, in a worker and in this process."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import math
