@@ -22,13 +22,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from bbrgym.envs.observation import FEATURE_LISTS, FEATURES
+from bbrgym.envs.observation import FEATURES
 from bbrgym.envs.scaling import NormalisedAction
 
-OBSERVED = "memory"
-"""List of features that must be observed, of each flow."""
+OBSERVED = (
+    *("active", "app_limited", "startup", "drain", "probe_rtt", "probe_up", "probe_down", "cruise", "delivery_rate"),
+    *("bw", "delivery_of_bw", "pacing_of_bw", "cwnd", "in_flight_of_cwnd", "min_rtt", "rtt_mean", "rtt_p95"),
+    *("rtt_min", "srtt", "lost", "retransmitted", "rto", "age", "max_delivery", "mean_delivery", "delivery_of_max"),
+    *("mean_of_max", "bw_of_max", "bw_of_delivery", "least_rtt", "min_rtt_of_least", "max_queue", "min_queue"),
+    *("mean_queue", "total_lost", "total_retransmitted", "total_rto", "total_app_limited", "delivery_trend"),
+    *("slow_delivery_trend", "bw_trend", "srtt_trend"),
+)
+"""Features that must be observed, of each flow; named, so that a new feature leaves trained portfolios as they are."""
 
-_NAMES = FEATURE_LISTS[OBSERVED]
 _AT_END = (
     *("total_lost", "total_retransmitted", "total_rto", "max_queue", "min_queue", "mean_queue", "bw_of_max"),
     *("mean_of_max", "bw_of_delivery", "delivery_trend", "slow_delivery_trend", "age", "app_limited"),
@@ -69,7 +75,7 @@ class IdentificationFeatures(nn.Module):
         self._late = slice(intervals - late, None)
         self._middle = slice(begin, max(begin + 1, intervals - late))
         with torch.no_grad():
-            _, of_all = self._found(torch.zeros(1, intervals, len(_NAMES) + tunables))
+            _, of_all = self._found(torch.zeros(1, intervals, len(OBSERVED) + tunables))
         self.names = (*_OF_FLOWS, *of_all)
 
     def forward(self, history: Tensor) -> Tensor:
@@ -78,9 +84,9 @@ class IdentificationFeatures(nn.Module):
 
     def _found(self, history: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Return the means over flows of `_OF_FLOWS`, [N, features], and what is of all together by name, [N] each."""
-        flows = (history.shape[2] - self._tunables) // len(_NAMES)
-        each = history[:, :, : flows * len(_NAMES)].reshape(-1, self._intervals, flows, len(_NAMES))
-        of = {name: each[..., place] for place, name in enumerate(_NAMES)}
+        flows = (history.shape[2] - self._tunables) // len(OBSERVED)
+        each = history[:, :, : flows * len(OBSERVED)].reshape(-1, self._intervals, flows, len(OBSERVED))
+        of = {name: each[..., place] for place, name in enumerate(OBSERVED)}
         logs = {name: _log(name, of[name]) for name in _LOGS}
         is_known = (of["active"] > 0) & (of["min_rtt"] > 0) & (of["least_rtt"] > 0)
         least = torch.where(is_known[:, -1], logs["least_rtt"][:, -1], math.log(_UNKNOWN_RTT_MS))

@@ -19,9 +19,8 @@ from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.agents.training.settings import TrainingSettings
 from bbrgym.agents.training.trainer import Trainer
-from bbrgym.envs.observation import FEATURE_LISTS
 
-OBSERVATION = {"features": [*FEATURE_LISTS[OBSERVED]], "frame_stack": 1, "view": "each"}
+OBSERVATION = {"features": [*OBSERVED], "frame_stack": 1, "view": "each"}
 """Arguments of the environment, in place of the user's."""
 
 

@@ -40,7 +40,6 @@ from bbrgym.agents.training.draws import training_draws
 from bbrgym.agents.training.settings import parse_training
 from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.envs.library import load_library
-from bbrgym.envs.observation import FEATURE_LISTS
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.evaluate.evaluation import run_evaluation
@@ -69,7 +68,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def width_of(agent: Any, flows: int) -> int:
     """Numbers that are observed of an interval."""
-    return flows * len(FEATURE_LISTS["memory"]) + int(agent.library.shape[1])
+    return flows * len(OBSERVED) + int(agent.library.shape[1])
 
 
 # ---- training ------------------------------------------------------------------------------------------------
@@ -169,7 +168,7 @@ def test_it_identifies_the_path_then_holds_a_setting_of_its_library(whole: Path)
     agent, arguments = load_agent(whole)
     width = width_of(agent, 3)
     assert (arguments["view"], arguments["frame_stack"]) == ("each", 1)
-    assert tuple(arguments["features"]) == FEATURE_LISTS["memory"]
+    assert tuple(arguments["features"]) == OBSERVED
     policy = agent.make_policy([1, 2])
     generator = np.random.default_rng(1)
     actions = [policy.act(generator.random((2, width), np.float32), np.full(2, turn == 0)) for turn in range(6)]
@@ -187,7 +186,7 @@ def test_it_identifies_the_path_then_holds_a_setting_of_its_library(whole: Path)
 def test_features_do_not_depend_on_the_rows_beside_them(seed: int, count: int, flows: int, intervals: int) -> None:
     rng = np.random.default_rng(seed)
     features = IdentificationFeatures(intervals, 2)
-    numbers = rng.random((count, intervals, flows * len(FEATURE_LISTS[OBSERVED]) + 2), np.float32)
+    numbers = rng.random((count, intervals, flows * len(OBSERVED) + 2), np.float32)
     histories = torch.from_numpy(
         numbers * rng.integers(0, 2, numbers.shape[1:]).astype(np.float32)
     )  # some are not known
@@ -197,7 +196,7 @@ def test_features_do_not_depend_on_the_rows_beside_them(seed: int, count: int, f
 
 def test_it_chooses_by_the_flows_there_are_and_not_by_empty_places(whole: Path) -> None:
     agent, _ = load_agent(whole)
-    flow, tunables = len(FEATURE_LISTS["memory"]), agent.library.shape[1]
+    flow, tunables = len(OBSERVED), agent.library.shape[1]
     history = np.random.default_rng(5).random((50, agent.routine.intervals, width_of(agent, 2)), np.float32)
     places = np.zeros((50, agent.routine.intervals, 7 * flow), np.float32)
     padded = np.concatenate([history[..., :-tunables], places, history[..., -tunables:]], axis=2)
@@ -360,7 +359,7 @@ def test_each_flow_identifies_from_its_own_start_and_is_an_example(per_flow: Pat
     assert (agent.is_per_flow, agent.name) == (True, "portfolio-multi")
     assert any((agent.routine.setting == setting).all() for setting in agent.library)
     source = bbrgym.load_distribution(LATE)
-    names = FEATURE_LISTS["memory"]
+    names = OBSERVED
     for stage in ("identification", "reselect"):
         table = pl.concat(map(pl.read_parquet, sorted((per_flow / "states").glob(f"{stage}-*.parquet"))))
         views = seen_in(table, agent.routine.intervals).numpy()
