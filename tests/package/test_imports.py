@@ -126,12 +126,13 @@ def test_the_tests_have_the_same_folders() -> None:
     assert folders - {"support"} == ours | {"docs", "package"}
 
 
-def test_contributing_names_every_folder() -> None:
+def test_contributing_names_every_folder_and_the_order_of_imports() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     table = set(re.findall(r"`([\w-]+(?:/[\w-]+)*/)`", text))
     top = {f"{path.name}/" for path in ROOT.iterdir() if path.is_dir() and tracked(path)}
     rooms = {f"src/bbrgym/{name}/" for name in set(ROOMS) - {"base", "envs", "agents"}}
     assert top | rooms <= table | {"src/"}
+    assert f"the modules directly in the package, {', '.join(ROOMS[1:])}." in " ".join(text.split())
 
 
 def tracked(folder: Path) -> bool:
