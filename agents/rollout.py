@@ -18,7 +18,7 @@ from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.scenario.distribution import Distribution
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Flags, Table, VectorWorld
-from bbrgym.worlds.score import DEFAULT_DELTA, score_of_world
+from bbrgym.worlds.score import Objective
 
 MakePolicy: TypeAlias = Callable[[Sequence[int]], Policy]
 """Function such as `Agent.make_policy`."""
@@ -112,14 +112,14 @@ class Rollout(ABC):
         self,
         make_policy: MakePolicy,
         *,
-        delta: float = DEFAULT_DELTA,
+        objective: Objective,
         on_advanced: Callable[[Flags], object] = lambda _: None,
     ) -> Table:
         """Run all episodes with new policies to the end; return the scores, [N], NaN where nothing was measured.
 
         Args:
             make_policy: as for `begin`.
-            delta: weight of the RTT in the score.
+            objective: score of an episode.
             on_advanced: called after each interval with the episodes that ended in it, [N].
 
         Raises:
@@ -131,7 +131,7 @@ class Rollout(ABC):
             ended = self.advance()
             on_advanced(ended)
             for index in np.flatnonzero(ended & ~has_ended).tolist():
-                scores[index] = score_of_world(self.worlds, index, delta=delta)
+                scores[index] = objective.of_world(self.worlds, index)
             has_ended |= ended
             if has_ended.all():
                 return scores

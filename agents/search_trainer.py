@@ -34,7 +34,6 @@ from bbrgym.scenario.distribution import split_seeds
 from bbrgym.scenario.model import Scenario
 from bbrgym.schema import Float, List, Model, Whole, first_problem, shown
 from bbrgym.untrusted_files import FileError, read_json
-from bbrgym.worlds.score import Objective
 
 MAX_GRID = 100_000
 _SUFFIX = ".json"
@@ -65,7 +64,7 @@ class SearchTrainer(Trainer):
             world=run.settings.world_name,
             world_settings=run.settings.world[run.settings.world_name],
             threads=run.settings.threads,
-            objective=Objective(run.settings.validation.score_delta),
+            objective=run.settings.objective,
         ) as trials:
             proposals, log = self.proposals(trials.action, run.settings), _TrialLog(run, trials.action, steps)
             known = log.known()

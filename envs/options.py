@@ -25,6 +25,7 @@ from bbrgym.errors import ArgumentError, ConfigError, MissingExtraError, check_m
 from bbrgym.scenario.files import Source
 from bbrgym.schema import argument, plain
 from bbrgym.worlds import DEFAULT_TIMEOUT_S, FAST_WORLD, Isolation
+from bbrgym.worlds.score import ScoreKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +58,7 @@ class Options:
         view: `each` (a block of numbers for each tuned flow) or `pooled` (over all of them); where each tuned flow
             has an agent, `each` (its own numbers) or `host` (these, and pooled ones of its host's tuned flows).
         critic: whether the observation is a dictionary of `actor` and `critic`, the privileged observation.
+        score: flows that are rewarded: `network` (tuned and fixed ones) or `own` (tuned ones alone).
         reward: name of a preset; or weights by term, and optionally `alpha`. A term of weight 0 is shown but not
             rewarded.
         reward_horizon_s: time constant of the exponential means of goodput and RTT that are rewarded. None: the last
@@ -89,6 +91,7 @@ class Options:
     frame_stack: int = 3
     view: View = "pooled"
     critic: bool = False
+    score: ScoreKind = "network"
     reward: RewardSource = "proportional"
     reward_horizon_s: float | None = 5.0
     isolation: Isolation | None = None
@@ -107,6 +110,8 @@ class Options:
             raise ConfigError(f"control_interval_s: {self.control_interval_s}, allowed is a finite number above 0")
         if self.hold_intervals < 1:
             raise ConfigError(f"hold_intervals: {self.hold_intervals!r}, allowed are whole numbers from 1")
+        if self.score not in get_args(ScoreKind):
+            raise ConfigError(f"score: {self.score!r}, allowed are {' and '.join(get_args(ScoreKind))}")
         if self.reward_horizon_s is not None and not 0.0 < self.reward_horizon_s < math.inf:
             raise ConfigError(f"reward_horizon_s: {self.reward_horizon_s}, allowed is a finite number above 0, or None")
         if self.render_mode not in (None, "rgb_array"):

@@ -54,7 +54,6 @@ from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.distribution import Distribution, load_distribution
 from bbrgym.schema import Float, List, NotNegative, Whole
 from bbrgym.worlds import Flags, Table
-from bbrgym.worlds.score import Objective
 
 _ANCHOR_STEP = 0.3  # standard deviation of a setting in the first generation; tunables range from -1 to 1
 _RULE_STEP = 0.05  # of a rule's parameters; features are standardised
@@ -87,8 +86,6 @@ class EvolutionTrainer(Trainer):
     # validation meets none of them
     distributions: List[str] = ()
     guard: NotNegative = 1.0  # price of what is lost in a group of draws, see `guarded_mean`
-    # price of a halving of other flows' goodput below their fair share, in units of the score
-    harm_price: NotNegative = 0.0
     # share of the tuned flows that follow the policy in a draw, one at least; the others are BBR's, scored too.
     # Default: all
     deployed: Deployed | None = None
@@ -339,8 +336,7 @@ class _Search:
 
     def _population(self, policies: int) -> Population:
         if policies not in self._populations:
-            objective = Objective(self._run.settings.validation.score_delta, self._asked.harm_price)
-            made = Population(policies, self._asked.draws, self._options, objective)
+            made = Population(policies, self._asked.draws, self._options, self._run.settings.objective)
             self._worlds.callback(made.close)
             self._populations[policies] = made
         return self._populations[policies]

@@ -16,6 +16,7 @@ from bbrgym.envs.options import Options
 from bbrgym.scenario.distribution import Distribution
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Flags, Table
+from bbrgym.worlds.score import Objective
 
 Place: TypeAlias = tuple[int, int | None]
 """Number of an episode, and of a tuned flow in it; None of a policy that sets the tunables of all of them."""
@@ -47,7 +48,7 @@ class RecordedEpisode:
 
 
 def recorded_episodes(
-    agent: Agent, options: Options, source: Scenario | Distribution, seeds: Sequence[int], *, delta: float
+    agent: Agent, options: Options, source: Scenario | Distribution, seeds: Sequence[int], *, objective: Objective
 ) -> list[RecordedEpisode]:
     """Run an agent in one episode per seed, side by side, to the end of each.
 
@@ -81,7 +82,7 @@ def recorded_episodes(
         has_ended[ended] = True
 
     try:
-        scores: list[float] = rollout.scores(make_policy, delta=delta, on_advanced=measure).tolist()
+        scores: list[float] = rollout.scores(make_policy, objective=objective, on_advanced=measure).tolist()
         names = [tuple(rollout.worlds.flow_names(index)) for index in range(len(seeds))]
     finally:
         rollout.close()

@@ -53,11 +53,11 @@ def explain(run_dir: str | Path, *, checkpoint: str = "best", draws: int = 40) -
         raise ConfigError(f"draws: is {draws}, allowed are whole numbers from {MIN_EPISODES}")
     agent, _ = load_agent(run_dir, checkpoint)
     settings = TrainingFolder(Path(run_dir)).read_request(parse_training)
-    options, delta = settings.validation_options(), settings.validation.score_delta
+    options, objective = settings.validation_options(), settings.objective
     batch = batch_of(1, options)
     names, scaling, is_absolute = batch.observation.names(batch.scaling.names), batch.scaling, batch.action.step is None
     batch.close()
-    episodes = recorded_episodes(agent, options, settings.source, split_seeds("validation", draws), delta=delta)
+    episodes = recorded_episodes(agent, options, settings.source, split_seeds("validation", draws), objective=objective)
     make = getattr(agent, "network", None)
     network = None if make is None else make()
     rule = None
@@ -66,7 +66,7 @@ def explain(run_dir: str | Path, *, checkpoint: str = "best", draws: int = 40) -
         rule = explained_rule(network, names, scaling, episodes)
     else:
         columns = columns_by_feature(names, scaling.names)
-        shuffled = shuffled_features(agent, options, settings.source, episodes, columns, delta=delta)
+        shuffled = shuffled_features(agent, options, settings.source, episodes, columns, objective=objective)
     return Explanation(
         agent=agent.name,
         scenario=settings.source.name,

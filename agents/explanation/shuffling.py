@@ -21,6 +21,7 @@ from bbrgym.envs.options import Options
 from bbrgym.scenario.distribution import Distribution
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Flags, Table
+from bbrgym.worlds.score import Objective
 
 TUNABLES = "current tunables"
 """Name for the tunables among the numbers of an observation."""
@@ -54,7 +55,7 @@ def shuffled_features(
     episodes: Sequence[RecordedEpisode],
     columns: Mapping[str, Sequence[int]],
     *,
-    delta: float,
+    objective: Objective,
 ) -> list[ShuffledFeature]:
     """Return what each feature changes over two episodes at least, that which changes the actions most first.
 
@@ -68,7 +69,8 @@ def shuffled_features(
         for number, (name, own) in enumerate(columns.items()):
             shift = int(np.random.default_rng(number).integers(1, len(episodes)))
             shuffling = _Shuffling(agent, episodes, shift, own)
-            drop = np.array([one.score for one in episodes]) - rollout.scores(shuffling.make_policy, delta=delta)
+            scores = rollout.scores(shuffling.make_policy, objective=objective)
+            drop = np.array([one.score for one in episodes]) - scores
             found.append(ShuffledFeature(name, shuffling.action_changes(), drop))
     finally:
         rollout.close()

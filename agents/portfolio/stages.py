@@ -41,7 +41,6 @@ from bbrgym.envs.library import Library, write_library
 from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.errors import ConfigError
 from bbrgym.worlds import registered_worlds
-from bbrgym.worlds.score import Objective
 
 LIBRARY = "library.yaml"
 
@@ -64,7 +63,7 @@ class Stages:
         self._conditions = TrainingConditions(
             training.options(training.world_name),
             training.world[training.world_name],
-            Objective(training.validation.score_delta, settings.harm_price),
+            training.objective,
         )
         found = [start_settings(one, assembly.scaling) for one in settings.start]
         self._presets = [*presets(assembly.scaling), *chain.from_iterable(found)]

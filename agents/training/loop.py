@@ -38,7 +38,6 @@ from bbrgym.loggers.logger import Logger
 from bbrgym.runs.drawing import reason_not_to_draw
 from bbrgym.scenario.distribution import Distribution, split_seeds
 from bbrgym.worlds import world_spec
-from bbrgym.worlds.score import Objective
 
 _PROGRESS_S = 0.2  # seconds between two reports of progress
 _NEVER = -1  # step of the last record before the first one
@@ -244,7 +243,7 @@ class TrainingRun:
             self.folder.write_json(SUMMARY, self.summary())
             return
         began_s = time.perf_counter()
-        scores = self._validation.scores(agent.make_policy, delta=self.settings.validation.score_delta)
+        scores = self._validation.scores(agent.make_policy, objective=self.settings.objective)
         score = float(scores.mean())
         if not math.isfinite(score):
             raise self.broken("the validation score", step)
@@ -274,7 +273,7 @@ class TrainingRun:
         if reason_not_to_draw() is not None:
             return
         settings, seeds = self.settings, self._validation_seeds
-        world, objective = settings.validation.world, Objective(settings.validation.score_delta)
+        world, objective = settings.validation.world, settings.objective
         if self._to_beat is None and not world_spec(world).is_real_time:
             source = settings.source
             scenarios = [source(seed) if isinstance(source, Distribution) else source for seed in seeds]

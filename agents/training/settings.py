@@ -26,6 +26,7 @@ from bbrgym.scenario.model import Scenario
 from bbrgym.schema import Count, FieldProblem, Float, Model, Whole, plain, shown, validated
 from bbrgym.targets import shipped, shipped_names, with_shipped
 from bbrgym.worlds import FAST_WORLD, WorldSettings, registered_worlds, runs_at_once
+from bbrgym.worlds.score import Objective, ScoreKind
 
 #: Arguments of the environments by their names under `action`.
 _OF_ACTION = {"kind": "action_kind"} | {
@@ -33,7 +34,7 @@ _OF_ACTION = {"kind": "action_kind"} | {
 }
 #: Arguments of the environments that are neither under `action` nor under `env`.
 _OWN = (
-    *("world", "scenario", "variant", "reward", "isolation", "timeout_s", "world_options"),
+    *("world", "scenario", "variant", "score", "reward", "isolation", "timeout_s", "world_options"),
     *("render_mode", "numeric_infos", "flow_capacity", "threads"),
 )
 
@@ -75,6 +76,8 @@ class TrainingSettings(Model):
     # arguments of the environments on actions: `kind`, `tunables`, `step_size`, `max_change`, `levels`, `flat`,
     # `hold_intervals`, `library`
     action: dict[str, Any] = Field(default_factory=dict)
+    # what is maximised and validated: the network's score, or the own score of the tuned flows
+    score: ScoreKind = "network"
     reward: str | dict[str, Float] = "proportional"  # weights by term, or the name of a preset
     agent: dict[str, Any]  # `_target_` of the trainer, name and hyperparameters of the agent
     logger: dict[str, Any]  # `_target_`, name and settings of the logger; of several loggers these by the name of each
@@ -171,11 +174,17 @@ class TrainingSettings(Model):
         """Return the scenario or distribution to train on."""
         return load_distribution(self.scenario) if is_distribution(self.scenario) else load_scenario(self.scenario)
 
+    @property
+    def objective(self) -> Objective:
+        """Return the score of a run, which validations and searches take."""
+        return Objective(self.validation.score_delta, self.score)
+
     def env_arguments(self) -> dict[str, Any]:
         """Return the arguments of the agent's environments in any world, by the names of their options."""
         own = {name: value for name, value in self.env.items() if name != "name"}
         action = {_OF_ACTION[name]: value for name, value in self.action.items()}
-        return {**own, **action, "variant": self.variant, "scenario": self.source, "reward": self.reward}
+        rewarded = {"score": self.score, "reward": self.reward}
+        return {**own, **action, **rewarded, "variant": self.variant, "scenario": self.source}
 
     def options(self, world: str) -> Options:
         """Return the options of the agent's environments in a world.

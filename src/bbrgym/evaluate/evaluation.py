@@ -16,11 +16,12 @@ import yaml
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.check_results import check_runs, with_checks_passed
 from bbrgym.evaluate.entrant_list import entrants_of
-from bbrgym.evaluate.entrants import Entrant
+from bbrgym.evaluate.entrants import Entrant, preset
 from bbrgym.evaluate.evaluation_settings import Evaluation, parse_settings
+from bbrgym.evaluate.harm import reference_controls, with_harm
 from bbrgym.evaluate.logged_results import log_results
 from bbrgym.evaluate.ranking import find_reference
-from bbrgym.evaluate.records import FIXED, EvaluationFolder
+from bbrgym.evaluate.records import FIXED, SUMMARY_SCHEMA, EvaluationFolder
 from bbrgym.evaluate.results import Results
 from bbrgym.evaluate.resume import check_same_evaluation
 from bbrgym.evaluate.runner import EvaluationJob, EvaluationProgress, run_all
@@ -161,8 +162,8 @@ def prepare_evaluation(
     asked = parse_settings(settings)
     entrants = entrants_of(agent, asked)
     draws = draws_of(source, asked)
-    jobs = plan(entrants, draws, asked)
-    return PreparedEvaluation(source, asked, config_of(source, asked, agent), entrants, draws, jobs)
+    jobs, references = plan(entrants, draws, asked), plan_references(draws, asked)
+    return PreparedEvaluation(source, asked, config_of(source, asked, agent), entrants, draws, jobs, references)
 
 
 @dataclass(frozen=True)
@@ -175,6 +176,7 @@ class PreparedEvaluation:
     entrants: Sequence[Entrant]  # in the order of the records
     draws: Sequence[Draw]  # that every entrant runs
     jobs: Sequence[EvaluationJob]  # a run per world, entrant and draw
+    references: Sequence[EvaluationJob]  # runs that harm is measured against
 
     def begin(self, folder: EvaluationFolder) -> None:
         """Write the request.
@@ -202,9 +204,13 @@ class PreparedEvaluation:
             WorldError: a run broke; finished runs are kept.
             OSError: a file cannot be written; finished runs are kept.
         """
-        records = run_all(self.jobs, self.settings.jobs_at_once(), folder, on_progress)
+        jobs = {job.key: job for job in (*self.jobs, *self.references)}  # a reference may be an entrant's run
+        found = run_all(list(jobs.values()), self.settings.jobs_at_once(), folder, on_progress)
+        by_key = dict(zip(jobs, found, strict=True))
+        records, others = ([by_key[job.key] for job in part] for part in (self.jobs, self.references))
         is_drawn = isinstance(self.source, Distribution)
-        summary = pl.concat([record.summary for record in records])
+        references = pl.concat([pl.DataFrame(schema=SUMMARY_SCHEMA), *(record.summary for record in others)])
+        summary = with_harm(pl.concat([record.summary for record in records]), references)
         checks = check_runs(summary, {draw.seed: draw.scenario for draw in self.draws})
         results = Results(
             title=title_of(self.source, self.settings),
@@ -212,6 +218,7 @@ class PreparedEvaluation:
             draws={draw.seed: draw.scenario for draw in self.draws} if is_drawn else {},
             reference=self.settings.reference,
             summary=with_checks_passed(summary, checks),
+            references=with_harm(references, references),
             timeseries=pl.concat([record.timeseries for record in records], how="diagonal"),
             checks=checks,
             timing=pl.concat([record.timing for record in records]),
@@ -226,6 +233,8 @@ def write_tables(folder: EvaluationFolder, results: Results) -> None:
     """Write the tables of an evaluation into its run folder."""
     folder.write_table("summary.parquet", results.summary)
     folder.write_table("timeseries.parquet", results.timeseries)
+    if not results.references.is_empty():
+        folder.write_table("references.parquet", results.references)
     folder.write_text("timing.csv", results.timing.write_csv())
     if not results.checks.is_empty():
         folder.write_table("checks.parquet", results.checks)
@@ -314,17 +323,27 @@ def plan(entrants: Sequence[Entrant], draws: Sequence[Draw], settings: Evaluatio
     for world in settings.world:
         for _, _, scenario in prepared:
             check_world_has(world_spec(world), scenario)
+    return [_job(*one, world, settings) for world in settings.world for one in prepared]
+
+
+def plan_references(draws: Sequence[Draw], settings: Evaluation) -> list[EvaluationJob]:
+    """Return the runs that harm is measured against, see `bbrgym.evaluate.harm`."""
     return [
-        EvaluationJob(
-            entrant=entrant,
-            scenario=scenario,
-            world=world,
-            seed=draw.seed,
-            interval_s=settings.interval_s,
-            score_delta=settings.score_delta,
-            keeps_series=draw.keeps_series,
-            world_settings=world_settings,
-        )
-        for world, world_settings in settings.world.items()
-        for entrant, draw, scenario in prepared
+        _job(preset(cc), draw, preset(cc).prepared(draw.scenario), world, settings)
+        for world in settings.world
+        for draw in draws
+        for cc in reference_controls(draw.scenario, world)
     ]
+
+
+def _job(entrant: Entrant, draw: Draw, scenario: Scenario, world: str, settings: Evaluation) -> EvaluationJob:
+    return EvaluationJob(
+        entrant=entrant,
+        scenario=scenario,
+        world=world,
+        seed=draw.seed,
+        interval_s=settings.interval_s,
+        score_delta=settings.score_delta,
+        keeps_series=draw.keeps_series,
+        world_settings=settings.world[world],
+    )

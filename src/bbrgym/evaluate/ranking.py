@@ -14,9 +14,13 @@ import polars as pl
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.evaluate.entrants import Entrant
 from bbrgym.evaluate.records import FIXED, per_run
-from bbrgym.evaluate.statistics import Array, Estimate, Scores
+from bbrgym.evaluate.statistics import Array, Estimate, Scores, known_mean
 from bbrgym.scenario.families import FAMILIES, families_of
 from bbrgym.scenario.model import Scenario
+from bbrgym.worlds.score import HARMS
+
+BESIDE = ("own_score", "others_share", "others_below_half", *HARMS)
+"""Columns of `per_run` that are shown beside the score."""
 
 ALL = "all"
 """Name of the family that holds every draw."""
@@ -31,11 +35,19 @@ class RankingRow:
     draws: int  # number of draws
     mean: Estimate  # score
     iqm: Estimate  # interquartile mean of the score
+    own_score: Estimate
     difference: Estimate  # score minus the reference's, on the same draw
     improvement: Estimate  # probability of being better than the reference on a draw
     # part of the way from the best fixed tunables to the oracle; NaN without an oracle, and where the interval of
     # the oracle's lead over the best fixed tunables holds 0
     gap_closed: Estimate
+    # means over the draws with flows that are not tuned: their goodput / fair share, the part of them with less than
+    # half of it, and the harm to them
+    others_share: Estimate
+    others_below_half: Estimate
+    harm: Estimate
+    harm_rtt_p95: Estimate
+    harm_loss: Estimate
 
 
 class Ranking:
@@ -58,10 +70,20 @@ class Ranking:
         self.world = world
         self.entrants = list(entrants)
         runs = per_run(summary.filter(pl.col("world") == world))
-        by_label = {one.label: _scores_of(runs.filter(pl.col("entrant") == one.label), draws) for one in entrants}
+        of_entrants = {one.label: runs.filter(pl.col("entrant") == one.label) for one in entrants}
+        by_label = {label: _values_of(own, "score", draws) for label, own in of_entrants.items()}
         # scores of entrants, and of groups of training runs, on the draws on which every entrant has one
         has_score = np.all([np.isfinite(scores) for scores in by_label.values()], axis=0)
         self.scores = Scores(_with_groups({label: row[has_score] for label, row in by_label.items()}, entrants))
+        # values beside the scores, on the same draws, NaN where there is none
+        self.beside = {
+            name: Scores(
+                _with_groups(
+                    {label: _values_of(own, name, draws)[has_score] for label, own in of_entrants.items()}, entrants
+                )
+            )
+            for name in BESIDE
+        }
         fixed = [one.label for one in entrants if one.kind == "fixed"]
         # label of the entrant with fixed tunables and the best mean, and of the oracle; None without one
         self.best_fixed = max(fixed, key=lambda name: self.scores[name].mean()) if fixed else None
@@ -75,7 +97,7 @@ class Ranking:
     @cached_property
     def rows(self) -> list[RankingRow]:
         """One row per entrant and per group of training runs, over all draws."""
-        return self._rows(self.scores)
+        return self._rows(range(self.scores.draws))
 
     @property
     def main(self) -> list[str]:
@@ -88,9 +110,7 @@ class Ranking:
     @cached_property
     def by_family(self) -> dict[str, list[RankingRow]]:
         """Rows over the draws of each family that has any."""
-        return {
-            family: self._rows(self.scores.of_draws(indices)) for family, indices in self.families.items() if indices
-        }
+        return {family: self._rows(indices) for family, indices in self.families.items() if indices}
 
     def table(self) -> pl.DataFrame:
         """Return the rows of ranking.parquet: one per family (`ALL`: all draws) and entrant."""
@@ -101,10 +121,11 @@ class Ranking:
         ]
         return pl.DataFrame(rows)
 
-    def _rows(self, scores: Scores) -> list[RankingRow]:
-        return [self._row(scores, name) for name in scores.names]
+    def _rows(self, indices: Sequence[int]) -> list[RankingRow]:
+        scores, beside = self.scores.of_draws(indices), {key: one.of_draws(indices) for key, one in self.beside.items()}
+        return [self._row(scores, beside, name) for name in scores.names]
 
-    def _row(self, scores: Scores, name: str) -> RankingRow:
+    def _row(self, scores: Scores, beside: Mapping[str, Scores], name: str) -> RankingRow:
         ends = (self.best_fixed, self.oracle) if self.best_fixed is not None and self.oracle is not None else None
         return RankingRow(
             entrant=name,
@@ -115,6 +136,7 @@ class Ranking:
             difference=scores.difference(name, self.reference),
             improvement=scores.improvement(name, self.reference),
             gap_closed=scores.gap_closed(name, *ends) if ends else Estimate(math.nan),
+            **{column: known_mean(values[name]) for column, values in beside.items()},
         )
 
 
@@ -135,10 +157,10 @@ def find_reference(reference: str | None, entrants: Sequence[Entrant]) -> str | 
     return names[reference]
 
 
-def _scores_of(runs: pl.DataFrame, seeds: Iterable[int]) -> Array:
-    """Return the scores of an entrant's runs: [draws], in the order of ``seeds``."""
-    scores = dict(zip(runs["seed"].to_list(), runs["score"].to_list(), strict=True))
-    return np.array([scores[seed] for seed in seeds], np.float64)
+def _values_of(runs: pl.DataFrame, column: str, seeds: Iterable[int]) -> Array:
+    """Return the values of an entrant's runs: [draws], in the order of ``seeds``, NaN for null."""
+    values = dict(zip(runs["seed"].to_list(), runs[column].to_list(), strict=True))
+    return np.array([values[seed] for seed in seeds], np.float64)
 
 
 def _with_groups(by_label: Mapping[str, Array], entrants: Sequence[Entrant]) -> dict[str, Array]:

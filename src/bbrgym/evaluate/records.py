@@ -6,6 +6,8 @@ The folder holds:
     config.yaml           the request, every default written out
     jobs/                 each finished run, so that an interrupted evaluation can go on
     summary.parquet       a row per scenario, world, variant, seed and flow
+    references.parquet    where there are other flows: the same of runs with CUBIC, BBR and their own controls in place
+                          of the tuned flows, which harm is measured against
     checks.parquet        of a scenario with checks: a row per run and check
     timeseries.parquet    a row per interval and flow
     timing.csv            the wall time of each run, which the other files do not depend on
@@ -25,12 +27,14 @@ import polars as pl
 
 from bbrgym.errors import ConfigError
 from bbrgym.runs.run_folder import RunFolder
+from bbrgym.worlds.score import HARMS
 
 RUN_SCHEMA = {**dict.fromkeys(("scenario", "world", "variant", "agent"), pl.String), "seed": pl.Int64}
 #: Columns that tell runs apart.
 RUN_COLUMNS = tuple(RUN_SCHEMA)
 
 #: Columns of a run's summary, in this order. Rates are means over the flow's measured window, start_s to stop_s. Of
+#: the flows that are not tuned, ``harm`` and its like are NaN until the reference runs are there (`harm`). Of
 #: scenarios with checks, summary.parquet has ``checks_passed`` behind them. The lateness of a run in real time, and how
 #: many late runs of it were refused before, are null in simulated worlds.
 SUMMARY_SCHEMA = pl.Schema(
@@ -41,7 +45,8 @@ SUMMARY_SCHEMA = pl.Schema(
         **dict.fromkeys(
             ("retransmit_rate", "loss_rate", "rtt_mean_ms", "rtt_p95_ms", "queue_delay_mean_ms"), pl.Float64
         ),
-        **dict.fromkeys(("utilisation", "jain", "score", "in_order_arrival_mbps", "out_of_order_rate"), pl.Float64),
+        **dict.fromkeys(("utilisation", "jain", "score", "own_score", "share_of_fair", *HARMS), pl.Float64),
+        **dict.fromkeys(("in_order_arrival_mbps", "out_of_order_rate"), pl.Float64),
         **dict.fromkeys(("busy_share", "rwnd_limited_share", "sndbuf_limited_share"), pl.Float64),
         **dict.fromkeys(("completed", "completion_s", "slowdown"), pl.Float64),
         **dict.fromkeys(("late_p50_us", "late_p99_us", "late_p999_us", "late_share"), pl.Float64),
@@ -129,7 +134,8 @@ def per_run(summary: pl.DataFrame) -> pl.DataFrame:
     """Return a row per run: goodput and share of its flows by group (mean over the group), and the run's own values.
 
     ``entrant`` is the entrant's label. The queueing delay is the mean over packets, the retransmission rate the mean
-    over flows.
+    over flows. ``others_share``, ``others_below_half`` and harm are means over the flows that are not tuned, null
+    without such flows.
     """
     groups = flow_groups(summary["flow"].unique(maintain_order=True).to_list())
     packets = pl.col("throughput_mbps") * (pl.col("stop_s") - pl.col("start_s"))
@@ -142,6 +148,10 @@ def per_run(summary: pl.DataFrame) -> pl.DataFrame:
             for group, names in groups.items()
         ]
 
+    def of_others(column: str) -> pl.Expr:
+        is_other = (pl.col("role") != "tuned") & (pl.col("role") == "tuned").any()
+        return pl.col(column).filter(is_other).fill_nan(None)
+
     return (
         with_entrants(summary)
         .group_by(*RUN_COLUMNS, "entrant", maintain_order=True)
@@ -151,7 +161,10 @@ def per_run(summary: pl.DataFrame) -> pl.DataFrame:
             pl.col("goodput_mbps").fill_nan(None).sum().alias("goodput"),
             delay.alias("queue_delay_ms"),
             pl.col("retransmit_rate").fill_nan(None).mean(),
-            pl.col("utilisation", "jain", "score").first(),
+            pl.col("utilisation", "jain", "score", "own_score").first(),
+            of_others("share_of_fair").mean().alias("others_share"),
+            (of_others("share_of_fair") < 0.5).mean().alias("others_below_half"),
+            *(of_others(name).mean() for name in HARMS),
         )
     )
 

@@ -24,6 +24,7 @@ class Results:
     draws: Mapping[int, Scenario]  # scenarios of a distribution by seed; empty for a plain scenario
     reference: str | None  # name of the entrant that the others are compared with; None for the best fixed one
     summary: pl.DataFrame  # rows of summary.parquet
+    references: pl.DataFrame  # rows of references.parquet; none without flows that are not tuned
     timeseries: pl.DataFrame  # rows of timeseries.parquet
     checks: pl.DataFrame  # rows of checks.parquet; none if no scenario has checks
     timing: pl.DataFrame  # rows of timing.csv

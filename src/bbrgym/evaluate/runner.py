@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ from bbrgym.evaluate.records import (
     RunRecord,
 )
 from bbrgym.worlds import LateRunError, Table, WorldError, repeat_late, world_spec
-from bbrgym.worlds.score import score_of_run
+from bbrgym.worlds.score import HARMS, score_of_run, shares_of_fair
 
 _LOG = logging.getLogger(__name__)
 _LATENESS = ("late_p50_us", "late_p99_us", "late_p999_us", "late_share")
@@ -236,7 +237,7 @@ def _summary(job: EvaluationJob, run: Run, late_repeats: int) -> pl.DataFrame:
     flow_column = dict(zip(run.worlds.flow_summary_fields, flow_table.T, strict=True))
     link_value = dict(zip(run.worlds.link_summary_fields, link_row.tolist(), strict=True))
     flows = job.scenario.resolved().flows
-    score = score_of_run(job.scenario, run.worlds.flow_summary_fields, flow_table, delta=job.score_delta)
+    measured = (job.scenario, run.worlds.flow_summary_fields, flow_table)
     columns: dict[str, Any] = {
         **_run_columns(job, len(flows)),
         "flow": [flow.name for flow in flows],
@@ -245,7 +246,10 @@ def _summary(job: EvaluationJob, run: Run, late_repeats: int) -> pl.DataFrame:
         "rtt_ms": [flow.rtt_ms for flow in flows],
         "utilisation": [link_value["utilisation"]] * len(flows),
         "jain": [link_value["jain"]] * len(flows),
-        "score": [score] * len(flows),
+        "score": [score_of_run(*measured, delta=job.score_delta)] * len(flows),
+        "own_score": [score_of_run(*measured, delta=job.score_delta, score="own")] * len(flows),
+        "share_of_fair": shares_of_fair(*measured),
+        **dict.fromkeys(HARMS, [math.nan] * len(flows)),
     }
     lateness = {**{name: link_value[name] for name in _LATENESS}, "late_repeats": late_repeats}
     is_real_time = world_spec(job.world).is_real_time

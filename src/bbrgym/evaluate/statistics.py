@@ -139,8 +139,13 @@ def _central_probability(angle: float, freedom: int) -> float:
 
 def bootstrap_mean(values: npt.ArrayLike) -> Estimate:
     """Return the mean over draws with its bootstrap interval, unknown below `MIN_DRAWS`; NaN values are left out."""
-    known = known_values(values)
-    return Scores({"": known}).mean("") if len(known) else Estimate(math.nan)
+    return known_mean(np.atleast_2d(np.asarray(values, np.float64)))
+
+
+def known_mean(values: Array) -> Estimate:
+    """Return the same of the draws of which every training run has a value: [runs, draws]."""
+    known = values[:, ~np.isnan(values).any(axis=0)]
+    return Scores({"": known}).mean("") if known.size else Estimate(math.nan)
 
 
 def known_values(values: npt.ArrayLike) -> Array:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -25,6 +26,10 @@ class Bulk(Model):
     kind: Literal["bulk"] = "bulk"
     size_bytes: Bytes | None = None
 
+    def demand_mbps(self, runs_s: float) -> float:
+        """Return the mean rate that it asks for in a flow that runs so long; infinite without an end."""
+        return math.inf if self.size_bytes is None else self.size_bytes * 8e-6 / runs_s
+
 
 class Cbr(Model):
     """Writes at a constant rate.
@@ -35,6 +40,10 @@ class Cbr(Model):
 
     kind: Literal["cbr"]
     rate_mbps: Rate
+
+    def demand_mbps(self, runs_s: float) -> float:  # noqa: ARG002 - the same at any time
+        """Return the mean rate that it asks for."""
+        return self.rate_mbps
 
 
 class OnOff(Model):
@@ -52,6 +61,10 @@ class OnOff(Model):
     on_s: BurstSeconds
     off_s: BurstSeconds
     random: bool = False
+
+    def demand_mbps(self, runs_s: float) -> float:  # noqa: ARG002 - the same at any time
+        """Return the mean rate that it asks for."""
+        return self.rate_mbps * self.on_s / (self.on_s + self.off_s)
 
 
 class ShortFlow(Model):
@@ -81,6 +94,12 @@ class ShortFlow(Model):
                 "weights", f"has {len(self.weights)} entries, expected one for each of {sizes} size_bytes"
             )
         return self
+
+    def demand_mbps(self, runs_s: float) -> float:
+        """Return the mean rate that it asks for in a flow that runs so long, its size at the mean."""
+        weights = self.weights or (1.0,) * len(self.size_bytes)
+        total = sum(size * weight for size, weight in zip(self.size_bytes, weights, strict=True))
+        return total / sum(weights) * 8e-6 / runs_s
 
 
 App = Annotated[Bulk | Cbr | OnOff | ShortFlow, Field(discriminator="kind")]
@@ -141,6 +160,13 @@ class Flow(Model):
             raise FieldProblem("stop_s", f"is {self.stop_s}, expected more than start_s = {self.start_s}")
         check_tunables(self.cc, self.tunables)
         return self
+
+    def demand_mbps(self, end_s: float) -> float:
+        """Return the mean payload that its application asks for until it stops, ``end_s`` at the latest, in Mbit/s.
+
+        A transfer asks for the rate at which it would just end in time; infinite for data without an end.
+        """
+        return self.app.demand_mbps((end_s if self.stop_s is None else min(self.stop_s, end_s)) - self.start_s)
 
 
 def check_tunables(cc: str, tunables: Mapping[str, float]) -> None:

@@ -17,7 +17,7 @@ from bbrgym.evaluate.evaluation_settings import parse_settings
 from bbrgym.scenario.model import Scenario
 from bbrgym.tunables import VARIANTS
 from bbrgym.worlds import Table, make_vector_world
-from bbrgym.worlds.score import score_of_world
+from bbrgym.worlds.score import Objective
 
 
 def entrant_named(option: str, name: str) -> Entrant:
@@ -50,11 +50,11 @@ def scores_on(
     if isinstance(entrant, Preset):
         with closing(make_vector_world(world, len(scenarios), scenarios, run_seeds, threads=threads)) as worlds:
             worlds.run_to_end()
-            found = np.array([score_of_world(worlds, index, delta=delta) for index in range(len(scenarios))])
+            found = np.array([Objective(delta).of_world(worlds, index) for index in range(len(scenarios))])
     elif isinstance(entrant, Learned) and entrant.kind != "reference":
         options = entrant.options(world=world, scenario=scenarios, threads=threads)
         with closing(make_rollout(options, run_seeds)) as rollout:
-            found = rollout.scores(entrant.controller.make_policy, delta=delta)
+            found = rollout.scores(entrant.controller.make_policy, objective=Objective(delta))
     else:
         raise ConfigError(f"agent: {entrant.agent} knows what no agent can, expected a variant or a trained agent")
     return found.reshape(len(networks), len(seeds))

@@ -136,7 +136,7 @@ def _entry(
     """Return the entry of an entrant, whose records are the next ones."""
     summaries = {task: [next(records).summary for _ in of_task.jobs] for task, of_task in runs.items()}
     scores = {
-        task.scenario: [round(float(one["score"][0]), DIGITS) for one in summaries[task.scenario]]
+        task.scenario: [round(float(one["own_score"][0]), DIGITS) for one in summaries[task.scenario]]
         for task in (*benchmark.scored, benchmark.recorded)
         if task.scenario in summaries
     }
