@@ -31,7 +31,7 @@ def load_agent(run_dir: str | Path, checkpoint: str = "best") -> tuple[Agent, di
         >>> import bbrgym, gymnasium, numpy
         >>> agent, arguments = bbrgym.load_agent("runs/grid")
         >>> policy = agent.make_policy([1])  # for one environment
-        >>> envs = gymnasium.make_vec("bbrgym/Tune-v1", num_envs=1, world="twin", **arguments)
+        >>> envs = gymnasium.make_vec("bbrgym/Tune-v2", num_envs=1, world="twin", **arguments)
         >>> observations, infos = envs.reset(seed=1)
         >>> policy.act(observations, numpy.array([True])).shape  # [environments, tunables]
         (1, 1)

@@ -20,6 +20,8 @@ from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Flags, Table, VectorWorld
 from bbrgym.worlds.score import Objective
 
+_SCORE = Objective()
+
 MakePolicy: TypeAlias = Callable[[Sequence[int]], Policy]
 """Function such as `Agent.make_policy`."""
 
@@ -112,7 +114,7 @@ class Rollout(ABC):
         self,
         make_policy: MakePolicy,
         *,
-        objective: Objective,
+        objective: Objective = _SCORE,
         on_advanced: Callable[[Flags], object] = lambda _: None,
     ) -> Table:
         """Run all episodes with new policies to the end; return the scores, [N], NaN where nothing was measured.

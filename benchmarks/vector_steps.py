@@ -4,7 +4,7 @@
 usage: python benchmarks/vector_steps.py [--envs 256] [--flows 1] [--steps 300] [--rounds 5] [--variant bbq]
            [--write docs/fidelity-and-speed.md]
 
-`gymnasium.make_vec("bbrgym/Tune-v1", world="twin")` on a link of 10 Mbit/s, RTT 40 ms, 1 BDP, in steps of 100 ms, with
+`gymnasium.make_vec("bbrgym/Tune-v2", world="twin")` on a link of 10 Mbit/s, RTT 40 ms, 1 BDP, in steps of 100 ms, with
 random actions and episodes of 15 to 45 s. Printed are, for one thread and for as many as there are cores, the median
 over rounds (one thread and many in turn) of steps a second, and the part of a step outside the call in which the worlds
 run, in C++.

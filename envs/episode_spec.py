@@ -18,6 +18,7 @@ from bbrgym.scenario.files import Source, is_sequence, load_scenario, with_varia
 from bbrgym.scenario.model import Scenario
 from bbrgym.schema import argument, plain
 from bbrgym.worlds import Table, check_world_has, world_spec
+from bbrgym.worlds.score import counted_roles
 
 ScenarioSampler: TypeAlias = Callable[[int], Source]
 """Draws the scenario of an episode from the episode's seed; the same seed must give the same scenario.
@@ -47,6 +48,9 @@ class EpisodeSpec:
     start_ns: Times  # start and stop time of each tuned flow, [tuned flows]
     stop_ns: Times
     flows: int  # number of all flows
+    is_counted: NDArray[np.bool_]  # whether each flow counts in the network's score, [flows]
+    rtt_ms: Table  # two-way propagation delay of each flow, [flows]
+    demand_mbps: Table  # payload that each flow's application asks for, [flows]; infinite without a limit
     # values of the tunables that each tuned flow starts with, and their normalised action, [tuned flows, tunables]
     # both; None before the first episode
     start: tuple[Table, NormalisedAction] | None = None
@@ -73,6 +77,9 @@ class EpisodeSpec:
             start_ns=to_ns([flow.start_s for flow in tuned.values()]),
             stop_ns=to_ns(stops_s),
             flows=len(flows),
+            is_counted=np.array([flow.role in counted_roles(["tuned"], "network") for flow in flows]),
+            rtt_ms=np.array([flow.rtt_ms for flow in flows]),
+            demand_mbps=np.array([flow.demand_mbps(scenario.duration_s) for flow in flows]),
         )
 
 

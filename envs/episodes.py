@@ -15,6 +15,7 @@ from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from numpy.typing import NDArray
 
 from bbrgym.envs.action import ActionMapping, ActType
+from bbrgym.envs.counted_flows import CountedFlows
 from bbrgym.envs.critic import CriticObservation
 from bbrgym.envs.episode_spec import EpisodeSource, EpisodeSpec, episode_sources, names_and_tuned
 from bbrgym.envs.features import Observation
@@ -27,7 +28,7 @@ from bbrgym.envs.render import History
 from bbrgym.envs.reward import Reward
 from bbrgym.envs.scaling import NormalisedAction, TunableScaling
 from bbrgym.envs.smoothing import ExponentialMeans
-from bbrgym.envs.terms import StepTerms, TermInputs
+from bbrgym.envs.terms import StepTerms, TermInputs, by_field
 from bbrgym.envs.tuned_flows import TunedFlows
 from bbrgym.errors import ConfigError, check_matplotlib
 from bbrgym.schema import argument, shown
@@ -120,14 +121,14 @@ class Episodes(ABC):
         self.critic = CriticObservation(self.max_tuned, "pooled" if options.view == "pooled" else "each")
         self._reward = Reward(options.reward)
         self._tuned = TunedFlows(num_envs, self.max_tuned, [TUNABLE_COLUMNS[name] for name in self.scaling.names])
+        # flows that the network's score counts; None where the tuned ones are rewarded alone
+        self._counted = CountedFlows(num_envs) if options.rewards_network else None
+        rewarded = self.max_tuned if self._counted is None else 0
         self._smoothing = (
             None
             if options.reward_horizon_s is None
             else ExponentialMeans(
-                VectorWorld.flow_fields,
-                options.reward_horizon_s,
-                options.control_interval_s,
-                (self.max_tuned, num_envs),
+                VectorWorld.flow_fields, options.reward_horizon_s, options.control_interval_s, (rewarded, num_envs)
             )
         )
         self.worlds: VectorWorld | None = None  # simulations, from the first reset on
@@ -296,15 +297,19 @@ class Episodes(ABC):
             if own != other:
                 raise ConfigError(f"snapshot: of an environment with {name} {other!r}, allowed is {own!r}")
         worlds.restore(index, snapshot.world)
+        self._reserve()
         if self._specs[index] is not snapshot.spec:
-            self._specs[index] = snapshot.spec
-            self._names[index] = snapshot.spec.scenario.name
-            self._tuned.assign(index, snapshot.spec, worlds)
+            self._assign(index, snapshot.spec)
         self._locate()
         self._seeds[index] = snapshot.world.seed
         self._is_running[index] = snapshot.is_running
         for array, saved in zip(self._arrays(), snapshot.arrays, strict=True):
-            array[index] = saved
+            if saved.shape == array.shape[1:]:
+                array[index] = saved
+            else:  # smoothed rewards, of worlds with room for another number of flows
+                room = min(saved.shape[-1], array.shape[-1])
+                array[index] = 0.0
+                array[index, ..., :room] = saved[..., :room]
 
     def _index(self, index: Any) -> int:
         return int(argument("environment", index, int, f"are 0 to {self.num_envs - 1}", 0, self.num_envs - 1))
@@ -351,6 +356,7 @@ class Episodes(ABC):
         checked = [check_seed(seed) for seed in seeds]
         specs = [self._spec_of(index, seed) for index, seed in zip(indices, checked, strict=True)]
         self._start_worlds(indices, specs, checked)
+        self._reserve()
         for index, spec, seed in zip(indices, specs, checked, strict=True):
             self._seeds[index] = seed
             self._adopt(index, spec)
@@ -363,6 +369,22 @@ class Episodes(ABC):
         self._acts[indices] = False  # their last action was of an episode that is over
         self._locate()
         self._is_running[indices] = True
+
+    def _reserve(self) -> None:
+        """Make room for the flows of the worlds that are rewarded."""
+        if self._counted is not None:
+            count = self._open_worlds().flow_capacity
+            self._counted.reserve(count)
+            if self._smoothing is not None:
+                self._smoothing.reserve(count)
+
+    def _assign(self, index: int, spec: EpisodeSpec) -> None:
+        """Take the flows of another scenario into an environment."""
+        self._specs[index] = spec
+        self._names[index] = spec.scenario.name
+        self._tuned.assign(index, spec, self._open_worlds())
+        if self._counted is not None:
+            self._counted.assign(index, spec)
 
     def _locate(self) -> None:
         """Find the tuned flows again if the worlds' arrays have been laid out again."""
@@ -390,6 +412,7 @@ class Episodes(ABC):
             "control_interval_s": options.control_interval_s,
             "hold_intervals": options.hold_intervals,
             "reward_horizon_s": options.reward_horizon_s,
+            "score": options.score,
         }
 
     def _adopt(self, index: int, spec: EpisodeSpec) -> tuple[Table, NormalisedAction]:
@@ -399,13 +422,10 @@ class Episodes(ABC):
             Values of the tunables that its tuned flows start with, and their normalised action, [tuned flows, tunables]
             both.
         """
-        worlds = self._open_worlds()
         if self._specs[index] is not spec:
-            self._specs[index] = spec
-            self._names[index] = spec.scenario.name
-            self._tuned.assign(index, spec, worlds)
+            self._assign(index, spec)
         if spec.start is None:
-            values = self._tuned.values(worlds, index, spec)
+            values = self._tuned.values(self._open_worlds(), index, spec)
             spec.start = (values, self.scaling.normalised(values))
         return spec.start
 
@@ -465,17 +485,32 @@ class Episodes(ABC):
         )
 
     def _rewarded_stats(self, stats: Table, starting: Sequence[int] = ()) -> Table:
-        """Return the measurements that rewards are computed from, smoothed if asked for: [fields, L, N].
+        """Return the measurements that rewards are computed from, smoothed if asked for: [fields, flows, N].
 
         Args:
-            stats: measurements of the interval, [fields, L * N].
+            stats: measurements of the tuned flows in the interval, [fields, L * N].
             starting: environments whose episode starts.
         """
-        by_flow = stats.reshape(len(stats), self._tuned.count, self.num_envs)
+        by_flow = (
+            stats.reshape(len(stats), self._tuned.count, self.num_envs)
+            if self._counted is None
+            else self._counted.stats(self._open_worlds())
+        )
         if self._smoothing is not None:
             by_flow = self._smoothing.update(by_flow)
             self._smoothing.reset(starting)
         return by_flow
+
+    def _inputs_of_all(self, stats: Table, change: NormalisedAction, starting: Sequence[int] = ()) -> TermInputs:
+        """Return what the terms of N environments are computed from; ``change`` is [N, tunables]."""
+        counted = self._counted
+        return TermInputs(
+            counted=by_field(self._rewarded_stats(stats, starting)),
+            flows=by_field(self._open_worlds().flow_stats.T),
+            base_rtt_ms=self._tuned.base_rtt_ms if counted is None else counted.base_rtt_ms,
+            change=change,
+            most_share=None if counted is None else counted.most_share,
+        )
 
     @abstractmethod
     def _normalised_of(self, index: int) -> Mapping[str, float]:

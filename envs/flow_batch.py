@@ -39,7 +39,7 @@ class FlowOptions(Options):
     Attributes:
         view: `each` (an agent observes its own flow) or `host` (also pooled features of its host's flows).
         reward_scope: `team`: each flow gets the reward that one controller of all tuned flows would get, from the
-            mean over the active ones. `own`: each flow gets the same terms of its own measurements.
+            mean over the active flows that count. `own`: each flow gets the same terms of its own measurements.
     """
 
     view: View = "each"
@@ -55,6 +55,10 @@ class FlowOptions(Options):
             raise ConfigError("critic: True, allowed is False: for agents of flows TuneMultiEnv.state() has it")
         if self.reward_scope not in get_args(RewardScope):
             raise ConfigError(f"reward_scope: {self.reward_scope!r}, allowed are {' and '.join(get_args(RewardScope))}")
+
+    @property
+    def rewards_network(self) -> bool:
+        return self.reward_scope == "team" and super().rewards_network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,18 +249,13 @@ class FlowBatch(Episodes):
         """Return what the terms of N environments are computed from; the change is the mean over flows that acted."""
         acted = self.has_acted.T[:, :, None]
         total = sum_rows(change.transpose(1, 0, 2) * acted)
-        return TermInputs(
-            tuned=by_field(self._rewarded_stats(stats)),
-            flows=by_field(self._open_worlds().flow_stats.T),
-            base_rtt_ms=self._tuned.base_rtt_ms,
-            change=(total / np.maximum(sum_rows(acted), 1.0)).astype(np.float32),
-        )
+        return self._inputs_of_all(stats, (total / np.maximum(sum_rows(acted), 1.0)).astype(np.float32))
 
     def _inputs_of_flows(self, stats: Table, change: NormalisedAction) -> TermInputs:
         """Return the same of L * N environments with one tuned flow each: all first flows, all second ones, ..."""
         by_flow = self._rewarded_stats(stats)
         return TermInputs(
-            tuned=by_field(by_flow.reshape(len(by_flow), 1, -1)),
+            counted=by_field(by_flow.reshape(len(by_flow), 1, -1)),
             flows=by_field(np.tile(self._open_worlds().flow_stats.T, (1, 1, self.max_tuned))),
             base_rtt_ms=self._tuned.base_rtt_ms.reshape(1, -1),
             change=change.transpose(1, 0, 2).reshape(-1, change.shape[2]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""bbrgym/TuneMulti-v1, many environments in one step, one policy for all flows, for Stable-Baselines3.
+"""bbrgym/TuneMulti-v2, many environments in one step, one policy for all flows, for Stable-Baselines3.
 
 Needs the extra `train`.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""bbrgym/TuneMulti-v1: one controller for the tunables of each tuned flow; needs the extra `multi`."""
+"""bbrgym/TuneMulti-v2: one controller for the tunables of each tuned flow; needs the extra `multi`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
     """Set the tunables of each tuned flow on its own, while all of them share a link.
 
     ## Description
-    `bbrgym/TuneMulti-v1` is `bbrgym/Tune-v1` (see `TuneEnv`) with one agent for each flow with the role `tuned`: each
+    `bbrgym/TuneMulti-v2` is `bbrgym/Tune-v2` (see `TuneEnv`) with one agent for each flow with the role `tuned`: each
     agent observes what its own sender knows, and sets its own tunables. It is made by
     `bbrgym.envs.multi.parallel_env(...)`.
 
@@ -105,12 +105,13 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
     See `bbrgym.envs.flow_batch.MultiOptions`.
 
     ## Version History
+    * v2: the default reward is of the network: it counts flows that are not tuned too.
     * v1: arguments default to those of training.
     * v0: first version.
     """
 
     metadata = {  # noqa: RUF012 - as of PettingZoo
-        "name": "bbrgym/TuneMulti-v1",
+        "name": "bbrgym/TuneMulti-v2",
         "render_modes": ["rgb_array"],
         "render_fps": 10,
         "is_parallelizable": True,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One flow of `bbrgym/TuneMulti-v1` as an environment of Gymnasium; needs the extra `multi`."""
+"""One flow of `bbrgym/TuneMulti-v2` as an environment of Gymnasium; needs the extra `multi`."""
 
 from __future__ import annotations
 

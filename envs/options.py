@@ -58,7 +58,7 @@ class Options:
         view: `each` (a block of numbers for each tuned flow) or `pooled` (over all of them); where each tuned flow
             has an agent, `each` (its own numbers) or `host` (these, and pooled ones of its host's tuned flows).
         critic: whether the observation is a dictionary of `actor` and `critic`, the privileged observation.
-        score: flows that are rewarded: `network` (tuned and fixed ones) or `own` (tuned ones alone).
+        score: flows whose measurements are rewarded: `network` (tuned and fixed ones) or `own` (tuned ones).
         reward: name of a preset; or weights by term, and optionally `alpha`. A term of weight 0 is shown but not
             rewarded.
         reward_horizon_s: time constant of the exponential means of goodput and RTT that are rewarded. None: the last
@@ -121,6 +121,11 @@ class Options:
                 check_matplotlib(f"render_mode={self.render_mode!r}")
             except MissingExtraError as error:  # others ask for it as a matter of course, and may never render
                 gymnasium.logger.warn(f"{error}; render() will fail")
+
+    @property
+    def rewards_network(self) -> bool:
+        """Return whether other flows than the tuned ones are rewarded."""
+        return self.score == "network"
 
 
 _ALLOWED = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""bbrgym/Tune-v1 many times over in several actors of Ray, for Stable-Baselines3; needs the extras `sb3` and `ray`.
+"""bbrgym/Tune-v2 many times over in several actors of Ray, for Stable-Baselines3; needs the extras `sb3` and `ray`.
 
 +-- actor: TuneVecEnv, environments 0 to 31, C++ threads
 RayVecEnv ---+-- actor: TuneVecEnv, environments 32 to 63

@@ -17,7 +17,7 @@ from bbrgym.worlds import Table
 
 
 class ExponentialMeans:
-    """Exponential means of the goodput, fair share and RTT of each tuned flow since its episode began.
+    """Exponential means of the goodput, fair share and RTT of each flow since its episode began.
 
     An interval t seconds ago has the weight exp(-t / horizon), and 0 if the flow was not active in it; the weight of an
     RTT is multiplied by its number of samples.
@@ -32,20 +32,25 @@ class ExponentialMeans:
         self._sums = np.zeros((len(self._averaged), *shape))
         self._totals = np.zeros_like(self._sums)
 
+    def reserve(self, count: int) -> None:
+        """Make room for more flows, of which nothing has been measured."""
+        more = ((0, 0), (0, max(0, count - self._sums.shape[1])), (0, 0))
+        self._sums, self._totals = np.pad(self._sums, more), np.pad(self._totals, more)
+
     def reset(self, indices: Sequence[int]) -> None:
         """Forget the former intervals of environments whose episode begins."""
         self._sums[:, :, indices] = self._totals[:, :, indices] = 0.0
 
-    def update(self, tuned: Table) -> Table:
+    def update(self, flows: Table) -> Table:
         """Add an interval and return its measurements with the means in place: [fields, L, N] both."""
-        weights = tuned[self._weights] * (tuned[self._active] > 0.0)
+        weights = flows[self._weights] * (flows[self._active] > 0.0)
         self._sums *= self._keep
-        self._sums += tuned[self._averaged] * weights
+        self._sums += flows[self._averaged] * weights
         self._totals *= self._keep
         self._totals += weights
-        averaged = tuned.copy()
+        averaged = flows.copy()
         averaged[self._averaged] = np.divide(
-            self._sums, self._totals, out=tuned[self._averaged], where=self._totals > 0.0
+            self._sums, self._totals, out=flows[self._averaged], where=self._totals > 0.0
         )
         return averaged
 

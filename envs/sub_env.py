@@ -92,4 +92,4 @@ def _spec_of(options: Options, index: int) -> EnvSpec:
     kwargs = {name: value for name, (value, default) in given.items() if value != default}
     if is_sequence(scenario := options.scenario):
         kwargs["scenario"] = scenario[index]
-    return dataclasses.replace(copy.deepcopy(gymnasium.spec("bbrgym/Tune-v1")), kwargs=kwargs)
+    return dataclasses.replace(copy.deepcopy(gymnasium.spec("bbrgym/Tune-v2")), kwargs=kwargs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reward terms: each a mean over the active tuned flows of an interval, in a fixed range."""
+"""Reward terms: each a mean over the active flows that count in an interval, in a fixed range."""
 
 from __future__ import annotations
 
@@ -24,29 +24,32 @@ def by_field(table: Table) -> Mapping[str, Table]:
 
 @dataclass(frozen=True)
 class TermInputs:
-    """Inputs of the terms: one interval of N environments with L tuned flows and at most F flows each."""
+    """Inputs of the terms: one interval of N environments with at most L flows that count and F flows each."""
 
-    tuned: Mapping[str, Table]  # measurements of the tuned flows by field, [L, N]
+    counted: Mapping[str, Table]  # measurements of the flows that count by field, [L, N]; 0 where there is none
     flows: Mapping[str, Table]  # measurements of all flows by field, [F, N]; NaN where an environment has no such flow
-    base_rtt_ms: Table  # two-way propagation delay of the tuned flows, [L, N]
+    base_rtt_ms: Table  # two-way propagation delay of the flows that count, [L, N]
     change: NormalisedAction  # distance that each normalised tunable has moved, [N, tunables]
+    most_share: Table | None = None  # largest goodput / fair share of each, [L, N]. Default: 64
 
     @cached_property
     def is_active(self) -> NDArray[np.bool_]:
-        """Tuned flows that count: [L, N]."""
-        return self.tuned["active"] > 0.0
+        """Flows that count and are active: [L, N]."""
+        return self.counted["active"] > 0.0
 
     @cached_property
     def active_count(self) -> Table:
-        """Number of tuned flows that count, at least 1: [N]."""
+        """Number of flows that count and are active, at least 1: [N]."""
         count: Table = np.maximum(sum_rows(self.is_active), 1.0)
         return count
 
     @cached_property
     def shares(self) -> Table:
-        """Goodput / fair share, at most 64; 1 where the link carries nothing: [L, N]."""
-        goodput_mbps, fair_share_mbps = self.tuned["goodput_mbps"], self.tuned["fair_share_mbps"]
+        """Goodput / fair share, at most 64, of a limited flow 1; 1 where the link carries nothing: [L, N]."""
+        goodput_mbps, fair_share_mbps = self.counted["goodput_mbps"], self.counted["fair_share_mbps"]
         shares = np.divide(goodput_mbps, fair_share_mbps, out=np.ones_like(goodput_mbps), where=fair_share_mbps > 0.0)
+        if self.most_share is not None:
+            np.minimum(shares, self.most_share, out=shares)
         return np.minimum(shares, _MOST, out=shares)
 
     @cached_property
@@ -58,16 +61,16 @@ class TermInputs:
     @cached_property
     def stretch(self) -> Table:
         """Mean RTT / base RTT, at least 1; 1 before the first RTT sample: [L, N]."""
-        stretch: Table = np.maximum(self.tuned["rtt_mean_ms"] / self.base_rtt_ms, 1.0)
+        stretch: Table = np.maximum(self.counted["rtt_mean_ms"] / self.base_rtt_ms, 1.0)
         return stretch
 
     def of_sent(self, field: str) -> Table:
         """Return packets of a field / packets sent, at most 1: [L, N]."""
-        ratios: Table = self.tuned[field] / np.maximum(self.tuned["sent_pkts"], 1.0)
+        ratios: Table = self.counted[field] / np.maximum(self.counted["sent_pkts"], 1.0)
         return np.minimum(ratios, 1.0, out=ratios)
 
     def mean(self, values: Table) -> Table:
-        """Return the mean over the active tuned flows, 0 if there is none: [L, N] -> [N].
+        """Return the mean over the active flows that count, 0 if there is none: [L, N] -> [N].
 
         The division comes last, so that rounding does not lead out of the range of the values.
         """
@@ -114,7 +117,7 @@ def retransmission(inputs: TermInputs) -> Table:
 
 
 def fairness(inputs: TermInputs) -> Table:
-    """Return Jain's index of the goodput of all active flows, tuned flows or not, minus 1."""
+    """Return Jain's index of the goodput of all active flows, whether they count or not, minus 1."""
     is_active = inputs.flows["active"] > 0.0
     goodput_mbps = np.where(is_active, inputs.flows["goodput_mbps"], 0.0)
     total, squares = sum_rows(goodput_mbps), sum_rows(goodput_mbps * goodput_mbps)
@@ -135,7 +138,7 @@ class Term:
     """Reward term."""
 
     compute: Callable[[TermInputs], Table]  # function of the inputs, to [N]
-    formula: str  # the formula in words; means are over the active tuned flows
+    formula: str  # the formula in words; means are over the active flows that count
     unit: str  # unit of its values
     low: float  # smallest value
     high: float  # largest value
@@ -161,8 +164,10 @@ TERMS: Mapping[str, Term] = {
 }
 """Terms by name.
 
-Fair share is the world's `fair_share_mbps`; where it is 0, the ratio of goodput to it counts as 1. Before its first RTT
-sample a flow counts as at its base RTT. Without an active tuned flow all terms but `change` are 0.
+The flows that count are the tuned and the fixed ones; with the environments' option `score` at `own` the tuned ones.
+Fair share is the world's `fair_share_mbps`, beside limited flows max-min (unless `score` is `own`); where it is 0, the
+ratio of goodput to it counts as 1. Before its first RTT sample a flow counts as at its base RTT. Without an active flow
+that counts all terms but `change` are 0.
 """
 
 

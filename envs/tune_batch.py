@@ -17,7 +17,6 @@ from bbrgym.envs.features import Observation, ObsType
 from bbrgym.envs.observation import FrameStack, SenderObservation
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import NormalisedAction
-from bbrgym.envs.terms import TermInputs, by_field
 from bbrgym.errors import ConfigError
 from bbrgym.worlds import Flags, Table
 
@@ -133,14 +132,8 @@ class TuneBatch(Episodes):
             change: distance that each normalised tunable has moved, [N, tunables].
             starting: environments whose episode starts.
         """
-        worlds = self._open_worlds()
-        stats = self._tuned.stats(worlds)
-        self._inputs = TermInputs(
-            tuned=by_field(self._rewarded_stats(stats, starting)),
-            flows=by_field(worlds.flow_stats.T),
-            base_rtt_ms=self._tuned.base_rtt_ms,
-            change=change,
-        )
+        stats = self._tuned.stats(self._open_worlds())
+        self._inputs = self._inputs_of_all(stats, change, starting)
         self._memory.add(stats, starting)
         view = self._view(stats)
         self._frames.add(view)

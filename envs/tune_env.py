@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""bbrgym/Tune-v1: one controller for the tunables of all tuned flows."""
+"""bbrgym/Tune-v2: one controller for the tunables of all tuned flows."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
 
     ## Example
         >>> import gymnasium, bbrgym
-        >>> env = gymnasium.make("bbrgym/Tune-v1", world="twin", scenario="rtt_fairness", variant="bbq")
+        >>> env = gymnasium.make("bbrgym/Tune-v2", world="twin", scenario="rtt_fairness", variant="bbq")
         >>> observation, info = env.reset(seed=1)
         >>> observation, reward, terminated, truncated, info = env.step(env.unwrapped.default_action)
         >>> observation.shape == env.observation_space.shape, info["now_s"]
@@ -100,6 +100,7 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
     See `bbrgym.envs.options.Options`.
 
     ## Version History
+    * v2: the default reward is of the network: it counts flows that are not tuned too.
     * v1: arguments default to those of training.
     * v0: first version.
     """

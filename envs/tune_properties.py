@@ -41,7 +41,7 @@ class TuneProperties(FromArguments):
 
         Example:
             >>> import gymnasium, bbrgym
-            >>> with gymnasium.make("bbrgym/Tune-v1", world="twin", scenario="steady", variant="bbr-plus") as env:
+            >>> with gymnasium.make("bbrgym/Tune-v2", world="twin", scenario="steady", variant="bbr-plus") as env:
             ...     names = env.unwrapped.observation_names
             ...     len(names) == env.observation_space.shape[0], names[0]
             (True, 'mean active@-2')

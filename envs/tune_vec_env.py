@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""bbrgym/Tune-v1, many environments in one step, for Stable-Baselines3; needs the extra `train`."""
+"""bbrgym/Tune-v2, many environments in one step, for Stable-Baselines3; needs the extra `train`."""
 
 from __future__ import annotations
 

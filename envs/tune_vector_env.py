@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""bbrgym/Tune-v1, many environments in one step, as a `VectorEnv` of Gymnasium."""
+"""bbrgym/Tune-v2, many environments in one step, as a `VectorEnv` of Gymnasium."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class VectorOptions(Options):
 
 
 class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
-    """N environments `TuneEnv`, stepped in one call; made by `gymnasium.make_vec("bbrgym/Tune-v1", num_envs=N)`.
+    """N environments `TuneEnv`, stepped in one call; made by `gymnasium.make_vec("bbrgym/Tune-v2", num_envs=N)`.
 
     Results equal those of `gymnasium.vector.SyncVectorEnv` with N environments, bit for bit: observations, rewards,
     truncations, infos, and the seeds that resets draw. The worlds run in threads.
@@ -68,7 +68,7 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
     One step of three of them:
 
         >>> import gymnasium, bbrgym
-        >>> envs = gymnasium.make_vec("bbrgym/Tune-v1", num_envs=3, world="twin", scenario="steady", variant="bbq")
+        >>> envs = gymnasium.make_vec("bbrgym/Tune-v2", num_envs=3, world="twin", scenario="steady", variant="bbq")
         >>> observations, infos = envs.reset(seed=1)
         >>> observations, rewards, terminations, truncations, infos = envs.step(envs.action_space.sample())
         >>> observations.shape[0], rewards.shape

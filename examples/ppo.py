@@ -75,7 +75,7 @@ def network(inputs: int, outputs: int, gain: float) -> nn.Sequential:
 
 def make_envs(settings: Settings, num_envs: int, **arguments: Any) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
     where = {"scenario": settings.scenario, "variant": settings.variant, "world": "twin"}
-    return gymnasium.make_vec("bbrgym/Tune-v1", num_envs=num_envs, **where, **arguments)
+    return gymnasium.make_vec("bbrgym/Tune-v2", num_envs=num_envs, **where, **arguments)
 
 
 def train(settings: Settings) -> ActorCritic:

@@ -24,7 +24,7 @@ def main() -> None:
     # A process of Ray's has not imported bbrgym: the part before the colon says what to import.
     config = (
         PPOConfig()
-        .environment("bbrgym:bbrgym/Tune-v1", env_config=OPTIONS)
+        .environment("bbrgym:bbrgym/Tune-v2", env_config=OPTIONS)
         .env_runners(num_env_runners=options.runners, num_envs_per_env_runner=4)
         .training(gamma=0.9, lr=3e-4, train_batch_size=options.batch, minibatch_size=min(256, options.batch))
     )

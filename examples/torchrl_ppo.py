@@ -32,7 +32,7 @@ def main() -> None:
     options = parser.parse_args()
 
     torch.manual_seed(1)
-    env = GymEnv("bbrgym:bbrgym/Tune-v1", **OPTIONS)  # imports bbrgym, which registers it
+    env = GymEnv("bbrgym:bbrgym/Tune-v2", **OPTIONS)  # imports bbrgym, which registers it
     env.set_seed(1)
     numbers, tunables = env.observation_spec["observation"].shape[-1], env.action_spec.shape[-1]
     policy = ProbabilisticActor(

@@ -18,7 +18,7 @@ COMMON: dict[str, Any] = {"world": "twin", "variant": "bbr-mix", "control_interv
 
 def one(**options: Any) -> Any:
     """A single environment."""
-    return plain_envs.make("bbrgym/Tune-v1", **{**COMMON, "scenario": scenario(0.9), **options}).unwrapped
+    return plain_envs.make("bbrgym/Tune-v2", **{**COMMON, "scenario": scenario(0.9), **options}).unwrapped
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ def _late_world():
 def test_a_late_episode_is_truncated_and_the_next_one_begins(short_scenario, caplog):
     arguments = {**OPTIONS, "scenario": short_scenario}
     with (
-        plain_envs.make("bbrgym/Tune-v1", world="late", **arguments) as late,
-        plain_envs.make("bbrgym/Tune-v1", world="twin", **arguments) as twin,
+        plain_envs.make("bbrgym/Tune-v2", world="late", **arguments) as late,
+        plain_envs.make("bbrgym/Tune-v2", world="twin", **arguments) as twin,
         caplog.at_level(logging.WARNING),
     ):
         for seed in (1, 2):
@@ -43,7 +43,7 @@ def test_a_late_episode_is_truncated_and_the_next_one_begins(short_scenario, cap
 
 
 def test_every_late_episode_of_a_vector_is_said(short_scenario, caplog):
-    envs = plain_envs.make_vec("bbrgym/Tune-v1", num_envs=3, world="late", scenario=short_scenario, **OPTIONS)
+    envs = plain_envs.make_vec("bbrgym/Tune-v2", num_envs=3, world="late", scenario=short_scenario, **OPTIONS)
     with caplog.at_level(logging.WARNING):
         envs.reset(seed=1)
         for _ in range(6):

@@ -110,7 +110,7 @@ def test_the_default_action_is_the_setting_nearest_to_the_preset() -> None:
 @pytest.mark.parametrize("action", [3, -1, 0.0, [0, 1], None])
 def test_an_action_outside_the_library_is_refused(action: Any) -> None:
     env = plain_envs.make(
-        "bbrgym/Tune-v1", world="twin", scenario=scenario(), variant="bbr-mix", action_kind="library", library=FIELDS
+        "bbrgym/Tune-v2", world="twin", scenario=scenario(), variant="bbr-mix", action_kind="library", library=FIELDS
     ).unwrapped
     env.reset(seed=1)
     with pytest.raises(bbrgym.ConfigError, match=r"action: .*, allowed are whole numbers from 0 to 2"):

@@ -117,7 +117,7 @@ def test_an_unknown_kind_is_refused():
 
 
 def test_a_new_episode_begins_without_a_memory():
-    env = plain_envs.make("bbrgym/Tune-v1", world="twin", features="memory", scenario=scenario(0.6)).unwrapped
+    env = plain_envs.make("bbrgym/Tune-v2", world="twin", features="memory", scenario=scenario(0.6)).unwrapped
     first, _ = env.reset(seed=1)
     begin = first.copy()
     remembered = slice(len(FEATURE_LISTS["instant"]), len(FEATURE_LISTS["memory"]))
@@ -141,7 +141,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("options", SHAPES, ids=str)
 def test_a_restored_episode_goes_on_bit_for_bit(options):
-    env = plain_envs.make("bbrgym/Tune-v1", world="twin", scenario=coming_and_going(), **options).unwrapped
+    env = plain_envs.make("bbrgym/Tune-v2", world="twin", scenario=coming_and_going(), **options).unwrapped
     env.reset(seed=4)
     env.action_space.seed(4)
     actions = [env.action_space.sample() for _ in range(10)]
@@ -163,8 +163,8 @@ def test_a_restored_episode_goes_on_bit_for_bit(options):
 
 def test_a_vector_takes_snapshots_of_a_single_environment():
     options = {"world": "twin", "features": "memory", "variant": "bbr-mix", "max_tuned": 4}
-    one = plain_envs.make("bbrgym/Tune-v1", scenario=Crowds(), **options).unwrapped
-    many = plain_envs.make_vec("bbrgym/Tune-v1", num_envs=3, scenario=Crowds(), **options).unwrapped
+    one = plain_envs.make("bbrgym/Tune-v2", scenario=Crowds(), **options).unwrapped
+    many = plain_envs.make_vec("bbrgym/Tune-v2", num_envs=3, scenario=Crowds(), **options).unwrapped
     one.reset(seed=8)
     many.reset(seed=1)
     for _ in range(2):
@@ -202,7 +202,7 @@ def test_flows_with_a_controller_each_are_restored_too():
 
 def test_a_snapshot_of_another_environment_is_refused():
     one, other = (
-        plain_envs.make("bbrgym/Tune-v1", world="twin", scenario=scenario(), **options).unwrapped
+        plain_envs.make("bbrgym/Tune-v2", world="twin", scenario=scenario(), **options).unwrapped
         for options in ({"features": "memory"}, {"features": "instant"})
     )
     with pytest.raises(gymnasium.error.ResetNeeded):

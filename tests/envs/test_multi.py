@@ -111,7 +111,7 @@ def test_agents_that_act_alike_are_one_controller(make, reward):
     del staying["flows"][-1]["stop_s"]  # what is sent after it is beyond an agent's reach, but not beyond the one's
     options = {"scenario": staying, "variant": "bbr-mix", "reward": reward}
     many = make(**options)
-    one = plain_envs.make("bbrgym/Tune-v1", world="twin", **options)
+    one = plain_envs.make("bbrgym/Tune-v2", world="twin", **options)
     features, tunables = len(FEATURE_LISTS["instant"]), len(many.tunables)
     one.action_space.seed(1)
     one.reset(seed=3)
@@ -247,7 +247,7 @@ def test_wrong_actions(make):
 
 def test_the_state_is_what_a_critic_sees(make):
     env = make(scenario=scenario())
-    one = plain_envs.make("bbrgym/Tune-v1", world="twin", scenario=scenario(), critic=True)
+    one = plain_envs.make("bbrgym/Tune-v2", world="twin", scenario=scenario(), critic=True)
     seen, _ = one.reset(seed=1)
     env.reset(seed=1)
     for _ in range(4):

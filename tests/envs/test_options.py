@@ -165,7 +165,7 @@ def test_infos_of_numbers_are_flat_and_always_of_the_same_names(closed, scene):
     assert len(shapes) == 1 or callable(scene), "a function does not tell how many flows it draws"
 
 
-@pytest.mark.parametrize("make_text", ['make("bbrgym:bbrgym/Tune-v1"', 'make_vec("bbrgym:bbrgym/Tune-v1", 2'])
+@pytest.mark.parametrize("make_text", ['make("bbrgym:bbrgym/Tune-v2"', 'make_vec("bbrgym:bbrgym/Tune-v2", 2'])
 def test_a_process_that_has_not_imported_the_package_makes_it(make_text):
     code = f"import gymnasium; env = gymnasium.{make_text}, world='twin'); env.reset(seed=1); print('made')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)

@@ -90,7 +90,7 @@ def test_where_nothing_varies_each_preset_is_a_function_of_the_score(goodput, rt
 @pytest.mark.parametrize("variant", ["bbr", "bbq"])
 def test_on_a_steady_link_the_default_is_the_score(variant):
     """Within what docs/environments.md says."""
-    env = plain_envs.make("bbrgym/Tune-v1", world="twin", scenario="steady", variant=variant).unwrapped
+    env = plain_envs.make("bbrgym/Tune-v2", world="twin", scenario="steady", variant=variant).unwrapped
     scenario = bbrgym.load_scenario("steady").resolved()
     terms, truncated = [], False
     _, info = env.reset(seed=1)

@@ -39,7 +39,7 @@ def interval(
     tuned = list(range(flows) if tuned is None else tuned)
     base = np.full(flows, 10.0) if base is None else np.array(base, float)
     return TermInputs(
-        tuned={name: values[tuned] for name, values in stats.items()},
+        counted={name: values[tuned] for name, values in stats.items()},
         flows=stats,
         base_rtt_ms=base[tuned, None],
         change=np.array([change], np.float32),
@@ -149,7 +149,7 @@ def test_each_of_many_is_paid_as_if_it_were_alone(n, tuned, tunables, absent):
     flows = {name: np.exp(rng.normal(0, 3, (tuned + 1, n))) for name in FIELDS}
     flows["active"] = rng.integers(0, 2, (tuned + 1, n)).astype(float)
     whole = {
-        "tuned": {name: np.ascontiguousarray(values[1:]) for name, values in flows.items()},
+        "counted": {name: np.ascontiguousarray(values[1:]) for name, values in flows.items()},
         "base_rtt_ms": rng.uniform(1, 9, (tuned, n)),
         "change": rng.uniform(0, 2, (n, tunables)).astype(np.float32),
     }

@@ -28,8 +28,8 @@ from stable_baselines3.common.env_checker import check_env as check_env_sb3
 
 @pytest.fixture
 def make(short_scenario, closed):
-    """Makes bbrgym/Tune-v1 on the short scenario."""
-    return lambda **options: closed(plain_envs.make("bbrgym/Tune-v1", **{"scenario": short_scenario, **options}))
+    """Makes bbrgym/Tune-v2 on the short scenario."""
+    return lambda **options: closed(plain_envs.make("bbrgym/Tune-v2", **{"scenario": short_scenario, **options}))
 
 
 def play(env, seed, actions=None):

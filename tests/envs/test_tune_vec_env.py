@@ -33,7 +33,7 @@ def test_it_is_sb3s_own_vector_of_single_environments(make, full_infos, critic, 
     ours = make(3, scenario=scenarios, frame_stack=2, critic=critic, full_infos=full_infos)
     options = {"world": "twin", "frame_stack": 2, "critic": critic, "max_tuned": 2 if third is drawn else 4}
     theirs = DummyVecEnv(
-        [lambda each=each: plain_envs.make("bbrgym/Tune-v1", scenario=each, **options) for each in scenarios]
+        [lambda each=each: plain_envs.make("bbrgym/Tune-v2", scenario=each, **options) for each in scenarios]
     )
     assert ours.observation_space == theirs.observation_space
     assert ours.action_space == theirs.action_space

@@ -18,10 +18,10 @@ LIBRARY = {"variant": "bbr-mix", "settings": {"draining": {"bbr_cwnd_gain": 1.24
 
 @pytest.fixture
 def make(closed):
-    """Makes vectors of bbrgym/Tune-v1."""
+    """Makes vectors of bbrgym/Tune-v2."""
 
     def make_one(num_envs=3, **options):
-        return closed(plain_envs.make_vec("bbrgym/Tune-v1", num_envs=num_envs, **{"world": "twin", **options}))
+        return closed(plain_envs.make_vec("bbrgym/Tune-v2", num_envs=num_envs, **{"world": "twin", **options}))
 
     return make_one
 
@@ -36,7 +36,7 @@ def assert_equal_to_one_by_one(make, closed, scenarios, mode, steps, seed=5, **o
     """Compare every bit with Gymnasium's own vector of single environments; return the number of episodes' ends."""
     options = {"world": "twin", "numeric_infos": True, "flow_capacity": 8, **options}
     ours = make(len(scenarios), scenario=scenarios, autoreset_mode=mode, **options)
-    singles = [lambda one=one: plain_envs.make("bbrgym/Tune-v1", scenario=one, **options) for one in scenarios]
+    singles = [lambda one=one: plain_envs.make("bbrgym/Tune-v2", scenario=one, **options) for one in scenarios]
     theirs = closed(SyncVectorEnv(singles, autoreset_mode=mode))
     assert ours.single_observation_space == theirs.single_observation_space
     assert_same(ours.reset(seed=seed), theirs.reset(seed=seed))
@@ -206,7 +206,7 @@ def test_attributes_and_methods_of_each_are_as_of_gymnasiums_own_vector(make, cl
     scenarios = [scenario(), scenario(others=2)]
     options = {"world": "twin", "max_tuned": 2, "numeric_infos": True, "flow_capacity": 4}
     ours = make(2, scenario=scenarios, **options)
-    singles = [lambda one=one: plain_envs.make("bbrgym/Tune-v1", scenario=one, **options) for one in scenarios]
+    singles = [lambda one=one: plain_envs.make("bbrgym/Tune-v2", scenario=one, **options) for one in scenarios]
     theirs = closed(SyncVectorEnv(singles))
     for envs in (ours, theirs):
         envs.reset(seed=1)

@@ -118,7 +118,7 @@ def test_mistaken_keywords_are_found_by_mypy(tmp_path: Path) -> None:
     ],
 )
 def test_numbers_of_observations_have_names(options: dict[str, Any], first: str) -> None:
-    with plain_envs.make("bbrgym/Tune-v1", world="twin", scenario="rtt_fairness", variant="bbq", **options) as env:
+    with plain_envs.make("bbrgym/Tune-v2", world="twin", scenario="rtt_fairness", variant="bbq", **options) as env:
         tune: Any = env.unwrapped
         observation, _ = env.reset(seed=1)
         names = tune.observation_names
@@ -133,6 +133,6 @@ def test_numbers_of_observations_have_names(options: dict[str, Any], first: str)
 
 def test_an_action_that_chooses_a_setting_has_one_name() -> None:
     options: dict[str, Any] = {"levels": 3, "flat": True}
-    with plain_envs.make("bbrgym/Tune-v1", world="twin", scenario="steady", variant="bbr-plus", **options) as env:
+    with plain_envs.make("bbrgym/Tune-v2", world="twin", scenario="steady", variant="bbr-plus", **options) as env:
         tune: Any = env.unwrapped
         assert tune.action_names == ("setting",)

@@ -116,7 +116,7 @@ RECORDED = (89.3625, 8023463, [167.569, 150.396, 98.5771, 121.549])
 def test_splits_are_disjoint_and_resets_draw_from_train():
     ranges = sorted(SPLITS.values(), key=lambda seeds: seeds.start)
     assert all(one.stop <= other.start for one, other in itertools.pairwise(ranges))
-    env = plain_envs.make("bbrgym/Tune-v1", world="twin", scenario="rtt_pairs", variant="bbq")
+    env = plain_envs.make("bbrgym/Tune-v2", world="twin", scenario="rtt_pairs", variant="bbq")
     _, info = env.reset(seed=5)
     assert info["scenario"] == "rtt_pairs-5"
     for _ in range(5):

@@ -11,11 +11,11 @@ from bbrgym.evaluate.records import per_run
 from bbrgym.evaluate.results import Results
 from bbrgym.loggers.logger import Logger
 
-_NAMES = {"score": "score", "goodput": "goodput_mbps", "queue_delay_ms": "queue_delay_ms"}
+_NAMES = {"score": "score", "own_score": "own_score", "goodput": "goodput_mbps", "queue_delay_ms": "queue_delay_ms"}
 
 
 def log_results(log: Logger, results: Results) -> None:
-    """Log the mean score, goodput and queueing delay of each entrant in each world, and the tables."""
+    """Log the mean scores, goodput and queueing delay of each entrant in each world, and the tables."""
     runs = per_run(results.summary)
     means = runs.group_by("world", "entrant", maintain_order=True).agg(pl.col(*_NAMES).mean())
     outcome = {

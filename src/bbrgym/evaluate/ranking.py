@@ -41,8 +41,8 @@ class RankingRow:
     # part of the way from the best fixed tunables to the oracle; NaN without an oracle, and where the interval of
     # the oracle's lead over the best fixed tunables holds 0
     gap_closed: Estimate
-    # means over the draws with flows that are not tuned: their goodput / fair share, the part of them with less than
-    # half of it, and the harm to them
+    # means over the draws with flows that are not tuned: their goodput / fair share, whether that is below a half, and
+    # the harm to them
     others_share: Estimate
     others_below_half: Estimate
     harm: Estimate

@@ -163,7 +163,7 @@ def per_run(summary: pl.DataFrame) -> pl.DataFrame:
             pl.col("retransmit_rate").fill_nan(None).mean(),
             pl.col("utilisation", "jain", "score", "own_score").first(),
             of_others("share_of_fair").mean().alias("others_share"),
-            (of_others("share_of_fair") < 0.5).mean().alias("others_below_half"),
+            (of_others("share_of_fair").mean() < 0.5).alias("others_below_half"),
             *(of_others(name).mean() for name in HARMS),
         )
     )

@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from bbrgym.evaluate.ranking import Ranking
+from bbrgym.evaluate.records import worlds_of
+from bbrgym.evaluate.results import Results
+from bbrgym.evaluate.statistics import bootstrap_mean, student_mean
 from bbrgym.report.figure_spec import NEUTRAL, Axis, FigureSpec, HeatMap, Line, Panel, Points, Symbol, colour
 from bbrgym.report.scenario_figures import SCORE_TITLE
-from bbrgym.report.tables import draws_with_intervals
+from bbrgym.report.tables import draws_with_intervals, runs_with_others
 
 _FAMILY_WIDTH = 0.8  # part of the room between two families that the entrants take
 _GOLDEN = (5**0.5 - 1) / 2  # whose multiples spread evenly between whole numbers
@@ -84,11 +88,11 @@ def families_figure(ranking: Ranking, what: str, suffix: str) -> FigureSpec:
     )
 
 
-def _draws(scores: npt.NDArray[np.float64], at: float, along: Literal["x", "y"], stroke: str = NEUTRAL) -> Line:
-    """Return a small point for the score of each draw, spread a little around the entrant's position."""
+def _draws(values: npt.NDArray[np.float64], at: float, along: Literal["x", "y"], stroke: str = NEUTRAL) -> Line:
+    """Return a small point for the value of each draw, spread a little around the entrant's position."""
     spread = 0.3 if along == "x" else 0.04
-    places = at + spread * ((np.arange(len(scores)) * _GOLDEN) % 1 - 0.5)
-    x, y = (scores, places) if along == "x" else (places, scores)
+    places = at + spread * ((np.arange(len(values)) * _GOLDEN) % 1 - 0.5)
+    x, y = (values, places) if along == "x" else (places, values)
     label = "a draw" if along == "x" else None
     return Line(x, y, label, stroke, width=0, opacity=0.5, symbol="circle", symbol_size=3.2)
 
@@ -123,3 +127,23 @@ def pairs_figure(ranking: Ranking, what: str, suffix: str) -> FigureSpec:
         width_in=3 + 1.1 * len(names),
         height_in=1.4 + 0.32 * len(names),
     )
+
+
+def others_figures(results: Results) -> Iterator[FigureSpec]:
+    """Specify a figure per world: the share that other flows have of their fair share, a point for each run."""
+    mean = bootstrap_mean if results.draws else student_mean
+    worlds = worlds_of(results.summary)
+    for world, runs in runs_with_others(results):
+        of_entrants = runs.partition_by("entrant", maintain_order=True)
+        shares = [one["others_share"].to_numpy() for one in of_entrants]
+        means = Points(list(range(len(shares))), [mean(one) for one in shares], "x", "mean", colour(0))
+        names = Axis(names=[one["entrant"][0] for one in of_entrants], is_reversed=True)
+        points = [_draws(one, at, along="x") for at, one in enumerate(shares)]
+        yield FigureSpec(
+            name=f"others{'' if len(worlds) == 1 else f'-{world}'}",
+            title=f"Share of the other flows on {world}",
+            subject=f"{results.title} on {world}: other flows' part of their fair share",
+            panels=[Panel(Axis("goodput / fair share of the other flows, mean of a run"), names, [*points, means])],
+            width_in=7.5,
+            height_in=1.4 + 0.4 * len(shares),
+        )

@@ -18,7 +18,14 @@ from bbrgym.scenario.families import FAMILIES
 
 _SCORE = (
     "The score of a flow is log2(goodput / fair share) - 0.5 log2(mean RTT / base RTT), unless score_delta gives the "
-    "RTT another weight; a run's score is the mean over its tuned flows. 0 is a fair share without a queue."
+    "RTT another weight; a run's score is the mean over its tuned and fixed flows, its own score over the tuned ones. "
+    "0 is a fair share without a queue."
+)
+
+_OTHERS = (
+    "What the flows that are not tuned get, means over those of a run. Harm is what a flow loses against the same run "
+    "with its own control in place of the tuned flows: a part of its goodput and of its 95th percentile of the RTT, "
+    "and packets lost; a gain counts as 0."
 )
 
 _CHECKS = (
@@ -67,6 +74,7 @@ def _sections(results: Results) -> Iterator[Section]:
         yield Section("Results", _of_scenario(results), _SCORE)
     for ranking in results.rankings:
         yield from _of_ranking(results, ranking, f"-{ranking.world}" if len(results.rankings) > 1 else "")
+    yield Section("Other flows", [*ranking_figures.others_figures(results), *tables.others_tables(results)], _OTHERS)
     has_transfers = tables.has_transfers(summary)
     yield Section("Transfers", [tables.transfers_table(summary, title)] if has_transfers else [], _TRANSFERS)
     has_checks = not results.checks.is_empty()

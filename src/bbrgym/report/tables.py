@@ -29,6 +29,16 @@ MAX_GROUPS = 4  # groups of flows with a goodput column of their own; of more, t
 
 _Column: TypeAlias = tuple[str, str, int, float]  # of a mean: column, heading, digits, factor to the unit shown
 
+_OF_OTHERS: tuple[_Column, ...] = (
+    ("score", "score\n\n", 2, 1.0),
+    ("own_score", "own\nscore\n", 2, 1.0),
+    ("others_share", "share of\nfair\n", 2, 1.0),
+    ("others_below_half", "below half\nof fair\n% of runs", 0, 100.0),
+    ("harm", "harm:\ngoodput\n%", 1, 100.0),
+    ("harm_rtt_p95", "harm:\n95 % RTT\n%", 1, 100.0),
+    ("harm_loss", "harm: loss\npercentage\npoints", 2, 100.0),
+)
+
 
 def goodput_columns(runs: pl.DataFrame) -> dict[str, str]:
     """Return headings of goodput columns by name: one per group of flows, or the total where there are too many."""
@@ -44,6 +54,7 @@ def title_of(summary: pl.DataFrame, what: str | None = None) -> str:
 def tables_of_results(results: Results) -> Iterator[Table]:
     """Yield all tables of an evaluation except that of the speed."""
     yield from tables_of(results.summary, results.title)
+    yield from others_tables(results)
     if has_transfers(results.summary):
         yield transfers_table(results.summary, results.title)
     if not results.checks.is_empty():
@@ -77,7 +88,7 @@ def summary_table(summary: pl.DataFrame, what: str | None = None) -> Table:
         ("retransmit_rate", "re-\nsent\n%", 2, 100.0),
         ("utilisation", "utili-\nsation\n%", 1, 100.0),
         ("jain", "Jain\nindex\n", 3, 1.0),
-        *(() if is_of_draws else [("score", "score\n\n", 2, 1.0)]),
+        *(() if is_of_draws else [("score", "score\n\n", 2, 1.0), ("own_score", "own\nscore\n", 2, 1.0)]),
     ]
     table.add_column("variant\n\n", min_width=max(map(len, runs["entrant"])))
     if not is_one_world:
@@ -172,6 +183,31 @@ def transfers_table(summary: pl.DataFrame, what: str | None = None) -> Table:
     return table
 
 
+def others_tables(results: Results) -> Iterator[Table]:
+    """Yield a table per world with a row per entrant, and per reference that is not one of them."""
+    is_of_draws = bool(results.draws)
+    for world, runs in runs_with_others(results):
+        about = f"{results.title} on {world}: other flows, {_means_of(runs['seed'].n_unique(), is_of_draws)}"
+        table = new_table(about, ["in place of the tuned flows\n\n"], [heading for _, heading, _, _ in _OF_OTHERS])
+        for (entrant,), rows in runs.group_by("entrant", maintain_order=True):
+            table.add_row(str(entrant), *_mean_cells(rows, _OF_OTHERS, is_of_draws))
+        yield table
+
+
+def runs_with_others(results: Results) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Yield each world with other flows, and the runs there that have them: those of entrants, then of references."""
+    for world in worlds_of(results.summary):
+        of_entrants, references = (
+            per_run(table.filter(pl.col("world") == world)) for table in (results.summary, results.references)
+        )
+        own = of_entrants["entrant"].unique().to_list()
+        runs = [one.filter(pl.col("others_share").is_not_null()) for one in (of_entrants, references)]
+        runs[1] = runs[1].filter(~pl.col("entrant").is_in(own))
+        both = pl.concat(runs, how="diagonal")
+        if not both.is_empty():
+            yield world, both
+
+
 def checks_table(checks: pl.DataFrame, what: str) -> Table:
     """Return a table with a row per check, entrant and world, from the rows of checks.parquet."""
     verdicts = verdicts_of(checks)
@@ -204,6 +240,7 @@ def ranking_table(ranking: Ranking, what: str) -> Table:
     has_oracle = ranking.best_fixed is not None and ranking.oracle is not None
     headings = [
         "score,\nmean\n",
+        "own score,\nmean\n",
         "score, inter-\nquartile mean\n",
         f"score minus\n{ranking.reference}\n",
         f"better than\n{ranking.reference}\n% of draws",
@@ -214,6 +251,7 @@ def ranking_table(ranking: Ranking, what: str) -> Table:
     for row in ranking.rows:
         cells = [
             row.mean.text(3),
+            row.own_score.text(3),
             row.iqm.text(3),
             "-" if row.entrant == ranking.reference else row.difference.text(3, "+"),
             "-" if row.entrant == ranking.reference else row.improvement.scaled(100).text(0),
@@ -238,13 +276,14 @@ def _ratio_text(ratio: Estimate) -> str:
 
 def families_table(ranking: Ranking, what: str) -> Table:
     """Return a table with a row per entrant and a column per family of draws."""
-    table = new_table(f"{what} on {ranking.world}: mean score by family of scenarios")
+    table = new_table(f"{what} on {ranking.world}: mean score / own score by family of scenarios")
     table.add_column("entrant\n\n", min_width=max(map(len, ranking.scores.names)))
     for family, rows in ranking.by_family.items():
         first, _, rest = family.partition(" ")
         table.add_column(f"{first}\n{rest}\n{rows[0].draws}", justify="right")
     for of_entrant in zip(*ranking.by_family.values(), strict=True):
-        table.add_row(_with_runs(of_entrant[0]), *(row.mean.short(2) for row in of_entrant))
+        cells = (f"{row.mean.short(2)} / {row.own_score.value:.2f}" for row in of_entrant)
+        table.add_row(_with_runs(of_entrant[0]), *cells)
     return table
 
 

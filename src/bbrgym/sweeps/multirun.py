@@ -27,7 +27,7 @@ from bbrgym.untrusted_files import read_end
 LOG, STATE, REQUEST, SEARCH = "job.log", "job.json", "multirun.yaml", "search.json"
 _LAST_LINES_BYTES = 4000
 _SCORE = "validation/score"
-_OF_EVALUATIONS = ("goodput", "queue_delay_ms", "retransmit_rate", "utilisation", "jain", "score")
+_OF_EVALUATIONS = ("goodput", "queue_delay_ms", "retransmit_rate", "utilisation", "jain", "score", "own_score")
 
 
 class MultirunFolder(RunFolder):

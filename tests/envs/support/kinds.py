@@ -9,11 +9,11 @@ import bbrgym.envs  # noqa: F401 - registers the environments
 
 
 def make_tune(**options):
-    return plain_envs.make("bbrgym/Tune-v1", **options).unwrapped
+    return plain_envs.make("bbrgym/Tune-v2", **options).unwrapped
 
 
 def make_vector(**options):
-    return plain_envs.make_vec("bbrgym/Tune-v1", num_envs=2, **options)
+    return plain_envs.make_vec("bbrgym/Tune-v2", num_envs=2, **options)
 
 
 def make_vec(**options):

@@ -87,7 +87,7 @@ def _spec_of(arguments: dict[str, Any], folder: TrainingFolder, *, is_one_flow: 
     step_s = arguments.get("control_interval_s", Options.control_interval_s)
     step_s *= arguments.get("hold_intervals", Options.hold_intervals)
     most = math.ceil((duration_s if is_number(duration_s) else BOUNDS["time_s"].high) / step_s)
-    spec = EnvSpec("bbrgym/OneFlow-v0", _ONE_FLOW) if is_one_flow else gymnasium.spec("bbrgym/Tune-v1")
+    spec = EnvSpec("bbrgym/OneFlow-v0", _ONE_FLOW) if is_one_flow else gymnasium.spec("bbrgym/Tune-v2")
     return replace(spec, max_episode_steps=most, kwargs={**arguments, "scenario": scenario})
 
 
