@@ -70,8 +70,8 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
     ## Rewards
     The sum of terms of `TuneEnv`. `reward_scope`:
 
-    * `team`: all agents get the same reward, that of `TuneEnv`: the mean over all active tuned flows (`change` is the
-      mean over those that acted).
+    * `team`: all agents get the same reward, that of `TuneEnv`: the mean over all active flows that `score` counts
+      (`change` is the mean over those that acted).
     * `own`: each agent gets the same terms of its own flow alone; `fairness` is always that of all flows.
 
     ## Starting State

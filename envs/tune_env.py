@@ -65,7 +65,8 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
 
     ## Rewards
     The weighted sum of the terms of `bbrgym.envs.terms.TERMS`: `reward` names a preset or gives the weights. The
-    default is the score of evaluations: mean log2(goodput / fair share) - 0.5 mean log2(RTT / base RTT).
+    default is the score of evaluations: mean log2(goodput / fair share) - 0.5 mean log2(RTT / base RTT). Means are over
+    the tuned and the fixed flows, so the reward is privileged; with `score="own"` over the tuned ones.
     `info["reward_terms"]` has the terms with a weight, also those of weight 0.
 
     ## Starting State

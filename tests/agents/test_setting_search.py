@@ -55,16 +55,14 @@ def test_presets_in_bbr_mix_score_as_their_variants_do(scenarios, trials):
         np.testing.assert_allclose(trials.scores(setting), evaluated, atol=2e-2)
 
 
-def test_a_price_on_harm_is_taken_from_every_score(scenarios, trials):
+def test_the_own_score_is_that_of_an_evaluation(scenarios, trials):
     setting = presets(trials.action)[0]
-    scores = trials.scores(setting)
-    priced = [Trials(scenarios, SEEDS, "bbr-mix", objective=Objective(harm_price=price)) for price in (1.0, 2.0)]
-    harms = [scores - one.scores(setting) for one in priced]
-    for one in priced:
-        one.close()
-    assert harms[0].max() > 0.0
-    assert harms[0].min() >= 0.0
-    np.testing.assert_allclose(harms[1], 2.0 * harms[0])
+    with Trials(scenarios, SEEDS, "bbr-mix", objective=Objective(score="own")) as own:
+        found = own.scores(setting)
+    assert (found != trials.scores(setting)).all()
+    for scenario, seed, score in zip(scenarios, SEEDS, found, strict=True):
+        evaluated = bbrgym.evaluate(scenario, ["bbr"], seeds=[seed], world="twin")["own_score"][0]
+        assert score == pytest.approx(evaluated, abs=2e-2)
 
 
 def test_each_scenario_has_the_setting_that_is_its_own(trials):

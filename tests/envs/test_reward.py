@@ -114,6 +114,68 @@ def test_on_a_steady_link_the_default_is_the_score(variant):
     env.close()
 
 
+# ---- the flows that count -------------------------------------------------------------------------------------------
+
+BESIDE = [
+    {"name": "flow", "rtt_ms": 20.0},
+    {"name": "cubic", "cc": "cubic", "rtt_ms": 30.0},
+    {"name": "web", "cc": "cubic", "rtt_ms": 30.0, "role": "background"},
+    {"name": "call", "cc": "reno", "rtt_ms": 30.0, "app": {"kind": "cbr", "rate_mbps": 1.0}},
+]
+CROWDED = {"duration_s": 6.0, "link": {"rate_mbps": 12.0, "queue": {"size_packets": 100}}, "flows": BESIDE}
+
+
+def steps(scenario, number=8, **options):
+    env = plain_envs.make("bbrgym/Tune-v2", world="twin", scenario=scenario, variant="bbr", **options).unwrapped
+    env.reset(seed=1)
+    found = [env.step(env.default_action) for _ in range(number)]
+    env.close()
+    return [(reward, dict(zip(env.flow_fields, info["flow_stats"].T, strict=True))) for _, reward, *_, info in found]
+
+
+def test_the_reward_counts_tuned_and_fixed_flows():
+    taken = steps(CROWDED, reward_horizon_s=None, control_interval_s=0.5)
+    rest_mbps = (12.0 * 1448 / 1488 - 1.0) / 3  # of each flow beside the call, which has its 1 Mbit/s
+    for reward, of in taken:
+        shares = np.log2(np.clip(of["goodput_mbps"] / [rest_mbps, rest_mbps, rest_mbps, 1.0], 1 / 64, 64))
+        shares[3] = min(shares[3], 0.0)  # it asks for no more
+        delays = np.log2(np.maximum(of["rtt_mean_ms"] / [20.0, 30.0, 30.0, 30.0], 1.0))
+        assert reward == pytest.approx((shares - 0.5 * delays)[[0, 1, 3]].mean())
+
+
+def test_the_own_score_rewards_the_tuned_flows_alone():
+    taken = steps(CROWDED, reward_horizon_s=None, control_interval_s=0.5, score="own")
+    for reward, of in taken:
+        share = np.log2(np.clip(of["goodput_mbps"][0] / (12.0 * 1448 / 1488 / 4), 1 / 64, 64))
+        assert reward == pytest.approx(share - 0.5 * np.log2(max(of["rtt_mean_ms"][0] / 20.0, 1.0)))
+
+
+def test_without_other_flows_both_scores_reward_the_same():
+    alone = {**CROWDED, "flows": [BESIDE[0], {**BESIDE[0], "name": "second", "rtt_ms": 50.0}]}
+    network, own = (steps(alone, score=score) for score in ("network", "own"))
+    assert [reward for reward, _ in network] == [reward for reward, _ in own]
+
+
+def test_a_snapshot_fits_where_there_is_room_for_other_numbers_of_flows():
+    options = {"world": "twin", "variant": "bbr", "reward_horizon_s": 5.0}
+    crowd = {**CROWDED, "flows": [BESIDE[0], {**BESIDE[1], "count": 9}]}
+    first, second = (
+        plain_envs.make("bbrgym/Tune-v2", scenario=scenario, **options).unwrapped for scenario in (CROWDED, crowd)
+    )
+    for env in (first, second):
+        env.reset(seed=1)
+        for _ in range(4):
+            env.step(env.default_action)
+    for one, other in ((first, second), (second, first)):
+        snapshot = one.save()
+        rewards = [one.step(one.default_action)[1] for _ in range(3)]
+        other.restore(snapshot)
+        assert [other.step(other.default_action)[1] for _ in range(3)] == rewards
+        other.reset(seed=1)
+    first.close()
+    second.close()
+
+
 # ---- what is refused -----------------------------------------------------------------------------------------------
 
 
@@ -134,3 +196,8 @@ def test_on_a_steady_link_the_default_is_the_score(variant):
 def test_wrong_rewards(source, text):
     with pytest.raises(bbrgym.ConfigError, match=text):
         Reward(source)
+
+
+def test_a_score_is_one_of_two():
+    with pytest.raises(bbrgym.ConfigError, match="score: 'mine', allowed are network and own"):
+        plain_envs.make("bbrgym/Tune-v2", score="mine")

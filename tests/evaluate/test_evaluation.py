@@ -32,7 +32,8 @@ from bbrgym.worlds import LateRunError, WorldError, WorldSettings, registered_wo
 COLUMNS = [
     *("scenario", "world", "variant", "agent", "seed", "flow", "cc", "role", "rtt_ms", "start_s", "stop_s"),
     *("goodput_mbps", "throughput_mbps", "share", "retransmit_rate", "loss_rate", "rtt_mean_ms", "rtt_p95_ms"),
-    *("queue_delay_mean_ms", "utilisation", "jain", "score"),
+    *("queue_delay_mean_ms", "utilisation", "jain"),
+    *("score", "own_score", "share_of_fair", "harm", "harm_rtt_p95", "harm_loss"),
     *("in_order_arrival_mbps", "out_of_order_rate", "busy_share", "rwnd_limited_share", "sndbuf_limited_share"),
     *("completed", "completion_s", "slowdown"),
     *("late_p50_us", "late_p99_us", "late_p999_us", "late_share", "late_repeats"),
@@ -74,6 +75,53 @@ def test_the_summary_has_the_agreed_columns_and_rows() -> None:
     assert 0.5 <= tuned_flow["jain"] <= 1.0
     assert tuned_flow["loss_rate"] > 0
     assert tuned_flow["score"] == other["score"]  # the run's
+    assert tuned_flow["own_score"] == tuned_flow["score"]  # a background flow counts in neither
+    assert summary.filter(pl.col("role") == "tuned")["harm"].is_nan().all()
+    assert other["share_of_fair"] > 0
+
+
+TWO_KINDS: dict[str, Any] = {
+    **SHORT,
+    "name": "two_kinds",
+    "duration_s": 12.0,
+    "flows": [
+        {"name": "flow", "rtt_ms": 20.0},
+        {"name": "reno", "cc": "reno", "rtt_ms": 20.0},
+        {"name": "call", "cc": "cubic", "rtt_ms": 20.0, "app": {"kind": "cbr", "rate_mbps": 1.0}},
+        {"name": "late", "cc": "reno", "rtt_ms": 20.0, "start_s": 6.0},
+    ],
+}
+
+
+def test_harm_is_against_each_flows_own_control_in_place_of_the_tuned_flows(tmp_path: Path) -> None:
+    """Two kinds of flows: one limited, one that starts late."""
+    summary = bbrgym.evaluate(TWO_KINDS, ["bbr", "cubic"], world="twin", output_dir=tmp_path)
+    references = pl.read_parquet(tmp_path / "references.parquet")
+    assert references["variant"].unique(maintain_order=True).to_list() == ["cubic", "bbr", "reno"]
+    runs = {run.name.rsplit(".", 2)[0] for run in (tmp_path / "jobs").iterdir()}
+    assert len(runs) == 3, "a reference that is an entrant runs once"
+    of_reno = bbrgym.evaluate(TWO_KINDS, ["reno"], world="twin")
+    bbr, own = summary.filter(pl.col("variant") == "bbr"), {"reno": of_reno, "late": of_reno, "call": summary[4:]}
+    for flow, reference in own.items():
+        lost, kept = (one.row(by_predicate=pl.col("flow") == flow, named=True) for one in (bbr, reference))
+        expected = (1 - lost["goodput_mbps"] / kept["goodput_mbps"], lost["loss_rate"] - kept["loss_rate"])
+        assert (lost["harm"], lost["harm_loss"]) == pytest.approx(tuple(max(0.0, one) for one in expected))
+        assert lost["harm_rtt_p95"] == pytest.approx(max(0.0, 1 - kept["rtt_p95_ms"] / lost["rtt_p95_ms"]))
+    assert bbr["harm"].to_list()[1] > 0.3
+    assert summary.row(6, named=True)["harm"] == 0.0, "CUBIC's own in place of the tuned flow"
+    shares = dict(bbr.select("flow", pl.col("goodput_mbps") / pl.col("share_of_fair")).rows())
+    payload_mbps = 10.0 * 1448 / 1488 - 1.0  # that the call leaves, to two flows for 5 s and to three for 6 s
+    assert shares["reno"] == pytest.approx(payload_mbps * (5 / 2 + 6 / 3) / 11)
+    assert shares["late"] == pytest.approx(payload_mbps / 3)
+    assert bbr.row(2, named=True)["share_of_fair"] <= 1.0
+
+
+def test_the_references_decide_nothing_else(tmp_path: Path) -> None:
+    alone = {**TWO_KINDS, "flows": TWO_KINDS["flows"][:1]}
+    bbrgym.evaluate(alone, ["bbr"], world="twin", output_dir=tmp_path)
+    assert not (tmp_path / "references.parquet").exists()
+    both = bbrgym.evaluate(TWO_KINDS, ["bbr", "reno"], world="twin")
+    assert both.filter(pl.col("variant") == "bbr").equals(bbrgym.evaluate(TWO_KINDS, ["bbr"], world="twin"))
 
 
 def test_the_time_series_agrees_with_the_summary(tmp_path: Path) -> None:
@@ -113,12 +161,12 @@ def test_finished_runs_are_not_run_again(tmp_path: Path) -> None:
     jobs = {path: path.stat().st_mtime_ns for path in (tmp_path / "jobs").iterdir()}
     summary = bbrgym.evaluate(SHORT, ["bbr", "bbq"], output_dir=tmp_path, resume=True)
     assert {path: path.stat().st_mtime_ns for path in jobs} == jobs
-    assert len(list((tmp_path / "jobs").iterdir())) == 2 * len(jobs)
+    assert len(list((tmp_path / "jobs").iterdir())) == 3 / 2 * len(jobs)  # the first has the reference, CUBIC, too
     of_both = pl.read_csv(tmp_path / "timing.csv", schema=TIMING_SCHEMA)
     assert of_both["variant"].to_list() == ["bbr", "bbq"]
     assert of_both.head(1).equals(timing)
     assert summary.equals(bbrgym.evaluate(SHORT, ["bbr", "bbq"]))
-    next(iter(jobs)).write_text("not Parquet")
+    next(path for path in jobs if path.name.startswith("short-ns3-bbr")).write_text("not Parquet")
     with pytest.raises(bbrgym.ConfigError, match="output_dir: cannot read run short-ns3-bbr-1-"):
         bbrgym.evaluate(SHORT, ["bbr", "bbq"], output_dir=tmp_path, resume=True)
 

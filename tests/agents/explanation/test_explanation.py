@@ -20,6 +20,7 @@ from bbrgym.cli.main import main
 from bbrgym.report.explanation_tables import usual_range
 from bbrgym.scenario.distribution import load_distribution
 from bbrgym.worlds import Flags
+from bbrgym.worlds.score import Objective
 
 DRAWS = 6
 RIVAL = {"name": "cubic", "number": {"choice": [0, 1]}, "cc": "cubic", "rtt_ms": 20.0}
@@ -110,9 +111,9 @@ def test_only_what_an_agent_reads_changes_its_actions(is_per_flow: bool) -> None
     given = {"features": ["srtt", "delivery_rate"], "frame_stack": 1, "tunables": ["bbr_cwnd_gain"], "variant": "bbq"}
     options = options_for(agent, scenario=source, world="twin", control_interval_s=0.25, **given)
     seeds = range(DRAWS)
-    episodes = recorded_episodes(agent, options, source, seeds, delta=0.5)
+    episodes = recorded_episodes(agent, options, source, seeds, objective=Objective())
     columns = {"srtt": [0], "delivery_rate": [1]}
-    found = shuffled_features(agent, options, source, episodes, columns, delta=0.5)
+    found = shuffled_features(agent, options, source, episodes, columns, objective=Objective())
     assert [one.name for one in found] == ["delivery_rate", "srtt"]
     read, ignored = found
     assert read.action_change.mean() > 0.01
