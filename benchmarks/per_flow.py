@@ -8,7 +8,7 @@ RULE is a run folder of `bbrgym train experiment=wan_per_flow` or `wan_flow_port
 `agent.policy=fixed`, or shipped/fixed. Three tables, the first of which the page has as a picture:
 
     networks   gain over the fixed setting by family of networks of `wan_mix`, and on other distributions
-    harm       what two flows of others get of their equal share beside two of each control (Ware et al., HotNets 2019)
+    harm       what two flows of others get of their fair share beside two of each control (Ware et al., HotNets 2019)
     deployed   `wan_mix` where the other half of the flows are BBR: gain over BBR there, and what these others get
 
 Intervals are by bootstrap over draws and, of several RULEs, trainings.
@@ -22,11 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 from report import Bystanders, command, measured_on, parser_of_runs, replace_section
 
 from bbrgym.evaluate.evaluation import run_evaluation
-from bbrgym.evaluate.records import FIXED
+from bbrgym.evaluate.records import per_run
 from bbrgym.evaluate.results import Results
 from bbrgym.evaluate.statistics import Scores, bootstrap_mean
 from bbrgym.report.figure_spec import NEUTRAL, Axis, FigureSpec, Line, Panel, Points, colour
@@ -163,14 +162,9 @@ def by_entrant(results: Results, asked: argparse.Namespace) -> Scores:
 
 
 def shares_of_others(results: Results, asked: argparse.Namespace) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the mean goodput / equal share of the flows that are not tuned, of each draw by entrant."""
-    run = ["entrant", "seed"]
-    entrant = pl.when(pl.col("agent") == FIXED).then("variant").otherwise("agent")
-    flows = results.summary.with_columns(entrant=entrant).with_columns(of_equal=pl.col("share") * pl.len().over(run))
-    others = flows.filter(pl.col("role") != "tuned").group_by(run, maintain_order=True).agg(pl.col("of_equal").mean())
-    found = {
-        str(name): rows["of_equal"].to_numpy() for (name,), rows in others.group_by("entrant", maintain_order=True)
-    }
+    """Return the mean goodput / fair share of the flows that are not tuned, of each draw by entrant."""
+    runs = per_run(results.summary).group_by("entrant", maintain_order=True)
+    found = {str(name).split()[0]: rows["others_share"].to_numpy() for (name,), rows in runs}
     rules = [found.pop(f"rule{number}") for number in range(len(asked.runs))]
     return {"rule": np.concatenate(rules), **found}
 

@@ -51,17 +51,18 @@ def test_draws_of_a_distribution(browse, tmp_path: Path) -> None:
     assert seen.problems == []
     assert (seen.loads, seen.requests, seen.overflow) == (0, [], 0)
     assert seen.result == "bbrgym evaluate scenario=mix.yaml 'variants=[bbr,bbq]'"
-    ranking, pairs, profiles, distributions, delay, families, *draws, _, _ = seen.plots
+    ranking, pairs, profiles, distributions, delay, families, *draws, others, _, _ = seen.plots
     assert (ranking["traces"], pairs["traces"], profiles["traces"]) == (2 + 3, 1, 3)  # means, and draws of each entrant
     assert (distributions["traces"], delay["traces"]) == (2 * 3, 3 * 3)  # ellipse, draws and mean
     assert families["traces"] == 3 * (1 + len(results.rankings[0].by_family))
+    assert others["traces"] == 4 + 1  # draws of each entrant and of CUBIC in its place, and means
     assert len(draws) == 2
     for draw in draws:  # reference and random: goodput and queue of both, four tunables of random
         assert draw["traces"] == 2 * 2 + 4
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "mix, 6 test draws on twin: scores of 6 draws" in text
     assert len(re.findall(r"mix-429496729[67]: \d flows?, [\d.]+ Mbit/s", text)) == 2
-    for name in ("ranking", "pairs", "families", "draw-1", "distributions", "delay"):
+    for name in ("ranking", "pairs", "families", "draw-1", "others", "distributions", "delay"):
         assert (tmp_path / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
 

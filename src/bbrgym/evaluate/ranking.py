@@ -19,11 +19,11 @@ from bbrgym.scenario.families import FAMILIES, families_of
 from bbrgym.scenario.model import Scenario
 from bbrgym.worlds.score import HARMS
 
-BESIDE = ("own_score", "others_share", "others_below_half", *HARMS)
-"""Columns of `per_run` that are shown beside the score."""
-
 ALL = "all"
 """Name of the family that holds every draw."""
+
+# columns of `per_run` that stand beside the score
+_BESIDE = ("own_score", "others_share", "others_below_half", *HARMS)
 
 
 @dataclass(frozen=True)
@@ -71,19 +71,17 @@ class Ranking:
         self.entrants = list(entrants)
         runs = per_run(summary.filter(pl.col("world") == world))
         of_entrants = {one.label: runs.filter(pl.col("entrant") == one.label) for one in entrants}
-        by_label = {label: _values_of(own, "score", draws) for label, own in of_entrants.items()}
-        # scores of entrants, and of groups of training runs, on the draws on which every entrant has one
-        has_score = np.all([np.isfinite(scores) for scores in by_label.values()], axis=0)
-        self.scores = Scores(_with_groups({label: row[has_score] for label, row in by_label.items()}, entrants))
-        # values beside the scores, on the same draws, NaN where there is none
-        self.beside = {
-            name: Scores(
-                _with_groups(
-                    {label: _values_of(own, name, draws)[has_score] for label, own in of_entrants.items()}, entrants
-                )
-            )
-            for name in BESIDE
+        tables = {
+            name: {label: _values_of(own, name, draws) for label, own in of_entrants.items()}
+            for name in ("score", *_BESIDE)
         }
+        # values of entrants, and of groups of training runs, on the draws on which every entrant has a score
+        has_score = np.all([np.isfinite(scores) for scores in tables["score"].values()], axis=0)
+        self._beside = {
+            name: Scores(_with_groups({label: row[has_score] for label, row in table.items()}, entrants))
+            for name, table in tables.items()
+        }
+        self.scores = self._beside.pop("score")
         fixed = [one.label for one in entrants if one.kind == "fixed"]
         # label of the entrant with fixed tunables and the best mean, and of the oracle; None without one
         self.best_fixed = max(fixed, key=lambda name: self.scores[name].mean()) if fixed else None
@@ -122,10 +120,10 @@ class Ranking:
         return pl.DataFrame(rows)
 
     def _rows(self, indices: Sequence[int]) -> list[RankingRow]:
-        scores, beside = self.scores.of_draws(indices), {key: one.of_draws(indices) for key, one in self.beside.items()}
-        return [self._row(scores, beside, name) for name in scores.names]
+        scores = self.scores.of_draws(indices)
+        return [self._row(scores, name, list(indices)) for name in scores.names]
 
-    def _row(self, scores: Scores, beside: Mapping[str, Scores], name: str) -> RankingRow:
+    def _row(self, scores: Scores, name: str, indices: list[int]) -> RankingRow:
         ends = (self.best_fixed, self.oracle) if self.best_fixed is not None and self.oracle is not None else None
         return RankingRow(
             entrant=name,
@@ -136,7 +134,7 @@ class Ranking:
             difference=scores.difference(name, self.reference),
             improvement=scores.improvement(name, self.reference),
             gap_closed=scores.gap_closed(name, *ends) if ends else Estimate(math.nan),
-            **{column: known_mean(values[name]) for column, values in beside.items()},
+            **{column: known_mean(values[name][:, indices]) for column, values in self._beside.items()},
         )
 
 
