@@ -72,7 +72,7 @@ def make(asked: argparse.Namespace, threads: int) -> gymnasium.vector.VectorEnv[
     durations_s = np.linspace(*EPISODE_S, asked.envs).tolist()
     scenarios = [bbrgym.load_scenario({**fields, "duration_s": duration_s}) for duration_s in durations_s]
     options = {"scenario": scenarios, "variant": asked.variant, "threads": threads}
-    envs = gymnasium.make_vec("bbrgym/Tune-v1", asked.envs, control_interval_s=0.1, world="twin", **options)
+    envs = gymnasium.make_vec("bbrgym/Tune-v2", asked.envs, control_interval_s=0.1, world="twin", **options)
     envs.reset(seed=1)
     return envs
 

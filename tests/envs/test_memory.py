@@ -249,7 +249,7 @@ def test_what_was_before_a_flow_or_a_run_does_not_count():
 
 def rewards(horizon_s, steps, **others):
     options = {"world": "twin", "scenario": "congested", "variant": "bbr", "reward_horizon_s": horizon_s, **others}
-    env = plain_envs.make("bbrgym/Tune-v1", **options)
+    env = plain_envs.make("bbrgym/Tune-v2", **options)
     env.reset(seed=1)
     gained = [env.step(env.unwrapped.default_action)[1] for _ in range(steps)]
     env.close()

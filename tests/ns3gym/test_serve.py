@@ -202,7 +202,7 @@ def test_ns3_gym_s_own_agent_drives_what_training_sees(client: Client) -> None:
     arguments = {"world": "twin", "scenario": scenario, "variant": "bbr-acd", "action_kind": "relative"}
     arguments |= {"reward": "goodput", "control_interval_s": 0.5, "frame_stack": 2, "view": "pooled"}
     arguments["reward_horizon_s"] = 5.0
-    with plain_envs.make("bbrgym/Tune-v1", **arguments) as env:
+    with plain_envs.make("bbrgym/Tune-v2", **arguments) as env:
         env.action_space.seed(1)
         actions = [env.action_space.sample() for _ in range(6)]
         # As ns3-gym starts its simulations.
