@@ -3,6 +3,7 @@
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,30 @@ def test_draws_are_recorded():
 RECORDED = (89.3625, 8023463, [167.569, 150.396, 98.5771, 121.549])
 
 
+def test_commons_has_the_paths_of_wan_mix_and_others_in_the_shares_it_says():
+    draws = [load_distribution("commons")(seed) for seed in split_seeds("test", 1500)]
+    for own, other in zip(draws[:50], map(load_distribution("wan_mix"), split_seeds("test", 50)), strict=True):
+        assert (own.duration_s, own.link.rate_mbps, own.link.queue) == (90.0, other.link.rate_mbps, other.link.queue)
+        assert own.link.loss == other.link.loss
+        changes = zip(own.link.changes, other.link.changes, strict=True)
+        assert all(one.at_s == pytest.approx(3 * another.at_s, rel=1e-4) for one, another in changes)
+    kinds, tuned_of_ten = Counter(), Counter()
+    for draw in draws:
+        others = Counter(flow.cc for flow in draw.flows if flow.role == "fixed")
+        tuned, loss_based = len(draw.flows) - others.total(), others["cubic"] + others["reno"]
+        bbr, is_of_ten = others["bbr"] + others["bbr3"], len(draw.flows) == 10
+        assert len(others) == bool(loss_based) + bool(bbr), "one control of each kind"
+        assert is_of_ten or (tuned <= 6 and others.total() <= 3)
+        tuned_of_ten[tuned] += is_of_ten
+        kinds[loss_based > 0, bbr > 0, is_of_ten] += 1
+    shares = {(False, False, False): 40, (True, False, False): 25}
+    shares |= {(False, True, ten): 10 for ten in (False, True)} | {(True, True, ten): 7.5 for ten in (False, True)}
+    expected = [share / 100 * len(draws) for share in shares.values()]
+    assert chisquare([kinds[kind] for kind in shares], expected).pvalue > 1e-3
+    assert chisquare([tuned_of_ten.pop(tuned) for tuned in (1, 5, 9)]).pvalue > 1e-3
+    assert not tuned_of_ten.total()
+
+
 # ---- splits ------------------------------------------------------------------------------------------------------
 
 
@@ -151,6 +176,9 @@ def test_split_seeds():
         ({"variables": {"x": {"choice": ["a"], "times": 2}}}, "variables.x", "'a', expected a number beside times"),
         ({"variables": [1]}, "variables", "expected names"),
         ({"flows": 3}, "flows", "3, expected a list"),
+        ({"flows": {"choice": [[FLOW], FLOW]}}, r"flows.choice\[1\]", "expected a list of flows, or a choice of"),
+        ({"flows": {"choice": [[FLOW], [FLOW]], "weights": [1]}}, "flows", "expected a list of options, and as many"),
+        ({"flows": {"choice": [[{**FLOW, "number": -1}]]}}, r"flows.choice\[0\]\[0\].number", "expected a whole"),
         ({"flows": [{**FLOW, "number": "many"}]}, r"flows\[0\].number", "'many', expected a whole"),
         ({"flows": [{**FLOW, "number": 10**9}]}, "flows", "are up to 1000000000, expected at most 1000"),
         ({"flows": [{**FLOW, "number": {"integer": [1, 2], "times": 10**9}}]}, r"flows\[0\].number", "is "),

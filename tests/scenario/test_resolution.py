@@ -185,6 +185,8 @@ CUBIC = {"name": "c", "cc": "cubic", "role": "fixed", "rtt_ms": 40.0}
     [
         (scenario(), {"alone"}),
         (scenario([{"name": "a", "rtt_ms": 40.0}, CUBIC]), {"with CUBIC"}),
+        (scenario([{"name": "a", "rtt_ms": 40.0}, {**CUBIC, "cc": "reno"}]), {"with Reno"}),
+        (scenario([{"name": "a", "rtt_ms": 40.0}, {**CUBIC, "cc": "bbr3"}]), {"with BBR"}),
         (scenario([{"name": "a", "rtt_ms": 40.0, "count": 2}]), {"several"}),
         (scenario([{"name": "a", "cc": "cubic", "role": "tuned", "rtt_ms": 40.0, "count": 2}]), {"several"}),
         (scenario([{"name": "a", "rtt_ms": 10.0}, {**CUBIC, "rtt_ms": 30.1}]), {"with CUBIC", "uneven RTTs"}),

@@ -8,7 +8,7 @@ A distribution is written like a scenario, with `variables:` beside the other fi
 A number in a range may be the name of a variable; `times: NAME` (or a number, or a list of these) multiplies the
 drawn number, `low: ...` and `high: ...` bound it, `whole: true` rounds it. `{value: NAME, times: ...}` draws nothing.
 The alternatives of a choice may hold ranges themselves. A flow with `number: ...` stands for that number of flows,
-each drawn separately.
+each drawn separately. `flows` may be a choice of lists of flows.
 
     variables: {shortest_rtt_ms: {log_uniform: [5, 100]}}
     flows: [{name: flow, number: {integer: [1, 6]}, rtt_ms: {log_uniform: [1, 10], times: shortest_rtt_ms}}]
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -121,14 +121,13 @@ class Distribution:
         flows = template.get("flows")
         if not isinstance(variables, Mapping):
             raise self._problem(VARIABLES, f"is {shown(variables)}, expected names and what each is drawn from")
-        if not isinstance(flows, list | tuple) or not all(isinstance(flow, Mapping) for flow in flows):
-            raise self._problem("flows", f"is {shown(flows)}, expected a list of flows")
+        lists = list(self._lists(flows))
         self._variables = variables
         self._template = template
-        self.max_flows = sum(self._most(index, flow) for index, flow in enumerate(flows))
+        self.max_flows = max(sum(most for most, _ in one) for one in lists)
         if self.max_flows > BOUNDS["flows"].high:
             raise self._problem("flows", f"are up to {self.max_flows}, expected at most {BOUNDS['flows'].high:.0f}")
-        self.max_tuned = sum(self._most(index, flow) for index, flow in enumerate(flows) if role_of(flow) == "tuned")
+        self.max_tuned = max(sum(most for most, role in one if role == "tuned") for one in lists)
         self(SPLITS["train"][0])  # reports errors when the distribution is loaded, as far as one draw shows them
 
     def __call__(self, seed: int) -> Scenario:
@@ -160,10 +159,9 @@ class Distribution:
             for variable, spec in self._variables.items():
                 drawing.variables[str(variable)] = drawing.value(spec, f"{VARIABLES}.{variable}")
             fields = {key: drawing.value(spec, str(key)) for key, spec in self._template.items() if key != "flows"}
+            entries, path = drawing.option(self._template["flows"], "flows")
             fields["flows"] = [
-                flow
-                for index, entry in enumerate(self._template["flows"])
-                for flow in _drawn_flows(drawing, entry, f"flows[{index}]")
+                flow for index, entry in enumerate(entries) for flow in _drawn_flows(drawing, entry, f"{path}[{index}]")
             ]
         except FieldProblem as error:
             raise self._problem(error.path, error.problem) from None
@@ -172,7 +170,17 @@ class Distribution:
     def __repr__(self) -> str:
         return f"<Distribution {self.name}, up to {self.max_tuned} tuned flows of {self.max_flows}>"
 
-    def _most(self, index: int, flow: Mapping[str, Any]) -> int:
+    def _lists(self, flows: Any) -> Iterator[list[tuple[int, Any]]]:
+        """Yield each list of flows that may be drawn: of each entry the largest number of flows, and their role."""
+        lists = {"flows": flows}
+        if isinstance(flows, Mapping) and set(flows) <= {"choice", "weights"} and is_sequence(flows.get("choice")):
+            lists = {f"flows.choice[{index}]": option for index, option in enumerate(flows["choice"])} or lists
+        for path, entries in lists.items():
+            if not isinstance(entries, list | tuple) or not all(isinstance(entry, Mapping) for entry in entries):
+                raise self._problem(path, f"is {shown(entries)}, expected a list of flows, or a choice of such lists")
+            yield [(self._most(f"{path}[{at}]", entry), role_of(entry)) for at, entry in enumerate(entries)]
+
+    def _most(self, path: str, flow: Mapping[str, Any]) -> int:
         """Return the largest number of flows that an entry stands for."""
         number = flow.get("number", 1)
         if isinstance(number, Mapping) and "integer" in number:
@@ -182,11 +190,11 @@ class Distribution:
         numbers = list(number) if isinstance(number, list | tuple) else [number]
         if not numbers or not all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in numbers):
             raise self._problem(
-                f"flows[{index}].number", f"is {shown(number)}, expected a whole number, integer or choice from 0 on"
+                f"{path}.number", f"is {shown(number)}, expected a whole number, integer or choice from 0 on"
             )
         count = flow.get("count", 1)
         if isinstance(count, bool) or not isinstance(count, int):
-            raise self._problem(f"flows[{index}].count", f"is {shown(count)}, expected a whole number")
+            raise self._problem(f"{path}.count", f"is {shown(count)}, expected a whole number")
         return int(max(numbers)) * count
 
     def _mix(self, template: Mapping[str, Any], within: _Mixes) -> None:
@@ -358,7 +366,8 @@ class _Drawing:
 
     def _of_kind(self, kind: str, spec: Mapping[str, Any], path: str) -> Any:
         if kind == "value":
-            return self._number(spec["value"], f"{path}.value")
+            variable = self.variables.get(str(spec["value"]))
+            return variable if isinstance(variable, str) else self._number(spec["value"], f"{path}.value")
         if kind == "choice":
             return self._chosen(spec, path)
         bounds = spec[kind]
@@ -374,6 +383,12 @@ class _Drawing:
         return _readable(low * math.pow(high / low, part) if kind == "log_uniform" else low + part * (high - low))
 
     def _chosen(self, spec: Mapping[str, Any], path: str) -> Any:
+        return self.value(*self.option(spec, path))
+
+    def option(self, spec: Any, path: str) -> tuple[Any, str]:
+        """Return the alternative of a choice, ranges in it not drawn yet, and its path; all else unchanged."""
+        if not is_range(spec):
+            return spec, path
         options = spec["choice"]
         weights = spec.get("weights", [1] * len(options) if isinstance(options, Sequence) else [])
         if not isinstance(options, list | tuple) or not options or len(options) != len(weights):
@@ -382,7 +397,7 @@ class _Drawing:
         if min(shares) < 0 or sum(shares) <= 0:
             raise FieldProblem(f"{path}.weights", f"is {shown(weights)}, expected numbers from 0, one above it")
         index = _index(self.uniform(path), shares)
-        return self.value(options[index], f"{path}.choice[{index}]")
+        return options[index], f"{path}.choice[{index}]"
 
     def _number(self, number: Any, path: str) -> float:
         """Return a number, or the variable of that name."""

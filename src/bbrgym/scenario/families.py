@@ -58,16 +58,19 @@ def _has_uneven_rtts(resolved: Scenario) -> bool:
     return max(rtts_ms) > UNEVEN_RTTS * min(rtts_ms)
 
 
+def _has_other(resolved: Scenario, cc: str) -> bool:
+    return any(flow.role != "tuned" and flow.cc.startswith(cc) for flow in resolved.flows)
+
+
 #: Families in the order of tables.
 FAMILIES: Mapping[str, Family] = {
     "alone": Family("one flow", lambda scenario: len(scenario.flows) == 1),
     "several": Family(
         "more than one tuned flow", lambda scenario: sum(flow.role == "tuned" for flow in scenario.flows) > 1
     ),
-    "with CUBIC": Family(
-        "a flow of CUBIC beside the tuned flows",
-        lambda scenario: any(flow.role != "tuned" and flow.cc == "cubic" for flow in scenario.flows),
-    ),
+    "with CUBIC": Family("a flow of CUBIC beside the tuned flows", lambda scenario: _has_other(scenario, "cubic")),
+    "with Reno": Family("a flow of Reno beside the tuned flows", lambda scenario: _has_other(scenario, "reno")),
+    "with BBR": Family("a flow of BBR beside the tuned flows", lambda scenario: _has_other(scenario, "bbr")),
     "lossy": Family(
         "random loss",
         lambda scenario: (
