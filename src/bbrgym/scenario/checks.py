@@ -24,13 +24,17 @@ from bbrgym.errors import nearest
 from bbrgym.schema import FieldProblem, Float, Model, shown
 
 #: Measurements of a whole run that a check may name, columns of summary.parquet.
-RUN_METRICS = ("utilisation", "jain", "score")
+RUN_METRICS = ("utilisation", "jain", "score", "own_score")
 
 #: Measurements of each flow that a check may name, columns of summary.parquet.
 FLOW_METRICS = (
     "goodput_mbps",
     "throughput_mbps",
     "share",
+    "share_of_fair",
+    "harm",
+    "harm_rtt_p95",
+    "harm_loss",
     "retransmit_rate",
     "loss_rate",
     "rtt_mean_ms",
