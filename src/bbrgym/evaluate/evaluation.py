@@ -223,6 +223,7 @@ class PreparedEvaluation:
             checks=checks,
             timing=pl.concat([record.timing for record in records]),
             config=yaml.safe_dump(dict(self.config), sort_keys=False),
+            distribution=self.source if isinstance(self.source, Distribution) else None,
         )
         if folder is not None:
             write_tables(folder, results)

@@ -12,6 +12,7 @@ import polars as pl
 from bbrgym.evaluate.entrants import Entrant
 from bbrgym.evaluate.ranking import Ranking
 from bbrgym.evaluate.records import worlds_of
+from bbrgym.scenario.distribution import Distribution
 from bbrgym.scenario.model import Scenario
 
 
@@ -29,6 +30,7 @@ class Results:
     checks: pl.DataFrame  # rows of checks.parquet; none if no scenario has checks
     timing: pl.DataFrame  # rows of timing.csv
     config: str  # configuration in YAML, defaults included
+    distribution: Distribution | None  # that the draws are from; None for a plain scenario
 
     @cached_property
     def rankings(self) -> list[Ranking]:

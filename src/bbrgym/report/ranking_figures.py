@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from bbrgym.evaluate.ranking import Ranking
-from bbrgym.evaluate.records import worlds_of
+from bbrgym.evaluate.records import per_run, worlds_of
 from bbrgym.evaluate.results import Results
 from bbrgym.evaluate.statistics import bootstrap_mean, student_mean
 from bbrgym.report.figure_spec import NEUTRAL, Axis, FigureSpec, HeatMap, Line, Panel, Points, Symbol, colour
@@ -54,6 +56,52 @@ def ranking_figure(ranking: Ranking, what: str, suffix: str) -> FigureSpec:
         height_in=1.4 + 0.46 * len(rows),
         note=f"Over {draws_with_intervals(ranking.scores.draws)}; of an agent trained several times, over runs too.",
     )
+
+
+def grid_figure(results: Results, world: str, suffix: str) -> FigureSpec | None:
+    """Specify maps of a distribution with grids: harm to others, or the score without others, by pairs of variables.
+
+    Each map has the first variable and another one, and shows means over the rest of the grid; a row of maps is an
+    entrant's. With less than two grids there is none.
+    """
+    grid = {} if results.distribution is None else results.distribution.grid
+    if results.distribution is None or len(grid) < 2:
+        return None
+    cells = {seed: results.distribution.cell(seed) for seed in results.draws}
+    places = {seed: [grid[name].index(value) for name, value in cell.items()] for seed, cell in cells.items()}
+    runs = per_run(results.summary.filter(pl.col("world") == world))
+    column = "harm" if runs["harm"].count() else "score"
+    runs = runs.filter(pl.col(column).is_not_null() & pl.col(column).is_not_nan())
+    is_harm = column == "harm"
+    panels, worst = [], []
+    for entrant, own in runs.group_by("entrant", maintain_order=True):
+        values = np.full([len(one) for one in grid.values()], np.nan)
+        for seed, value in own.select("seed", column).iter_rows():
+            values[*places[seed]] = 100 * value if is_harm else value
+        seed, value = own.sort(column, descending=is_harm).select("seed", column).row(0)
+        worst.append(f"{entrant[0]} {value:.2f} at {', '.join(f'{name} {at}' for name, at in cells[seed].items())}")
+        y, *others = grid
+        for axis, x in enumerate(others, start=1):
+            rest = tuple(at for at in range(1, len(grid)) if at != axis)
+            with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # cells without a run
+                means = np.nanmean(values, axis=rest)
+            title, limits = ("harm to others (%)", (0.0, 100.0)) if is_harm else (SCORE_TITLE, None)
+            heat_map = HeatMap(means, title, limits=limits, shows_values=is_harm)
+            panels.append(Panel(_names(x, grid[x]), _names(y, grid[y]), [heat_map], str(entrant[0])))
+    return FigureSpec(
+        name=f"grid{suffix}",
+        title="Harm to others over the grid" if is_harm else "Score over the grid",
+        subject=f"{results.title} on {world}",
+        panels=panels,
+        columns=len(grid) - 1,
+        width_in=3.6 * (len(grid) - 1),
+        height_in=1 + 3 * len(panels) / (len(grid) - 1),
+        note=f"Means over the rest of the grid. Worst cells: {'; '.join(worst)}.",
+    )
+
+
+def _names(variable: str, values: Sequence[Any]) -> Axis:
+    return Axis(variable, names=[str(value) for value in values])
 
 
 def families_figure(ranking: Ranking, what: str, suffix: str) -> FigureSpec:

@@ -112,6 +112,8 @@ def _of_ranking(results: Results, ranking: Ranking, suffix: str) -> Iterator[Sec
         *spread_figures.draw_spreads(results, ranking, suffix),
     ]
     yield Section(f"Ranking on {ranking.world}", scores, _SCORE)
+    grid = ranking_figures.grid_figure(results, ranking.world, suffix)
+    yield Section(f"Grid on {ranking.world}", [] if grid is None else [grid])
     families: list[Item] = []
     if ranking.by_family:
         families = [ranking_figures.families_figure(*about), tables.families_table(ranking, results.title)]

@@ -8,7 +8,8 @@ A distribution is written like a scenario, with `variables:` beside the other fi
 A number in a range may be the name of a variable; `times: NAME` (or a number, or a list of these) multiplies the
 drawn number, `low: ...` and `high: ...` bound it, `whole: true` rounds it. `{value: NAME, times: ...}` draws nothing.
 The alternatives of a choice may hold ranges themselves. A flow with `number: ...` stands for that number of flows,
-each drawn separately. `flows` may be a choice of lists of flows.
+each drawn separately. `flows` may be a choice of lists of flows. A variable `{grid: [1, 2, 5]}` takes each value in
+turn: as many seeds in a row as all grids together have cells run each cell once.
 
     variables: {shortest_rtt_ms: {log_uniform: [5, 100]}}
     flows: [{name: flow, number: {integer: [1, 6]}, rtt_ms: {log_uniform: [1, 10], times: shortest_rtt_ms}}]
@@ -61,7 +62,7 @@ _Draw: TypeAlias = Callable[["_Drawing", str], Any]
 MAX_PARTS = 10_000
 MAX_MIX_DEPTH = 16
 _SIGNIFICANT_DIGITS = 6  # of a drawn number, so that people can read it
-_KINDS = ("uniform", "log_uniform", "integer", "choice", "value")
+_KINDS = ("uniform", "log_uniform", "integer", "choice", "grid", "value")
 _MODIFIERS = ("times", "low", "high", "whole")  # in this order
 
 
@@ -90,6 +91,7 @@ class Distribution:
         fields: as written.
         max_tuned: largest number of tuned flows of a draw.
         max_flows: largest number of flows of a draw.
+        grid: values of each variable that is a grid, by its name.
 
     Raises:
         ScenarioError: a field is wrong, as far as one draw shows it.
@@ -115,15 +117,21 @@ class Distribution:
         self.name = str(template.pop("name", "unnamed"))
         variables = template.pop(VARIABLES, None) or {}
         self._parts: tuple[Scenario | Distribution, ...] = ()
+        self.grid: Mapping[str, Sequence[Any]] = {}
         if MIX in template:
             self._mix(template, _Mixes() if _within is None else _within)
             return
         flows = template.get("flows")
         if not isinstance(variables, Mapping):
             raise self._problem(VARIABLES, f"is {shown(variables)}, expected names and what each is drawn from")
-        lists = list(self._lists(flows))
         self._variables = variables
         self._template = template
+        grids = {str(name): spec["grid"] for name, spec in variables.items() if is_range(spec) and "grid" in spec}
+        for name, values in grids.items():
+            if not is_sequence(values) or not values:
+                raise self._problem(f"{VARIABLES}.{name}.grid", f"is {shown(values)}, expected a list of values")
+        self.grid = grids
+        lists = list(self._lists(flows))
         self.max_flows = max(sum(most for most, _ in one) for one in lists)
         if self.max_flows > BOUNDS["flows"].high:
             raise self._problem("flows", f"are up to {self.max_flows}, expected at most {BOUNDS['flows'].high:.0f}")
@@ -139,7 +147,18 @@ class Distribution:
         if self._parts:
             part = self._parts[_index(_uniform_of(seed, MIX), self._weights)]
             return part(seed) if isinstance(part, Distribution) else part
-        return self.drawn(f"{self.name}-{seed}", lambda place: _uniform_of(seed, place))
+        cell = {f"{VARIABLES}.{name}": (at + 0.5) / len(self.grid[name]) for name, at in self._cell(seed).items()}
+        return self.drawn(f"{self.name}-{seed}", lambda place: cell.get(place) or _uniform_of(seed, place))
+
+    def cell(self, seed: int) -> dict[str, Any]:
+        """Return the value of each grid in the draw of a seed, by the variable's name."""
+        return {name: self.grid[name][at] for name, at in self._cell(seed).items()}
+
+    def _cell(self, seed: int) -> dict[str, int]:
+        indices = {}
+        for name, values in self.grid.items():
+            seed, indices[name] = divmod(seed, len(values))
+        return indices
 
     def drawn(self, name: str, uniform: Callable[[str], float]) -> Scenario:
         """Return the scenario of given numbers.
@@ -183,10 +202,10 @@ class Distribution:
     def _most(self, path: str, flow: Mapping[str, Any]) -> int:
         """Return the largest number of flows that an entry stands for."""
         number = flow.get("number", 1)
-        if isinstance(number, Mapping) and "integer" in number:
-            number = number["integer"]
-        elif isinstance(number, Mapping) and "choice" in number:
-            number = number["choice"]
+        if isinstance(number, Mapping) and "value" in number:
+            number = self._variables.get(str(number["value"]))
+        if isinstance(number, Mapping):
+            number = next((number[kind] for kind in ("integer", "choice", "grid") if kind in number), number)
         numbers = list(number) if isinstance(number, list | tuple) else [number]
         if not numbers or not all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in numbers):
             raise self._problem(
@@ -370,6 +389,10 @@ class _Drawing:
             return variable if isinstance(variable, str) else self._number(spec["value"], f"{path}.value")
         if kind == "choice":
             return self._chosen(spec, path)
+        if kind == "grid":
+            if path.split(".")[:-1] != [VARIABLES]:
+                raise FieldProblem(path, f"is {shown(dict(spec))}, expected a grid as a variable alone")
+            return spec["grid"][int(self.uniform(path) * len(spec["grid"]))]
         bounds = spec[kind]
         if not isinstance(bounds, list | tuple) or len(bounds) != 2:
             raise FieldProblem(f"{path}.{kind}", f"is {shown(bounds)}, expected two numbers")
