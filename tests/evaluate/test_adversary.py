@@ -84,6 +84,38 @@ def test_it_keeps_networks_on_which_the_entrant_loses_on_other_seeds_too(whole: 
     np.testing.assert_array_equal(scores["bbr"] - scores["bbq"], cases[0].losses)
 
 
+GRID: dict[str, Any] = {
+    "name": "grid",
+    "variables": {"size_bdp": {"grid": [0.5, 1, 2, 4]}, "rate_mbps": {"grid": [4, 8]}, "others": {"grid": [1, 2]}},
+    "duration_s": 20.0,
+    "link": {"rate_mbps": {"value": "rate_mbps"}, "queue": {"size_bdp": {"value": "size_bdp"}}},
+    "flows": [
+        {"name": "flow", "rtt_ms": 30},
+        {"name": "cubic", "number": {"value": "others"}, "cc": "cubic", "rtt_ms": 30},
+    ],
+}
+
+
+@pytest.mark.parametrize("variant", ["bbr", "bbr3"])
+def test_the_goal_harm_finds_a_cell_near_the_worst_of_the_grid_by_half_of_its_runs(
+    variant: str, tmp_path: Path
+) -> None:
+    folder = AdversaryFolder(tmp_path / "run")
+    options = {**SMALL, "goal": "harm", "variant": variant, "reference": variant, "budget": 8, "check_seeds": 1}
+    with folder.opened(resume=False):
+        cases = search_adversary(load_distribution(GRID), parse_adversary(options), folder)
+    found = pl.read_parquet(folder.path / "trials.parquet")["loss"].max()
+    whole = bbrgym.evaluate(GRID, variant, world="twin", draws=16, jobs=1)  # type: ignore[arg-type]
+    harms = whole.filter(role="fixed").group_by("seed").agg(pl.col("harm").mean())["harm"]
+    assert len(harms) == 16
+    assert harms.max() - 0.1 <= found <= harms.max() + 0.05  # type: ignore[operator]  # other seeds
+    assert cases[0].reference == 0
+    assert f"{variant} does the others a harm of" in (folder.path / "cases" / f"against-{variant}-1.yaml").read_text()
+    network = cases[0].network
+    again = bbrgym.evaluate(network, variant, world="twin", seeds=[1001], jobs=1)
+    assert cases[0].losses[0] == pytest.approx(again.filter(role="fixed")["harm"].mean(), abs=1e-12)
+
+
 def test_an_interrupted_search_goes_on_to_the_same_bytes_and_another_seed_to_others(
     whole: Whole, tmp_path: Path
 ) -> None:

@@ -135,6 +135,21 @@ def test_commons_has_the_paths_of_wan_mix_and_others_in_the_shares_it_says():
     assert not tuned_of_ten.total()
 
 
+def test_seeds_in_a_row_run_each_cell_of_a_grid_once():
+    variables = {"rate": {"grid": [1, 2, 5]}, "flows": {"grid": [1, 4]}, "other": {"uniform": [1, 2]}}
+    link = {"rate_mbps": {"value": "rate"}, "queue": {"size_packets": 10}}
+    flow = {"name": "flow", "number": {"value": "flows"}, "rtt_ms": {"value": "other", "times": 10}}
+    grid = Distribution(small(variables=variables, link=link, flows=[flow]))
+    assert grid.max_tuned == 4
+    for first in (0, 11, 2**32):
+        draws = [grid(seed) for seed in range(first, first + 6)]
+        assert {(draw.link.rate_mbps, len(draw.flows)) for draw in draws} == set(itertools.product([1, 2, 5], [1, 4]))
+        assert len({draw.flows[0].rtt_ms for draw in draws}) == 6
+    assert grid.cell(2**32) == {"rate": draws[0].link.rate_mbps, "flows": len(draws[0].flows)}
+    whole = load_distribution("harm_grid")
+    assert len({tuple(whole.cell(seed).values()) for seed in split_seeds("test", 7500)}) == 7500
+
+
 # ---- splits ------------------------------------------------------------------------------------------------------
 
 
@@ -174,6 +189,8 @@ def test_split_seeds():
         ({"variables": {"x": {"choice": [1, 2], "weights": [1]}}}, "variables.x", "as many weights"),
         ({"variables": {"x": {"choice": [1, 2], "weights": [0, 0]}}}, "variables.x.weights", "one above"),
         ({"variables": {"x": {"choice": ["a"], "times": 2}}}, "variables.x", "'a', expected a number beside times"),
+        ({"variables": {"x": {"grid": []}}}, "variables.x.grid", r"\[\], expected a list of values"),
+        ({"duration_s": {"grid": [1, 2]}}, "duration_s", "expected a grid as a variable alone"),
         ({"variables": [1]}, "variables", "expected names"),
         ({"flows": 3}, "flows", "3, expected a list"),
         ({"flows": {"choice": [[FLOW], FLOW]}}, r"flows.choice\[1\]", "expected a list of flows, or a choice of"),

@@ -28,12 +28,13 @@ from bbrgym.scenario.distribution import is_distribution, load_distribution
 
 DESCRIPTION = """\
 Searches a distribution, in the twin, for networks where an entrant (a variant, or agent=RUN) loses most against a
-reference; scores the worst ones again with other seeds, runs them in world replay, and keeps them as scenario files.
-resume=true goes on with the search that output_dir holds.
+reference, or, with goal=harm, does most harm to others; scores the worst ones again with other seeds, runs them in
+world replay, and keeps them as scenario files. resume=true goes on with the search that output_dir holds.
 
 examples:
   bbrgym adversary variant=bbq scenario=wan_mix budget=600 output_dir=runs/against-bbq
   bbrgym adversary agent=runs/mine reference=library-best:runs/portfolio scenario=wan_mix
+  bbrgym adversary variant=bbr3 goal=harm scenario=harm_grid budget=60 seeds=1 check_seeds=1 keep=1 replay=null
   bbrgym adversary variant=bbr-pg 'steps={count: 8, ratio: 4.0}' replay=null
   bbrgym evaluate scenario=runs/against-bbq/cases/against-bbq-1.yaml 'variants=[bbr,bbq]'
   bbrgym train 'scenario=[wan_mix,runs/against-bbq/found.yaml]'
@@ -57,7 +58,8 @@ def run(options: argparse.Namespace) -> None:
     with advice, folder.opened(resume=resume), progress_bar(_shown) as show:
         cases = search_adversary(distribution, settings, folder, show)
     for case in cases:
-        lines = describe_loss(case, settings.agent or settings.variant, settings.reference, settings.replay)
+        reference = settings.reference if settings.goal == "score" else None
+        lines = describe_loss(case, settings.agent or settings.variant, reference, settings.replay)
         print_results(f"{case.network.name}: {describe_network(case.network)}", *(f"  {line}" for line in lines))
     if not cases:
         print_results("no network was found on which the entrant loses")

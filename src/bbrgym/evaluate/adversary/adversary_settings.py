@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -25,7 +25,10 @@ class Adversary(Model):
 
     variant: str = "bbq"  # the entrant, unless there is an agent
     agent: PathText | None = None  # run folder of the entrant. Default: none, the variant with its own tunables
-    reference: PathText = "bbr"  # a variant, a run folder, or a reference such as ``library-best:RUN``
+    # to find: the networks where the entrant's score is furthest below the reference's, or where it does most harm to
+    # the other flows, against their own control in its place
+    goal: Literal["score", "harm"] = "score"
+    reference: PathText = "bbr"  # of goal score: a variant, a run folder, or a reference such as ``library-best:RUN``
     budget: Annotated[Whole, Field(ge=1, le=1_000_000)] = 600  # networks to try
     # networks that are tried side by side; the next ones are proposed by the scores of all before
     batch: Annotated[Whole, Field(ge=1, le=1000)] = 20
@@ -46,7 +49,7 @@ class Adversary(Model):
         if self.replay is not None and self.replay not in registered_worlds():
             names = ", ".join(name for name in registered_worlds() if name != FAST_WORLD)
             raise FieldProblem("replay", f"is {shown(self.replay)}, expected a world ({names}) or null")
-        if self.reference in (self.agent, self.variant if self.agent is None else None):
+        if self.goal == "score" and self.reference in (self.agent, self.variant if self.agent is None else None):
             raise FieldProblem("reference", f"is {shown(self.reference)}, expected another one than the entrant")
         return self
 

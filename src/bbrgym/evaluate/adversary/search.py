@@ -99,7 +99,7 @@ class _AdversarySearch:
         self._space = SearchSpace(distribution, settings.steps)
         named = settings.agent or settings.variant
         self._entrant = entrant_named("agent" if settings.agent else "variant", named)
-        self._reference = entrant_named("reference", settings.reference)
+        self._reference = entrant_named("reference", settings.reference) if settings.goal == "score" else None
         config = {"scenario": dict(distribution.fields), **settings.model_dump(mode="json")}
         if folder.has_config():
             check_same_config(config, folder.read_config(), "search", folder)
@@ -124,9 +124,14 @@ class _AdversarySearch:
         return trials
 
     def _scores_of_both(self, world: str, networks: Sequence[Scenario], seeds: Sequence[int]) -> list[Table]:
-        """Return the scores of the entrant and of the reference, [networks, seeds] each."""
-        delta, threads = self._settings.score_delta, self._settings.threads
-        return [scores_on(world, who, networks, seeds, delta, threads) for who in (self._entrant, self._reference)]
+        """Return the scores of the entrant and of the reference, [networks, seeds] each.
+
+        Of goal harm it is minus the entrant's harm, and the 0 of the others' own control in its place.
+        """
+        own = scores_on(world, self._entrant, networks, seeds, self._settings)
+        if self._reference is None:
+            return [own, np.zeros_like(own)]
+        return [own, scores_on(world, self._reference, networks, seeds, self._settings)]
 
     def checked(self, trials: Sequence[NetworkTrial]) -> list[FoundNetwork]:
         """Return the worst networks by seeds B."""
@@ -183,8 +188,9 @@ class _AdversarySearch:
         self._folder.write_text(CASES, table_of_cases(cases).write_csv())
 
     def _text(self, case: FoundNetwork) -> str:
-        labels = self._entrant.label, self._reference.label
-        lines = [describe_network(case.network), *describe_loss(case, *labels, self._settings.replay)]
+        reference = None if self._reference is None else self._reference.label
+        loss = describe_loss(case, self._entrant.label, reference, self._settings.replay)
+        lines = [describe_network(case.network), *loss]
         return "".join(f"# {line}\n" for line in lines) + yaml.safe_dump(_fields(case.network), sort_keys=False)
 
     def _report(self, done: int, loss: float, stage: str) -> None:
@@ -214,15 +220,15 @@ def describe_network(network: Scenario) -> str:
     return f"{described(network)}: {', '.join(families_of(network)) or 'no family'}"
 
 
-def describe_loss(case: FoundNetwork, entrant: str, reference: str, replay: str | None) -> list[str]:
-    """Return sentences on the scores of both."""
-    losses = case.losses
-    lines = [
-        f"{entrant} scores {case.entrant:.2f} and {reference} {case.reference:.2f} on {len(losses)} seeds that "
-        f"the search did not see: a loss of {losses.mean():.2f} ({losses.min():.2f} to {losses.max():.2f})."
-    ]
+def describe_loss(case: FoundNetwork, entrant: str, reference: str | None, replay: str | None) -> list[str]:
+    """Return sentences on the scores of both, or on the entrant's harm if there is no reference."""
+    losses, seeds = case.losses, f"on {len(case.losses)} seeds that the search did not see"
+    loss = f"{losses.mean():.2f} ({losses.min():.2f} to {losses.max():.2f})"
+    scores = f"{entrant} scores {case.entrant:.2f} and {reference} {case.reference:.2f} {seeds}: a loss of {loss}."
+    lines = [scores if reference else f"{entrant} does the others a harm of {loss} {seeds}."]
     if len(case.replayed):
-        lines.append(f"In {replay} the loss is {case.replayed.mean():.2f} ({len(case.replayed)} seeds).")
+        what = "loss" if reference else "harm"
+        lines.append(f"In {replay} the {what} is {case.replayed.mean():.2f} ({len(case.replayed)} seeds).")
     return lines
 
 
