@@ -5,6 +5,7 @@ import math
 import re
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from short_scenarios import MIX, SHORT
@@ -12,8 +13,10 @@ from short_scenarios import MIX, SHORT
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.evaluate.records import SUMMARY_SCHEMA, TIMING_SCHEMA, flow_groups, per_run
 from bbrgym.report.output_settings import FigureSettings, OutputSettings, RecordSettings
+from bbrgym.report.ranking_figures import grid_figure
 from bbrgym.report.report import write_report
 from bbrgym.report.tables import goodput_columns, plain_text, speed_table, tables_of
+from bbrgym.scenario.distribution import Distribution
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -189,3 +192,26 @@ def test_speed_is_in_simulated_seconds_per_second() -> None:
         ("a", "20", "10.00", "2.0", "1"),
         ("b", "10", "0.01", "1000.0", "500.0 times a"),
     ]
+
+
+def test_a_grid_gives_maps_of_harm(tmp_path: Path) -> None:
+    variables = {"queue_bdp": {"grid": [0.5, 4]}, "others": {"grid": [1, 2]}, "rtt_ms": {"grid": [20, 40]}}
+    link = {"rate_mbps": 4.0, "queue": {"size_bdp": {"value": "queue_bdp"}}}
+    flow = {"name": "flow", "rtt_ms": {"value": "rtt_ms"}}
+    flows = [flow, {**flow, "name": "cubic", "number": {"value": "others"}, "cc": "cubic"}]
+    grid = Distribution({"name": "grid", "variables": variables, "duration_s": 8.0, "link": link, "flows": flows})
+    results = run_evaluation(grid, {"variants": ["bbr", "bbr3"], "world": "twin", "draws": 7}, output_dir=tmp_path)
+    write_report(tmp_path, results)
+    assert "Harm to others over the grid" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    figure = grid_figure(results, "twin", "")
+    assert figure is not None
+    assert [panel.title for panel in figure.panels] == ["bbr", "bbr", "bbr3", "bbr3"]
+    harms = per_run(results.summary.filter(variant="bbr3")).select("seed", "harm").rows()
+    for panel, (variable, values) in zip(figure.panels[2:], list(grid.grid.items())[1:], strict=True):
+        (heat_map,) = panel.series
+        for row, column in np.ndindex(2, 2):
+            at = {"queue_bdp": [0.5, 4][row], variable: values[column]}
+            cells = [100 * harm for seed, harm in harms if at.items() <= grid.cell(seed).items()]
+            assert heat_map.values[row, column] == pytest.approx(np.mean(cells))  # type: ignore[union-attr]
+    worst, harm = max(harms, key=lambda run: run[1])
+    assert f"bbr3 {harm:.2f} at queue_bdp {grid.cell(worst)['queue_bdp']}" in figure.note

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -70,9 +70,9 @@ def grid_figure(results: Results, world: str, suffix: str) -> FigureSpec | None:
     cells = {seed: results.distribution.cell(seed) for seed in results.draws}
     places = {seed: [grid[name].index(value) for name, value in cell.items()] for seed, cell in cells.items()}
     runs = per_run(results.summary.filter(pl.col("world") == world))
-    column = "harm" if runs["harm"].count() else "score"
+    is_harm = runs["harm"].count() > 0
+    column = "harm" if is_harm else "score"
     runs = runs.filter(pl.col(column).is_not_null() & pl.col(column).is_not_nan())
-    is_harm = column == "harm"
     panels, worst = [], []
     for entrant, own in runs.group_by("entrant", maintain_order=True):
         values = np.full([len(one) for one in grid.values()], np.nan)
@@ -87,7 +87,8 @@ def grid_figure(results: Results, world: str, suffix: str) -> FigureSpec | None:
                 means = np.nanmean(values, axis=rest)
             title, limits = ("harm to others (%)", (0.0, 100.0)) if is_harm else (SCORE_TITLE, None)
             heat_map = HeatMap(means, title, limits=limits, shows_values=is_harm)
-            panels.append(Panel(_names(x, grid[x]), _names(y, grid[y]), [heat_map], str(entrant[0])))
+            axes = (Axis(name, names=[str(value) for value in grid[name]]) for name in (x, y))
+            panels.append(Panel(*axes, [heat_map], str(entrant[0])))
     return FigureSpec(
         name=f"grid{suffix}",
         title="Harm to others over the grid" if is_harm else "Score over the grid",
@@ -98,10 +99,6 @@ def grid_figure(results: Results, world: str, suffix: str) -> FigureSpec | None:
         height_in=1 + 3 * len(panels) / (len(grid) - 1),
         note=f"Means over the rest of the grid. Worst cells: {'; '.join(worst)}.",
     )
-
-
-def _names(variable: str, values: Sequence[Any]) -> Axis:
-    return Axis(variable, names=[str(value) for value in values])
 
 
 def families_figure(ranking: Ranking, what: str, suffix: str) -> FigureSpec:

@@ -147,18 +147,19 @@ class Distribution:
         if self._parts:
             part = self._parts[_index(_uniform_of(seed, MIX), self._weights)]
             return part(seed) if isinstance(part, Distribution) else part
-        cell = {f"{VARIABLES}.{name}": (at + 0.5) / len(self.grid[name]) for name, at in self._cell(seed).items()}
-        return self.drawn(f"{self.name}-{seed}", lambda place: cell.get(place) or _uniform_of(seed, place))
+        places = {
+            f"{VARIABLES}.{name}": (self.grid[name].index(value) + 0.5) / len(self.grid[name])
+            for name, value in self.cell(seed).items()
+        }
+        return self.drawn(f"{self.name}-{seed}", lambda place: places.get(place) or _uniform_of(seed, place))
 
     def cell(self, seed: int) -> dict[str, Any]:
         """Return the value of each grid in the draw of a seed, by the variable's name."""
-        return {name: self.grid[name][at] for name, at in self._cell(seed).items()}
-
-    def _cell(self, seed: int) -> dict[str, int]:
-        indices = {}
+        cell = {}
         for name, values in self.grid.items():
-            seed, indices[name] = divmod(seed, len(values))
-        return indices
+            seed, at = divmod(seed, len(values))
+            cell[name] = values[at]
+        return cell
 
     def drawn(self, name: str, uniform: Callable[[str], float]) -> Scenario:
         """Return the scenario of given numbers.

@@ -19,7 +19,7 @@ import polars as pl
 import yaml
 
 from bbrgym.evaluate.adversary.adversary_settings import Adversary
-from bbrgym.evaluate.adversary.network_scores import entrant_named, scores_on
+from bbrgym.evaluate.adversary.network_scores import entrant_named, harms_on, scores_on
 from bbrgym.evaluate.adversary.network_search import NetworkTrial, scores_in, search_networks, table_of
 from bbrgym.evaluate.adversary.search_space import SearchSpace
 from bbrgym.evaluate.resume import check_same_config
@@ -128,10 +128,11 @@ class _AdversarySearch:
 
         Of goal harm it is minus the entrant's harm, and the 0 of the others' own control in its place.
         """
-        own = scores_on(world, self._entrant, networks, seeds, self._settings)
+        delta, threads = self._settings.score_delta, self._settings.threads
         if self._reference is None:
-            return [own, np.zeros_like(own)]
-        return [own, scores_on(world, self._reference, networks, seeds, self._settings)]
+            harms = harms_on(world, self._entrant, networks, seeds, threads)
+            return [-harms, np.zeros_like(harms)]
+        return [scores_on(world, who, networks, seeds, delta, threads) for who in (self._entrant, self._reference)]
 
     def checked(self, trials: Sequence[NetworkTrial]) -> list[FoundNetwork]:
         """Return the worst networks by seeds B."""
