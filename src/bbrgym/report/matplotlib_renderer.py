@@ -237,7 +237,9 @@ def _draw_heat_map(figure: Figure, axes: Axes, heat_map: HeatMap) -> None:
         image.set_clim(*heat_map.limits)
     if heat_map.shows_values:
         for (row, column), value in np.ndenumerate(heat_map.values):
-            axes.text(column, row, f"{value:.0f}", ha="center", va="center", fontsize="small")
+            text = "" if np.isnan(value) else f"{value:.0f}"
+            shade = "white" if heat_map.colours == "sequential" and image.norm(value) < 0.5 else "black"
+            axes.text(column, row, text, ha="center", va="center", fontsize="small", color=shade)
     figure.colorbar(image, ax=axes, label=heat_map.title)
 
 
