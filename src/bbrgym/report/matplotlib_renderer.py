@@ -236,9 +236,10 @@ def _draw_heat_map(figure: Figure, axes: Axes, heat_map: HeatMap) -> None:
     if heat_map.limits is not None:
         image.set_clim(*heat_map.limits)
     if heat_map.shows_values:
+        is_dark = np.asarray(image.norm(heat_map.values), np.float64) < 0.5
         for (row, column), value in np.ndenumerate(heat_map.values):
             text = "" if np.isnan(value) else f"{value:.0f}"
-            shade = "white" if heat_map.colours == "sequential" and image.norm(value) < 0.5 else "black"
+            shade = "white" if heat_map.colours == "sequential" and is_dark[row, column] else "black"
             axes.text(column, row, text, ha="center", va="center", fontsize="small", color=shade)
     figure.colorbar(image, ax=axes, label=heat_map.title)
 

@@ -87,8 +87,8 @@ def grid_figure(results: Results, world: str, suffix: str) -> FigureSpec | None:
                 means = np.nanmean(values, axis=rest)
             title, limits = ("harm to others (%)", (0.0, 100.0)) if is_harm else (SCORE_TITLE, None)
             heat_map = HeatMap(means, title, limits=limits, shows_values=is_harm)
-            axes = (Axis(name, names=[str(value) for value in grid[name]]) for name in (x, y))
-            panels.append(Panel(*axes, [heat_map], str(entrant[0])))
+            along, up = (Axis(name, names=[str(value) for value in grid[name]]) for name in (x, y))
+            panels.append(Panel(along, up, [heat_map], str(entrant[0])))
     return FigureSpec(
         name=f"grid{suffix}",
         title="Harm to others over the grid" if is_harm else "Score over the grid",
