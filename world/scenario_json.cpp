@@ -9,8 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <ranges>
 #include <type_traits>
+#include <utility>
 
 namespace bbrgym
 {
@@ -167,17 +170,23 @@ ReadRed(const Value& value)
     return red;
 }
 
-/** A discipline ignores the parameters of the others. */
-decltype(Queue::discipline)
+using Discipline = decltype(Queue::discipline);
+
+/** The kinds and their readers; a discipline ignores the parameters of the others. */
+constexpr std::array<std::pair<const char*, Discipline (*)(const Value&)>, 4> DISCIPLINES{{
+    {"droptail", [](const Value&) -> Discipline { return DropTail{}; }},
+    {"red", [](const Value& value) -> Discipline { return ReadRed(value["red"]); }},
+    {"codel", [](const Value& value) -> Discipline { return ReadCoDel(value["codel"]); }},
+    {"fq_codel",
+     [](const Value& value) -> Discipline {
+         return FqCoDel{ReadCoDel(value["codel"]), value["quantum_bytes"].Whole(bounds::quantum_bytes)};
+     }},
+}};
+
+Discipline
 ReadDiscipline(const Value& value)
 {
-    switch (value["kind"].Choice({"droptail", "red", "codel", "fq_codel"}))
-    {
-    case 0: return DropTail{};
-    case 1: return ReadRed(value["red"]);
-    case 2: return ReadCoDel(value["codel"]);
-    default: return FqCoDel{ReadCoDel(value["codel"]), value["quantum_bytes"].Whole(bounds::quantum_bytes)};
-    }
+    return DISCIPLINES[value["kind"].Choice(std::views::keys(DISCIPLINES))].second(value);
 }
 
 Queue
