@@ -187,7 +187,8 @@ def others_tables(results: Results) -> Iterator[Table]:
     """Yield a table per world with a row per entrant, and per reference that is not one of them."""
     is_of_draws = bool(results.draws)
     for world, runs in runs_with_others(results):
-        about = f"{results.title} on {world}: other flows, {_interval_caption(runs['seed'].n_unique(), over_draws=is_of_draws)}"
+        caption = _interval_caption(runs["seed"].n_unique(), over_draws=is_of_draws)
+        about = f"{results.title} on {world}: other flows, {caption}"
         table = new_table(about, ["in place of the tuned flows\n\n"], [heading for _, heading, _, _ in _OF_OTHERS])
         for (entrant,), rows in runs.group_by("entrant", maintain_order=True):
             table.add_row(str(entrant), *_mean_cells(rows, _OF_OTHERS, is_of_draws))
