@@ -13,7 +13,7 @@ from pieces import code, plain
 import bbrgym
 from bbrgym import worlds
 from bbrgym.envs.critic import BASE_RTT, FLOW_FEATURES, LINK_FEATURES
-from bbrgym.envs.documentation import entries
+from bbrgym.envs.documentation import parse_attributes
 from bbrgym.envs.features import Feature
 from bbrgym.envs.observation import FEATURES, SOURCES
 from bbrgym.envs.reward import Reward
@@ -129,14 +129,14 @@ class Source:
         text = ast.get_docstring(self._class(name)) or ""
         text = re.sub(r"^## ", "### ", text, flags=re.MULTILINE)
         text, found, attributes = text.partition("Attributes:\n")
-        listed = "".join(f"- `{name}`: {meaning}\n" for name, meaning in entries(attributes).items())
+        listed = "".join(f"- `{name}`: {meaning}\n" for name, meaning in parse_attributes(attributes).items())
         return text.replace("``", "`") + (f"Attributes:\n\n{listed}" if found else "")
 
     def fields(self, name: str) -> list[list[str]]:
         """Return a row for each field of a class of options: its name, default and meaning."""
         node = self._class(name)
         _, _, attributes = (ast.get_docstring(node) or "").partition("Attributes:\n")
-        meanings = entries(attributes)
+        meanings = parse_attributes(attributes)
         return [
             [code(field.target.id), code(default(field.value)), meanings[field.target.id]]
             for field in node.body

@@ -21,7 +21,7 @@ from pieces import code, plain, with_block
 from pydantic import BaseModel
 
 import bbrgym
-from bbrgym.envs.documentation import entries
+from bbrgym.envs.documentation import parse_attributes
 from bbrgym.evaluate.bench.results import read_results
 from bbrgym.ns3gym import command
 from bbrgym.papers.catalogue import select_experiments
@@ -283,7 +283,7 @@ def summary(model: type[BaseModel]) -> str:
 
 def fields_table(model: type[BaseModel]) -> str:
     schema = model.model_json_schema()
-    meanings = entries(docstring_of(model).partition("Attributes:\n")[2])
+    meanings = parse_attributes(docstring_of(model).partition("Attributes:\n")[2])
     required = schema.get("required", [])
     return markdown_table(
         ["field", "default", "allowed", "meaning"],
