@@ -88,8 +88,10 @@ def summary_table(summary: pl.DataFrame, what: str | None = None) -> Table:
         ("retransmit_rate", "re-\nsent\n%", 2, 100.0),
         ("utilisation", "utili-\nsation\n%", 1, 100.0),
         ("jain", "Jain\nindex\n", 3, 1.0),
-        *(() if is_of_draws else [("score", "score\n\n", 2, 1.0), ("own_score", "own\nscore\n", 2, 1.0)]),
+        *(() if is_of_draws else [("score", "score\n\n", 2, 1.0)]),
     ]
+    if not is_of_draws and not runs["own_score"].equals(runs["score"]):  # as where there are other flows
+        columns.append(("own_score", "own\nscore\n", 2, 1.0))
     table.add_column("variant\n\n", min_width=max(map(len, runs["entrant"])))
     if not is_one_world:
         table.add_column("world\n\n", min_width=max(map(len, worlds)))
