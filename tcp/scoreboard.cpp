@@ -12,24 +12,17 @@ namespace
 constexpr int64_t MIN_RTT_WINDOW_NS = 300'000'000'000; // Linux: tcp_min_rtt_wlen
 constexpr int64_t LEAST_WINDOW_NS = 1'000'000;         // Linux before 4.18: tcp_rack_detect_loss
 
-/** Whether one segment was sent after another; at the same time, the one further in the stream is later. */
-bool
-SentAfter(int64_t a_ns, uint64_t a, int64_t b_ns, uint64_t b)
-{
-    return a_ns > b_ns || (a_ns == b_ns && a > b);
-}
-
 } // namespace
 
 void
 Scoreboard::Retransmitted(uint64_t seqno, int64_t now_ns)
 {
-    PutOriginals();
-    Segment& segment = Of(seqno);
+    m_order.PutOriginals(m_out);
+    Segment& segment = m_out.At(seqno);
     Snapshot(segment, now_ns);
     if (m_keeps_tx_states)
     {
-        m_tx_states[seqno - m_una] = TxStateNow();
+        m_tx_states[seqno - m_out.una] = TxStateNow();
     }
     NoteTouched(seqno);
     --m_lost_waiting;
@@ -37,14 +30,14 @@ Scoreboard::Retransmitted(uint64_t seqno, int64_t now_ns)
     segment.retransmitting = true;
     segment.ever_retransmitted = true;
     segment.found_late = false;
-    PutTransmission(seqno, now_ns);
+    m_order.Put({seqno, now_ns});
 }
 
 void
 Scoreboard::Probed(int64_t now_ns)
 {
-    PutOriginals();
-    Segment& segment = m_segments.back();
+    m_order.PutOriginals(m_out);
+    Segment& segment = m_out.ring.back();
     Snapshot(segment, now_ns);
     if (m_keeps_tx_states)
     {
@@ -52,7 +45,7 @@ Scoreboard::Probed(int64_t now_ns)
     }
     segment.ever_retransmitted = true;
     NoteTouched(Next() - 1);
-    PutTransmission(Next() - 1, now_ns);
+    m_order.Put({Next() - 1, now_ns});
 }
 
 std::optional<uint64_t>
@@ -62,8 +55,8 @@ Scoreboard::NextLost()
     {
         return std::nullopt;
     }
-    uint64_t seqno = std::max(m_retransmit_hint, m_una);
-    while (!Of(seqno).lost || Of(seqno).retransmitting)
+    uint64_t seqno = std::max(m_retransmit_hint, m_out.una);
+    while (!m_out.At(seqno).lost || m_out.At(seqno).retransmitting)
     {
         ++seqno;
     }
@@ -77,7 +70,7 @@ Scoreboard::LostTogether(uint64_t seqno, uint32_t limit) const
     uint32_t count = 1;
     while (count < limit && seqno + count < Next())
     {
-        const Segment& segment = At(seqno + count);
+        const Segment& segment = m_out.At(seqno + count);
         if (!segment.is_joined || !segment.lost || segment.retransmitting)
         {
             break;
@@ -91,8 +84,7 @@ AckOutcome
 Scoreboard::Acknowledge(uint64_t una, std::span<const SeqnoRange> blocks, int64_t now_ns, SeqnoRange duplicate)
 {
     AckOutcome outcome;
-    const uint64_t delivered_before = m_delivered_pkts;
-    m_has_newest = false;
+    m_rate.BeginAck();
     m_rack_rtt_seqno = 0;
     m_sacked_until_before = m_sacked_until;
 
@@ -115,11 +107,10 @@ Scoreboard::Acknowledge(uint64_t una, std::span<const SeqnoRange> blocks, int64_
     {
         NoteReordering(outcome.first_original);
     }
-    outcome.acked_pkts = static_cast<uint32_t>(m_delivered_pkts - delivered_before);
-    m_acked_any = outcome.acked_pkts > 0;
-    if (m_reordering_count > 0 && m_window_widens && m_has_newest) [[unlikely]]
+    outcome.acked_pkts = m_rate.AckedPkts();
+    if (m_reordering_count > 0 && m_window_widens && m_rate.HasNewest()) [[unlikely]]
     {
-        m_reordering_window.OnDelivered(m_delivered_pkts - m_newest.DeliveredSince(m_delivered_pkts), m_delivered_pkts);
+        m_reordering_window.OnDelivered(m_rate.PriorDelivered(), m_rate.Delivered());
     }
     if (outcome.rtt_ns >= 0 && !m_smallest_is_smoothed)
     {
@@ -139,10 +130,11 @@ Scoreboard::DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns)
     m_reordering_deadline_ns = NEVER_NS;
     if (m_counts_sacked)
     {
-        ForgetTransmissions(); // for those who need their times
+        m_order.ForgetAll(m_out); // for those who need their times
         return DetectLossesByCount();
     }
-    if (m_rack.sent_ns < 0 || !MayHaveOvertaken())
+    const Transmission& newest = m_rack.transmission;
+    if (newest.sent_ns < 0 || !m_order.MayBeOvertaken(newest, m_out))
     {
         return 0;
     }
@@ -150,111 +142,27 @@ Scoreboard::DetectLosses(bool patient, int64_t srtt_ns, int64_t now_ns)
     const int64_t rack_rtt_ns = m_follows_rack ? m_rack.rtt_ns : m_rack_rtt_ns; // 4.11 keeps that of the newest
     const int64_t wait_ns = rack_rtt_ns + ReorderingWindowNs(patient, srtt_ns);
     // Transmissions are ordered by time: the first one that is still out and not old enough ends the search.
-    for (; HasTransmissions(); ForgetOldestTransmission())
+    for (; !m_order.Empty(m_out); m_order.ForgetOldest())
     {
-        const Transmission oldest = OldestTransmission();
-        if (IsOut(oldest))
+        const Transmission oldest = m_order.Oldest(m_out);
+        if (TransmissionOrder::IsOut(oldest, m_out))
         {
-            if (!SentAfter(m_rack.sent_ns, m_rack.seqno, oldest.sent_ns, oldest.seqno))
+            if (!newest.IsAfter(oldest))
             {
                 break;
             }
             if (oldest.sent_ns + wait_ns + m_follows_rack > now_ns)
             {
-                m_reordering_deadline_ns =
-                    (m_waits_a_millisecond ? LatestOvertakenNs() : oldest.sent_ns) + wait_ns + TIMER_SLACK_NS;
+                const int64_t from_ns =
+                    m_waits_a_millisecond ? m_order.LatestOvertakenNs(newest, m_out) : oldest.sent_ns;
+                m_reordering_deadline_ns = from_ns + wait_ns + TIMER_SLACK_NS;
                 break;
             }
             MarkLost(oldest.seqno);
-            Of(oldest.seqno).found_late = true;
+            m_out.At(oldest.seqno).found_late = true;
         }
     }
     return static_cast<uint32_t>(m_lost_total - lost_before);
-}
-
-/** Whether it is its segment's latest one, and neither delivered nor found lost. */
-bool
-Scoreboard::IsOut(const Transmission& transmission) const
-{
-    if (transmission.seqno < m_una)
-    {
-        return false;
-    }
-    const Segment& segment = At(transmission.seqno);
-    const bool waits = segment.lost && !segment.retransmitting;
-    return !segment.sacked && !waits && segment.sent_ns == transmission.sent_ns;
-}
-
-Scoreboard::Transmission
-Scoreboard::OldestTransmission() const
-{
-    return m_transmissions.empty() ? Transmission{m_originals_from, At(m_originals_from).sent_ns}
-                                   : m_transmissions.front();
-}
-
-/** False: no transmission was overtaken by the newest one delivered. Stored ones may be stale, so they have to be
- * looked at. */
-bool
-Scoreboard::MayHaveOvertaken() const
-{
-    if (!m_transmissions.empty() || m_originals_from == Next())
-    {
-        return !m_transmissions.empty();
-    }
-    return SentAfter(m_rack.sent_ns, m_rack.seqno, At(m_originals_from).sent_ns, m_originals_from);
-}
-
-void
-Scoreboard::ForgetOldestTransmission()
-{
-    m_transmissions.empty() ? static_cast<void>(++m_originals_from) : m_transmissions.pop_front();
-}
-
-void
-Scoreboard::ForgetTransmissions()
-{
-    m_transmissions.clear();
-    m_originals_from = Next();
-}
-
-/** One after all others. */
-void
-Scoreboard::PutTransmission(uint64_t seqno, int64_t sent_ns)
-{
-    m_transmissions.push_back({seqno, sent_ns});
-}
-
-/** A segment is about to be retransmitted: the times at which all of them left first are stored. */
-void
-Scoreboard::PutOriginals()
-{
-    for (; m_originals_from < Next(); ++m_originals_from)
-    {
-        PutTransmission(m_originals_from, At(m_originals_from).sent_ns);
-    }
-}
-
-/** When the last of those left that one sent later has overtaken. */
-int64_t
-Scoreboard::LatestOvertakenNs() const
-{
-    int64_t latest_ns = OldestTransmission().sent_ns;
-    const auto is_overtaken = [&](const Transmission& transmission) {
-        const bool is = SentAfter(m_rack.sent_ns, m_rack.seqno, transmission.sent_ns, transmission.seqno);
-        latest_ns = is && IsOut(transmission) ? transmission.sent_ns : latest_ns;
-        return is;
-    };
-    for (std::size_t i = 0; i < m_transmissions.size(); ++i)
-    {
-        if (!is_overtaken(m_transmissions[i]))
-        {
-            return latest_ns;
-        }
-    }
-    for (uint64_t seqno = m_originals_from; seqno < Next() && is_overtaken({seqno, At(seqno).sent_ns}); ++seqno)
-    {
-    }
-    return latest_ns;
 }
 
 /** RFC 6675's IsLost, of segments: three beyond it are SACKed. A retransmission is never found lost. */
@@ -262,13 +170,13 @@ uint32_t
 Scoreboard::DetectLossesByCount()
 {
     const uint64_t lost_before = m_lost_total;
-    const uint64_t from = std::max(m_counted_until, m_una);
+    const uint64_t from = std::max(m_counted_until, m_out.una);
     uint32_t sacked = 0;
     uint64_t seqno = m_sacked_until;
     while (seqno > from && sacked < DUPLICATE_THRESHOLD_PKTS)
     {
         --seqno;
-        sacked += At(seqno).sacked;
+        sacked += m_out.At(seqno).sacked;
     }
     if (sacked < DUPLICATE_THRESHOLD_PKTS)
     {
@@ -277,7 +185,7 @@ Scoreboard::DetectLossesByCount()
     m_counted_until = seqno;
     for (seqno = from; seqno < m_counted_until; ++seqno)
     {
-        if (!At(seqno).sacked && !At(seqno).lost)
+        if (!m_out.At(seqno).sacked && !m_out.At(seqno).lost)
         {
             MarkLost(seqno);
         }
@@ -286,40 +194,31 @@ Scoreboard::DetectLossesByCount()
 }
 
 void
-Scoreboard::MarkHeadLost()
-{
-    if (!m_segments.empty())
-    {
-        MarkLost(m_una);
-    }
-}
-
-void
 Scoreboard::MarkTimedOut(int64_t now_ns)
 {
     const int64_t sent_by_ns = m_spares_recent ? now_ns - m_rack_rtt_ns : NEVER_NS;
-    for (uint64_t seqno = m_una; seqno < Next(); ++seqno)
+    for (uint64_t seqno = m_out.una; seqno < Next(); ++seqno)
     {
-        const Segment& segment = At(seqno);
-        if (!segment.sacked && (seqno == m_una || segment.sent_ns <= sent_by_ns))
+        const Segment& segment = m_out.At(seqno);
+        if (!segment.sacked && (seqno == m_out.una || segment.sent_ns <= sent_by_ns))
         {
             MarkLost(seqno);
             if (segment.retransmitting) // of what an undo held to be there
             {
-                Of(seqno).retransmitting = false;
+                m_out.At(seqno).retransmitting = false;
                 --m_retrans_out;
                 ++m_lost_waiting;
             }
         }
         else if (segment.sacked && segment.retransmitting && m_keeps_sacked_retransmissions)
         {
-            Of(seqno).retransmitting = false;
+            m_out.At(seqno).retransmitting = false;
             --m_retrans_out;
         }
     }
     if (!m_spares_recent)
     {
-        ForgetTransmissions();
+        m_order.ForgetAll(m_out);
     }
     m_reordering_deadline_ns = NEVER_NS;
     m_counted_until = 0;
@@ -332,95 +231,20 @@ Scoreboard::MarkTimedOut(int64_t now_ns)
 void
 Scoreboard::UnmarkLost()
 {
-    ForgetTransmissions();
-    for (uint64_t seqno = m_una; seqno < Next(); ++seqno)
+    m_order.ForgetAll(m_out);
+    for (uint64_t seqno = m_out.una; seqno < Next(); ++seqno)
     {
-        Segment& segment = Of(seqno);
+        Segment& segment = m_out.At(seqno);
         segment.lost = false;
         if (!segment.sacked && (!segment.found_late || m_waits_a_millisecond))
         {
-            PutTransmission(seqno, segment.sent_ns);
+            m_order.Put({seqno, segment.sent_ns});
         }
     }
     m_lost_out = 0;
     m_lost_waiting = 0;
-    std::ranges::sort(m_transmissions.in_one_piece(), [](const Transmission& a, const Transmission& b) {
-        return SentAfter(b.sent_ns, b.seqno, a.sent_ns, a.seqno);
-    });
+    m_order.Sort();
     m_counted_until = 0;
-}
-
-RateSample
-Scoreboard::SampleRate(int64_t now_ns)
-{
-    if (m_app_limited_until != 0 && m_delivered_pkts > m_app_limited_until)
-    {
-        m_app_limited_until = 0;
-    }
-    if (m_acked_any)
-    {
-        m_delivered_ns = now_ns;
-    }
-    if (m_keeps_sample)
-    {
-        return KeptRateSample();
-    }
-    RateSample sample;
-    if (!m_has_newest)
-    {
-        return sample;
-    }
-    sample.sample_pkts = m_newest.DeliveredSince(m_delivered_pkts);
-    sample.prior_delivered_pkts = m_delivered_pkts - static_cast<uint64_t>(sample.sample_pkts);
-    sample.is_app_limited = m_newest.app_limited;
-    const int64_t send_phase_ns = m_newest.sent_ns - m_newest.first_tx_ns;
-    const int64_t ack_phase_ns = now_ns - m_newest.delivered_ns;
-    const int64_t interval_ns = std::max(send_phase_ns, ack_phase_ns);
-    // Shorter than any round trip: the ACKs were compressed, and the rate would be meaningless.
-    if (m_min_rtt_ns < 0 || interval_ns >= m_min_rtt_ns)
-    {
-        sample.interval_ns = interval_ns;
-    }
-    sample.at_send = m_newest_tx_state;
-    return sample;
-}
-
-/** A delivered segment becomes the sample if more was delivered when it left than when the sample's did. */
-void
-Scoreboard::KeepSample(const Segment& segment, int64_t now_ns)
-{
-    m_delivered_ns = now_ns;
-    const uint64_t prior_delivered_pkts = m_delivered_pkts - segment.DeliveredSince(m_delivered_pkts);
-    if (prior_delivered_pkts <= m_kept.prior_delivered_pkts)
-    {
-        return;
-    }
-    m_kept.prior_delivered_pkts = prior_delivered_pkts;
-    m_kept.is_app_limited = segment.app_limited;
-    m_kept.interval_ns = std::max(segment.sent_ns - segment.first_tx_ns, now_ns - segment.delivered_ns);
-    m_first_tx_ns = segment.sent_ns;
-}
-
-/** The kept sample with what was delivered since, or its last rate if the interval is below the smallest RTT. */
-RateSample
-Scoreboard::KeptRateSample()
-{
-    if (m_kept.prior_delivered_pkts == 0)
-    {
-        return {};
-    }
-    if (m_kept.interval_ns > 0 && (m_min_rtt_ns < 0 || m_kept.interval_ns >= m_min_rtt_ns))
-    {
-        m_kept.rate_pkts = static_cast<int64_t>(m_delivered_pkts - m_kept.prior_delivered_pkts);
-        m_kept.rate_interval_ns = m_kept.interval_ns;
-    }
-    return {m_kept.rate_pkts, m_kept.rate_interval_ns, m_kept.prior_delivered_pkts, m_kept.is_app_limited};
-}
-
-void
-Scoreboard::MarkAppLimited()
-{
-    m_app_limited_until = std::max<uint64_t>(m_delivered_pkts + InFlight(), 1);
 }
 
 void
@@ -436,20 +260,14 @@ Scoreboard::NoteRtt(int64_t rtt_ns, int64_t now_ns)
 void
 Scoreboard::Reset(std::size_t segments)
 {
-    Ring<Segment> kept = std::move(m_segments);
-    Ring<Transmission> kept_transmissions = std::move(m_transmissions);
-    Ring<TxState> kept_tx_states = std::move(m_tx_states);
-    std::vector<LostSegment> kept_lost = std::move(m_newly_lost);
-    *this = Scoreboard();
-    kept.clear();
-    kept.reserve(segments);
-    kept_transmissions.clear();
-    m_segments = std::move(kept);
-    m_transmissions = std::move(kept_transmissions);
-    kept_tx_states.clear();
-    m_tx_states = std::move(kept_tx_states);
-    kept_lost.clear();
-    m_newly_lost = std::move(kept_lost);
+    Scoreboard fresh;
+    fresh.m_out.ring.TakeMemory(m_out.ring);
+    fresh.m_out.ring.reserve(segments);
+    fresh.m_order.TakeMemory(m_order);
+    fresh.m_tx_states.TakeMemory(m_tx_states);
+    fresh.m_newly_lost = std::move(m_newly_lost);
+    fresh.m_newly_lost.clear();
+    *this = std::move(fresh);
 }
 
 void
@@ -460,7 +278,7 @@ Scoreboard::SetFacts(const SocketFacts& facts)
     m_spares_recent = facts.timeout_marks == timeout_marks_choice::older;
     m_follows_rack = facts.reordering_window == reordering_window_choice::while_none_lost;
     m_keeps_sacked_retransmissions = facts.sacked_retransmissions_count;
-    m_keeps_sample = facts.rate_sample == rate_sample_choice::kept;
+    m_rate.KeepSample(facts.rate_sample == rate_sample_choice::kept);
     m_smallest_is_smoothed = facts.smallest_rtt == smallest_rtt_choice::smoothed;
     m_measures_head = facts.rtt_samples == rtt_samples_choice::head;
     m_clock_ns = facts.rtt_clock_us * 1000;
@@ -472,11 +290,10 @@ Scoreboard::SetFacts(const SocketFacts& facts)
 void
 Scoreboard::OnDuplicate(SeqnoRange duplicate, AckOutcome& outcome)
 {
-    m_delivered_pkts += duplicate.end - duplicate.begin;
-    m_duplicate_pkts += duplicate.end - duplicate.begin;
-    for (uint64_t seqno = std::max(duplicate.begin, m_una); seqno < std::min(duplicate.end, Next()); ++seqno)
+    m_rate.OnDuplicate(duplicate.end - duplicate.begin);
+    for (uint64_t seqno = std::max(duplicate.begin, m_out.una); seqno < std::min(duplicate.end, Next()); ++seqno)
     {
-        if (At(seqno).ever_retransmitted && At(seqno).sacked)
+        if (m_out.At(seqno).ever_retransmitted && m_out.At(seqno).sacked)
         {
             outcome.first_original = std::min(outcome.first_original, seqno);
         }
@@ -487,9 +304,9 @@ Scoreboard::OnDuplicate(SeqnoRange duplicate, AckOutcome& outcome)
 void
 Scoreboard::ClearDuplicate(SeqnoRange duplicate)
 {
-    for (uint64_t seqno = std::max(duplicate.begin, m_una); seqno < std::min(duplicate.end, Next()); ++seqno)
+    for (uint64_t seqno = std::max(duplicate.begin, m_out.una); seqno < std::min(duplicate.end, Next()); ++seqno)
     {
-        Segment& segment = Of(seqno);
+        Segment& segment = m_out.At(seqno);
         m_retrans_out -= segment.retransmitting;
         m_lost_waiting += segment.lost && segment.retransmitting;
         segment.retransmitting = false;
@@ -502,7 +319,7 @@ Scoreboard::MarkSacked(std::span<const SeqnoRange> blocks, int64_t now_ns, AckOu
     for (std::size_t i = 0; i < blocks.size(); ++i)
     {
         const uint64_t end = std::min(blocks[i].end, Next());
-        uint64_t seqno = std::max(blocks[i].begin, m_una);
+        uint64_t seqno = std::max(blocks[i].begin, m_out.una);
         // Nearly always a block is unchanged or has grown: then only its new part is processed.
         if (i < m_known_count && m_known_blocks[i].begin <= seqno && seqno < m_known_blocks[i].end)
         {
@@ -510,7 +327,7 @@ Scoreboard::MarkSacked(std::span<const SeqnoRange> blocks, int64_t now_ns, AckOu
         }
         while (seqno < end)
         {
-            if (At(seqno).sacked)
+            if (m_out.At(seqno).sacked)
             {
                 seqno = SkipKnown(seqno);
                 continue;
@@ -526,7 +343,7 @@ Scoreboard::MarkSacked(std::span<const SeqnoRange> blocks, int64_t now_ns, AckOu
 void
 Scoreboard::NoteSacked(uint64_t seqno, int64_t now_ns, AckOutcome& outcome)
 {
-    Segment& segment = Of(seqno);
+    Segment& segment = m_out.At(seqno);
     if (!segment.ever_retransmitted)
     {
         outcome.first_original = std::min(outcome.first_original, seqno);
@@ -548,15 +365,15 @@ Scoreboard::NoteSacked(uint64_t seqno, int64_t now_ns, AckOutcome& outcome)
 void
 Scoreboard::RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome)
 {
-    if (m_una < m_untouched_from || m_keeps_sample || m_measures_head)
+    if (m_out.una < m_untouched_from || m_rate.KeepsSample() || m_measures_head)
     {
         RemoveOneByOne(una, now_ns, outcome);
     }
-    else if (m_una < una && !m_segments.empty())
+    else if (m_out.una < una && !m_out.Empty())
     {
-        RemoveUntouched(std::min<std::size_t>(una - m_una, m_segments.size()), now_ns, outcome);
+        RemoveUntouched(std::min<std::size_t>(una - m_out.una, m_out.ring.size()), now_ns, outcome);
     }
-    m_originals_from = std::max(m_originals_from, m_una);
+    m_order.OnAcknowledged(m_out.una);
 }
 
 /** The first `count` segments are delivered, as they were sent: what they tell are the times of the first and the last.
@@ -564,27 +381,24 @@ Scoreboard::RemoveAcknowledged(uint64_t una, int64_t now_ns, AckOutcome& outcome
 void
 Scoreboard::RemoveUntouched(std::size_t count, int64_t now_ns, AckOutcome& outcome)
 {
-    const uint64_t seqno = m_una + count - 1;
-    m_newest = m_segments[count - 1];
-    m_has_newest = true;
-    m_newest_seqno = seqno;
-    outcome.first_original = m_una;
-    outcome.oldest_rtt_ns = RttNs(m_segments.front().sent_ns, now_ns);
-    outcome.rtt_ns = RttNs(m_newest.sent_ns, now_ns);
+    const uint64_t seqno = m_out.una + count - 1;
+    const Segment& newest = m_out.ring[count - 1];
+    m_rate.OnDeliveredInOrder(newest, seqno, count);
+    outcome.first_original = m_out.una;
+    outcome.oldest_rtt_ns = RttNs(m_out.ring.front().sent_ns, now_ns);
+    outcome.rtt_ns = RttNs(newest.sent_ns, now_ns);
     outcome.removed_segments = static_cast<uint32_t>(count);
-    outcome.is_ack_delayed = count == 1 && m_newest.is_runt;
-    m_delivered_pkts += count;
-    m_first_tx_ns = m_newest.sent_ns;
-    m_rack_rtt_ns = now_ns - m_newest.sent_ns;
+    outcome.is_ack_delayed = count == 1 && newest.is_runt;
+    m_rack_rtt_ns = now_ns - newest.sent_ns;
     m_rack_rtt_seqno = seqno;
-    NoteNewest({m_newest.sent_ns, seqno, m_rack_rtt_ns});
+    NoteNewest({{seqno, newest.sent_ns}, m_rack_rtt_ns});
     if (m_keeps_tx_states) [[unlikely]]
     {
-        m_newest_tx_state = m_tx_states[count - 1];
+        m_rate.SetNewestTxState(m_tx_states[count - 1]);
         m_tx_states.pop_front(count);
     }
-    m_segments.pop_front(count);
-    m_una += count;
+    m_out.ring.pop_front(count);
+    m_out.una += count;
 }
 
 void
@@ -596,13 +410,13 @@ Scoreboard::RemoveOneByOne(uint64_t una, int64_t now_ns, AckOutcome& outcome)
     int64_t newest_rtt_ns = -1;
     int64_t oldest_rtt_ns = -1;
 
-    if (m_measures_head && m_una < una && !m_segments.empty())
+    if (m_measures_head && m_out.una < una && !m_out.Empty())
     {
-        NoteHeadRtt(m_segments.front(), now_ns, outcome);
+        NoteHeadRtt(m_out.ring.front(), now_ns, outcome);
     }
-    while (m_una < una && !m_segments.empty())
+    while (m_out.una < una && !m_out.Empty())
     {
-        const Segment& segment = m_segments.front();
+        const Segment& segment = m_out.ring.front();
         retransmitted_data |= segment.ever_retransmitted;
         runt = segment.is_runt;
         if (segment.sacked)
@@ -614,18 +428,18 @@ Scoreboard::RemoveOneByOne(uint64_t una, int64_t now_ns, AckOutcome& outcome)
         {
             if (!segment.ever_retransmitted)
             {
-                outcome.first_original = std::min(outcome.first_original, m_una);
+                outcome.first_original = std::min(outcome.first_original, m_out.una);
                 newest_rtt_ns = RttNs(segment.sent_ns, now_ns);
                 oldest_rtt_ns = std::max(oldest_rtt_ns, newest_rtt_ns);
             }
-            Delivered(m_una, true, now_ns);
+            Delivered(m_out.una, true, now_ns);
         }
-        m_segments.pop_front();
+        m_out.ring.pop_front();
         if (m_keeps_tx_states) [[unlikely]]
         {
             m_tx_states.pop_front();
         }
-        ++m_una;
+        ++m_out.una;
         ++outcome.removed_segments;
     }
     outcome.retransmission_acked = retransmitted_data;
@@ -654,13 +468,6 @@ Scoreboard::NoteHeadRtt(const Segment& head, int64_t now_ns, AckOutcome& outcome
     }
 }
 
-/** Since `sent_ns`, by a clock of the stack's step. */
-int64_t
-Scoreboard::RttNs(int64_t sent_ns, int64_t now_ns) const
-{
-    return m_clock_ns == 1000 ? now_ns - sent_ns : (now_ns / m_clock_ns - sent_ns / m_clock_ns) * m_clock_ns;
-}
-
 /** A segment never retransmitted came after one further on: by how many segments (tcp_check_sack_reordering). */
 void
 Scoreboard::NoteReordering(uint64_t first_original)
@@ -673,7 +480,7 @@ Scoreboard::NoteReordering(uint64_t first_original)
 void
 Scoreboard::Delivered(uint64_t seqno, bool is_cumulative, int64_t now_ns)
 {
-    Segment& segment = Of(seqno);
+    Segment& segment = m_out.At(seqno);
     // A retransmission of what is not held to be lost any more stays in the network beside the SACKed original.
     if (is_cumulative || (segment.lost && !m_keeps_sacked_retransmissions))
     {
@@ -687,25 +494,13 @@ Scoreboard::Delivered(uint64_t seqno, bool is_cumulative, int64_t now_ns)
     }
     m_lost_out -= segment.lost;
     segment.lost = false;
-    ++m_delivered_pkts;
-
-    if (m_keeps_sample)
+    const bool is_newest = m_rate.OnDelivered(segment, seqno, now_ns);
+    if (is_newest && m_keeps_tx_states) [[unlikely]]
     {
-        KeepSample(segment, now_ns);
-    }
-    else if (!m_has_newest || SentAfter(segment.sent_ns, seqno, m_newest.sent_ns, m_newest_seqno))
-    {
-        m_has_newest = true;
-        m_newest = segment;
-        m_newest_seqno = seqno;
-        if (m_keeps_tx_states) [[unlikely]]
-        {
-            m_newest_tx_state = m_tx_states[seqno - m_una];
-        }
-        m_first_tx_ns = segment.sent_ns;
+        m_rate.SetNewestTxState(m_tx_states[seqno - m_out.una]);
     }
 
-    const NewestDelivered delivered{segment.sent_ns, seqno, now_ns - segment.sent_ns};
+    const NewestDelivered delivered{{seqno, segment.sent_ns}, now_ns - segment.sent_ns};
     // RFC 8985, 6.2 step 2: faster than any round trip, so the original arrived, not the retransmission; or its
     // timestamp says so (tcp_skb_spurious_retrans).
     const bool is_echo_older = is_cumulative && m_echo_ms != NO_TIMESTAMP && m_echo_ms < TimestampMs(segment.sent_ns);
@@ -726,7 +521,7 @@ Scoreboard::Delivered(uint64_t seqno, bool is_cumulative, int64_t now_ns)
 void
 Scoreboard::NoteNewest(const NewestDelivered& delivered)
 {
-    const bool is_newest = SentAfter(delivered.sent_ns, delivered.seqno, m_rack.sent_ns, m_rack.seqno);
+    const bool is_newest = delivered.transmission.IsAfter(m_rack.transmission);
     if (is_newest)
     {
         m_rack = delivered;
@@ -737,7 +532,7 @@ Scoreboard::NoteNewest(const NewestDelivered& delivered)
 void
 Scoreboard::MarkLost(uint64_t seqno)
 {
-    Segment& segment = Of(seqno);
+    Segment& segment = m_out.At(seqno);
     if (segment.lost && !segment.retransmitting)
     {
         return;
@@ -754,7 +549,7 @@ Scoreboard::MarkLost(uint64_t seqno)
     ++m_lost_total;
     if (m_keeps_tx_states)
     {
-        m_newly_lost.push_back({m_tx_states[seqno - m_una], m_lost_total, segment.app_limited != 0});
+        m_newly_lost.push_back({m_tx_states[seqno - m_out.una], m_lost_total, segment.app_limited != 0});
     }
     if (m_logs_losses)
     {

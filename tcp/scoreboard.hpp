@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// The sender's memory of what it has in the network, kept the way Linux keeps it (tcp_input.c, tcp_rate.c,
-// tcp_recovery.c): which segments are acknowledged, lost or retransmitted, how fast they were delivered,
-// and which are to be marked lost.
+// The sender's memory of what it has in the network, kept the way Linux keeps it (tcp_input.c,
+// tcp_recovery.c): which segments are acknowledged, lost or retransmitted, and which are to be marked lost.
+// DeliveryRate measures how fast they were delivered, TransmissionOrder keeps them by the time at which they left.
 //
 //   in flight = packets_out - sacked_out - lost_out + retrans_out
-//   delivered = packets newly acknowledged, cumulatively or selectively, each counted once, and those that D-SACKs
-//   report lost      = packets marked lost; a retransmission lost again counts again
+//   lost      = packets marked lost; a retransmission lost again counts again
 //
 // Loss is decided by time, as in RFC 8985 (RACK): a segment is lost once one sent later was delivered and
 // a round trip plus the reordering window has passed since it left. So a lost retransmission is found like
@@ -14,16 +13,17 @@
 //
 // A fact of the stack decides it by counting instead, as RFC 6675: a segment is lost once three beyond it are SACKed.
 // Other facts of ns-3.28 change what counts as in flight, what measures an RTT, and the sample of the delivery rate.
-//
-// Segments have sequence numbers, `seqno`: 0 for the connection's first one, then one more each. Time is nanoseconds.
 #ifndef BBRGYM_TCP_SCOREBOARD_HPP
 #define BBRGYM_TCP_SCOREBOARD_HPP
 
+#include "delivery_rate.hpp"
 #include "reordering_window.hpp"
 #include "ring.hpp"
+#include "segment.hpp"
 #include "stack.hpp"
 #include "times.hpp"
 #include "timestamp.hpp"
+#include "transmission_order.hpp"
 
 #include <algorithm>
 #include <array>
@@ -44,57 +44,6 @@ inline constexpr std::size_t MAX_SACK_BLOCKS = 4;
 inline constexpr uint32_t DUPLICATE_THRESHOLD_PKTS = 3; ///< RFC 5681; Linux: tcp_reordering
 inline constexpr int64_t TIMER_SLACK_NS = 2'000'000;    ///< Linux: TCP_TIMEOUT_MIN_US
 inline constexpr uint64_t MAX_REORDERING_PKTS = 300;    ///< Linux: tcp_max_reordering
-
-/** The segments [begin, end). */
-struct SeqnoRange
-{
-    uint64_t begin = 0;
-    uint64_t end = 0;
-
-    bool operator==(const SeqnoRange&) const = default;
-};
-
-/** One segment that was sent and is not yet cumulatively acknowledged: 24 bytes, because there are most of them. */
-struct Segment
-{
-    static constexpr int TIME_BITS = 48; ///< the nanoseconds of a day and a half; a run lasts a day at most
-
-    uint64_t is_runt : 1 = false;   ///< carries less than a full segment
-    uint64_t is_joined : 1 = false; ///< left in one burst with the segment before
-    uint64_t sacked : 1 = false;
-    uint64_t lost : 1 = false;               ///< marked lost, not (yet) delivered
-    uint64_t retransmitting : 1 = false;     ///< its retransmission is in the network
-    uint64_t ever_retransmitted : 1 = false; ///< its RTT says nothing (Karn)
-    uint64_t app_limited : 1 = false;        ///< the sampler, see below
-    uint64_t found_late : 1 = false;         ///< RACK found its latest transmission lost, and looks at it no more
-    uint64_t : 64 - TIME_BITS - 8;
-    int64_t sent_ns : TIME_BITS = 0; ///< of its latest transmission
-
-    // State of the delivery-rate sampler when the segment left. Times stand behind, where a shift alone extracts them.
-    uint64_t delivered_low : 64 - TIME_BITS = 0;
-    int64_t first_tx_ns : TIME_BITS = 0;
-    uint64_t delivered_high : 64 - TIME_BITS = 0;
-    int64_t delivered_ns : TIME_BITS = 0;
-
-    void SetDelivered(uint64_t pkts)
-    {
-        delivered_low = static_cast<uint16_t>(pkts);
-        delivered_high = static_cast<uint16_t>(pkts >> 16);
-    }
-    /** Packets delivered since it left, of `pkts` by now; while it is out these are below 2^32. */
-    uint32_t DeliveredSince(uint64_t pkts) const
-    {
-        return static_cast<uint32_t>(pkts - (uint64_t{delivered_high} << 16 | delivered_low));
-    }
-};
-
-/** The state of the flight when a segment left, for a controller that asks for it. */
-struct TxState
-{
-    uint64_t lost_pkts = 0;      ///< ever marked lost
-    uint64_t ce_pkts = 0;        ///< ever delivered with a mark
-    uint32_t in_flight_pkts = 0; ///< itself included
-};
 
 /** A segment that was marked lost; `total_pkts` includes it. */
 struct LostSegment
@@ -118,16 +67,6 @@ struct AckOutcome
     uint64_t first_original = std::numeric_limits<uint64_t>::max();
 
     bool UnaAdvanced() const { return removed_segments > 0; }
-};
-
-/** The delivery-rate sample of one ACK; -1: invalid. */
-struct RateSample
-{
-    int64_t sample_pkts = -1;
-    int64_t interval_ns = -1;
-    uint64_t prior_delivered_pkts = 0;
-    bool is_app_limited = false;
-    TxState at_send; ///< of the segment that it samples
 };
 
 class Scoreboard
@@ -177,33 +116,30 @@ class Scoreboard
     }
     /** Marks the segments that three SACKed ones are beyond, but no retransmission; returns the number of packets. */
     uint32_t DetectLossesByCount();
-    /** The head is lost, its retransmission too. */
-    void MarkHeadLost();
+    /** The head, if there is one, is lost, its retransmission too. */
+    void MarkHeadLost() { Empty() ? void() : MarkLost(Una()); }
     /** The retransmission timer fired: the head counts as lost, and what else is in the network (timeout_marks). */
     void MarkTimedOut(int64_t now_ns);
     /** The losses were spurious: the segments count as in the network again. */
     void UnmarkLost();
 
     /** The delivery-rate sample of the last ACK; call after loss detection. */
-    RateSample SampleRate(int64_t now_ns);
+    RateSample SampleRate(int64_t now_ns) { return m_rate.Sample(m_min_rtt_ns, now_ns); }
     /** The application has no more data than what is in the network or delivered. */
-    void MarkAppLimited();
-    bool IsAppLimited() const { return m_app_limited_until != 0; }
+    void MarkAppLimited() { m_rate.MarkAppLimited(InFlight()); }
+    const DeliveryRate& Rate() const { return m_rate; }
     /** True if nothing lost waits for its retransmission. */
     bool NothingToRetransmit() const { return m_lost_waiting == 0; }
 
-    bool Empty() const { return m_segments.empty(); }
-    uint64_t Una() const { return m_una; }                      ///< first segment not acknowledged
-    uint64_t Next() const { return m_una + m_segments.size(); } ///< the next new segment's sequence number
-    const Segment& At(uint64_t seqno) const { return m_segments[seqno - m_una]; }
-    uint32_t PacketsOut() const { return static_cast<uint32_t>(m_segments.size()); }
+    bool Empty() const { return m_out.Empty(); }
+    uint64_t Una() const { return m_out.una; }     ///< first segment not acknowledged
+    uint64_t Next() const { return m_out.Next(); } ///< the next new segment's sequence number
+    const Segment& At(uint64_t seqno) const { return m_out.At(seqno); }
+    uint32_t PacketsOut() const { return static_cast<uint32_t>(m_out.ring.size()); }
     uint32_t SackedOut() const { return m_sacked_out; }
     uint32_t LostOut() const { return m_lost_out; }
     uint32_t RetransOut() const { return m_retrans_out; }
     uint32_t InFlight() const { return PacketsOut() - m_sacked_out - m_lost_out + m_retrans_out; }
-    uint64_t Delivered() const { return m_delivered_pkts; } ///< what came twice, as far as it was reported, twice
-    uint64_t DeliveredOnce() const { return m_delivered_pkts - m_duplicate_pkts; }
-    int64_t DeliveredTimeNs() const { return m_delivered_ns; }
     uint64_t LostTotal() const { return m_lost_total; }
     /** Retransmissions marked lost, ever. */
     uint64_t LostRetransmitTotal() const { return m_lost_retransmit_total; }
@@ -213,7 +149,7 @@ class Scoreboard
     uint32_t ReorderingPkts() const { return m_reordering_pkts; }
     uint32_t ReorderingCount() const { return m_reordering_count; }
     /** Whether a retransmission is in the network, or the head was ever retransmitted (tcp_any_retrans_done). */
-    bool HasRetransmissions() const { return m_retrans_out > 0 || (!Empty() && m_segments.front().ever_retransmitted); }
+    bool HasRetransmissions() const { return m_retrans_out > 0 || (!Empty() && m_out.ring.front().ever_retransmitted); }
     /** A timeout shows that gaps are losses after all. */
     void DoubtReordering()
     {
@@ -252,23 +188,17 @@ class Scoreboard
     void Reset(std::size_t segments);
 
   private:
-    /** One transmission, oldest first; stale once its segment was retransmitted, delivered or lost. */
-    struct Transmission
-    {
-        uint64_t seqno;
-        int64_t sent_ns;
-    };
-
     /** The latest-sent segment ever delivered, and the round trip it took. */
     struct NewestDelivered
     {
-        int64_t sent_ns = -1; ///< -1: none
-        uint64_t seqno = 0;
+        Transmission transmission{0, -1}; ///< at -1: none
         int64_t rtt_ns = 0;
     };
 
-    Segment& Of(uint64_t seqno) { return m_segments[seqno - m_una]; }
-    [[gnu::always_inline]] void Snapshot(Segment& segment, int64_t now_ns);
+    [[gnu::always_inline]] void Snapshot(Segment& segment, int64_t now_ns)
+    {
+        m_rate.Snapshot(segment, m_rate.KeepsSample() ? InFlight() == 0 : m_out.Empty(), now_ns);
+    }
     TxState TxStateNow() const { return {m_lost_total, m_ce_pkts, InFlight() + 1}; }
     void MarkSacked(std::span<const SeqnoRange> blocks, int64_t now_ns, AckOutcome& outcome);
     void NoteSacked(uint64_t seqno, int64_t now_ns, AckOutcome& outcome);
@@ -277,40 +207,27 @@ class Scoreboard
     void RemoveOneByOne(uint64_t una, int64_t now_ns, AckOutcome& outcome);
     void OnDuplicate(SeqnoRange duplicate, AckOutcome& outcome);
     void ClearDuplicate(SeqnoRange duplicate);
-    uint64_t HighestSacked() const { return m_sacked_out > 0 ? m_sacked_until : m_una; }
+    uint64_t HighestSacked() const { return m_sacked_out > 0 ? m_sacked_until : Una(); }
     void NoteReordering(uint64_t first_original);
     void Delivered(uint64_t seqno, bool is_cumulative, int64_t now_ns);
-    void KeepSample(const Segment& segment, int64_t now_ns);
-    RateSample KeptRateSample();
     void NoteNewest(const NewestDelivered& delivered);
     void NoteTouched(uint64_t seqno) { m_untouched_from = std::max(m_untouched_from, seqno + 1); }
 
-    // Transmissions.
-    bool HasTransmissions() const { return !m_transmissions.empty() || m_originals_from < Next(); }
-    Transmission OldestTransmission() const;
-    bool MayHaveOvertaken() const;
-    void ForgetOldestTransmission();
-    void ForgetTransmissions();
-    void PutTransmission(uint64_t seqno, int64_t sent_ns);
-    void PutOriginals();
-    bool IsOut(const Transmission& transmission) const;
-    int64_t LatestOvertakenNs() const;
     void NoteHeadRtt(const Segment& head, int64_t now_ns, AckOutcome& outcome) const;
-    int64_t RttNs(int64_t sent_ns, int64_t now_ns) const;
+    /** Time since `sent_ns`, by a clock of the stack's step. */
+    int64_t RttNs(int64_t sent_ns, int64_t now_ns) const
+    {
+        return m_clock_ns == 1000 ? now_ns - sent_ns : (now_ns / m_clock_ns - sent_ns / m_clock_ns) * m_clock_ns;
+    }
     void MarkLost(uint64_t seqno);
     uint64_t SkipKnown(uint64_t seqno) const;
     int64_t ReorderingWindowNs(bool patient, int64_t srtt_ns) const;
 
-    Ring<Segment> m_segments;
-    uint64_t m_una = 0; ///< sequence number of m_segments[0]
+    SegmentsOut m_out;
     /** No segment from it on was ever SACKed, marked lost or retransmitted. */
     uint64_t m_untouched_from = 0;
-    /**
-     * The transmissions that are remembered: first these, then the only ones of the segments from m_originals_from on,
-     * which are not stored a second time.
-     */
-    Ring<Transmission> m_transmissions;
-    uint64_t m_originals_from = 0;
+    TransmissionOrder m_order;
+    DeliveryRate m_rate;
     std::array<SeqnoRange, MAX_SACK_BLOCKS> m_known_blocks{}; ///< SACK blocks of the previous ACK
     std::size_t m_known_count = 0;
     uint64_t m_retransmit_hint = 0; ///< no seqno below it waits for a retransmission
@@ -321,21 +238,8 @@ class Scoreboard
     uint64_t m_sacked_until = 0;        ///< end of the highest segment SACKed
     uint64_t m_sacked_until_before = 0; ///< by the ACKs before this one: below it, order was not kept
 
-    uint64_t m_delivered_pkts = 0;
-    uint64_t m_duplicate_pkts = 0; ///< of these, reported by D-SACKs
-    int64_t m_delivered_ns = 0;
-    int64_t m_first_tx_ns = 0;
     uint64_t m_lost_total = 0;
     uint64_t m_lost_retransmit_total = 0;
-    uint64_t m_app_limited_until = 0; ///< value of delivered at which the bubble is gone; 0: none
-
-    // The newest segment delivered by the current ACK (sampler, step 2).
-    bool m_has_newest = false;
-    uint64_t m_newest_seqno = 0;
-    Segment m_newest;
-    TxState m_newest_tx_state;
-    bool m_acked_any = false;
-
     NewestDelivered m_rack;
     int64_t m_echo_ms = NO_TIMESTAMP; ///< of the ACK being processed
     bool m_has_rack_advanced = false; ///< since DetectLosses was called last
@@ -354,7 +258,7 @@ class Scoreboard
 
     // For a controller that asks for it.
     bool m_keeps_tx_states = false;
-    Ring<TxState> m_tx_states; ///< of m_segments
+    Ring<TxState> m_tx_states; ///< of m_out
     std::vector<LostSegment> m_newly_lost;
     uint64_t m_ce_pkts = 0;
 
@@ -363,44 +267,15 @@ class Scoreboard
     bool m_waits_a_millisecond = false; ///< reordering_window: while_none_lost, until_recovery
     bool m_window_widens = false;       ///< reordering_window_widens
     bool m_spares_recent = false;       ///< timeout_marks: older
-    bool m_follows_rack =
-        false; ///< reordering_window: while_none_lost; what left no later than RACK's newest changes nothing
+    bool m_follows_rack = false;        ///< while_none_lost: what left no later than RACK's newest changes nothing
     bool m_keeps_sacked_retransmissions = false; ///< sacked_retransmissions_count
-    bool m_keeps_sample = false;                 ///< rate_sample: kept
     bool m_smallest_is_smoothed = false;         ///< smallest_rtt: smoothed
     bool m_measures_head = false;                ///< rtt_samples: head
     int64_t m_clock_ns = 1000;                   ///< rtt_clock_us
     uint64_t m_counted_until = 0;                ///< no segment below it is to be marked by count
-
-    /** The sample that is kept over ACKs. */
-    struct KeptSample
-    {
-        uint64_t prior_delivered_pkts = 0; ///< 0: none yet
-        int64_t interval_ns = 0;
-        bool is_app_limited = false;
-        int64_t rate_pkts = -1; ///< of the last valid rate
-        int64_t rate_interval_ns = -1;
-    };
-
-    KeptSample m_kept;
 };
 
 // ---- of every packet, which stand in line ----------------------------------------------------------------
-
-inline void
-Scoreboard::Snapshot(Segment& segment, int64_t now_ns)
-{
-    if (m_keeps_sample ? InFlight() == 0 : m_segments.empty())
-    {
-        m_first_tx_ns = now_ns;
-        m_delivered_ns = now_ns;
-    }
-    segment.sent_ns = now_ns;
-    segment.first_tx_ns = m_first_tx_ns;
-    segment.delivered_ns = m_delivered_ns;
-    segment.SetDelivered(m_delivered_pkts);
-    segment.app_limited = m_app_limited_until != 0;
-}
 
 inline uint64_t
 Scoreboard::Sent(bool is_runt, bool is_joined, int64_t now_ns)
@@ -414,7 +289,7 @@ Scoreboard::Sent(bool is_runt, bool is_joined, int64_t now_ns)
     {
         m_tx_states.push_back(TxStateNow());
     }
-    m_segments.push_back(segment);
+    m_out.ring.push_back(segment);
     return seqno;
 }
 

@@ -83,7 +83,7 @@ class TcpSender
     /** Returns what may be sent now; `new_pkts`: new segments that the host has and the receiver has room for. */
     ToSend Next(uint64_t new_pkts, int64_t now_ns);
     /** Segments of a burst: what a window with room, and data, fills (tcp_tso_segs). */
-    uint32_t BurstPkts() const;
+    uint32_t BurstPkts() const { return m_pacing.SizePkts(PacingBps(), m_board.MinRttNs()); }
     /** The ECN bits of the next new segment; call once for each. */
     EcnBits EcnBitsToSend()
     {
@@ -156,7 +156,6 @@ class TcpSender
     void ProcessLoss(const AckOutcome& outcome, bool reports_duplicate, int64_t now_ns);
     uint32_t IdentifyLosses(int64_t now_ns);
     uint32_t DetectLosses(int64_t now_ns);
-    uint32_t CountLosses(int64_t now_ns);
     void TellLosses(int64_t now_ns);
     void TryToOpen();
     void RunController(const AckOutcome& outcome, uint32_t lost_pkts, uint32_t prior_in_flight, bool has_sack,
@@ -167,7 +166,10 @@ class TcpSender
 
     void EnterRecovery(bool ece);
     void EnterCwr();
-    cc_ca_state StateWithoutLoss() const;
+    cc_ca_state StateWithoutLoss() const // tcp_try_keep_open
+    {
+        return m_board.SackedOut() || m_board.LostOut() || m_board.HasRetransmissions() ? CC_CA_DISORDER : CC_CA_OPEN;
+    }
     void ChangeLossState(cc_ca_state state);
     void BeginUndo();
     void TryUndoRecovery();
@@ -186,7 +188,7 @@ class TcpSender
     void EndBurst(int64_t now_ns);
     void MeasureCwndUse(bool has_unsent, bool is_full, bool writer_waits, int64_t now_ns);
     void Timeout(int64_t now_ns);
-    void ArmRto(int64_t now_ns);
+    void ArmRto(int64_t now_ns) { m_rto_deadline_ns = m_board.Empty() ? NEVER_NS : TimerStartNs(now_ns) + RtoNs(); }
     int64_t TimerStartNs(int64_t now_ns) const;
     void ArmProbe(int64_t now_ns, int64_t longest_ns);
     void ArmRtoOfHead(int64_t now_ns);
@@ -229,7 +231,7 @@ TcpSender::OnNewSent(uint32_t payload_bytes, bool is_runt, int64_t now_ns)
 {
     if (m_board.InFlight() == 0)
     {
-        m_controller.OnRestart(Us(now_ns), m_board.IsAppLimited());
+        m_controller.OnRestart(Us(now_ns), m_board.Rate().IsAppLimited());
     }
     m_board.Sent(is_runt, m_pacing.HasBegun(), now_ns);
     NoteTransmission(payload_bytes, now_ns);

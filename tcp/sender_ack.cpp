@@ -71,17 +71,11 @@ TcpSender::OnAck(uint64_t una, std::span<const SeqnoRange> blocks, int64_t now_n
 void
 TcpSender::SendForPartialAck(cc_ca_state prior_state, bool has_advanced)
 {
-    if (prior_state != CC_CA_RECOVERY)
+    const bool is_partial = prior_state == CC_CA_RECOVERY && has_advanced;
+    m_sends_at_once |= is_partial || prior_state != CC_CA_RECOVERY;
+    if (is_partial && !m_board.Empty() && m_board.At(m_board.Una()).lost)
     {
-        m_sends_at_once = true;
-    }
-    else if (has_advanced)
-    {
-        m_sends_at_once = true;
-        if (!m_board.Empty() && m_board.At(m_board.Una()).lost)
-        {
-            m_board.MarkHeadLost();
-        }
+        m_board.MarkHeadLost();
     }
 }
 
@@ -165,7 +159,7 @@ TcpSender::ProcessTlpAck(const AckOutcome& outcome, uint64_t una, int64_t now_ns
         ChangeLossState(CC_CA_CWR);
         ChangeLossState(StateWithoutLoss());
     }
-    m_controller.OnProbeRepair(Us(now_ns), m_board.Delivered(), m_probe.WasAppLimited());
+    m_controller.OnProbeRepair(Us(now_ns), m_board.Rate().Delivered(), m_probe.WasAppLimited());
 }
 
 void
@@ -175,8 +169,8 @@ TcpSender::RunController(const AckOutcome& outcome, uint32_t lost_pkts, uint32_t
     const RateSample rate = m_board.SampleRate(now_ns);
     cc_sample& sample = m_sample;
     sample.now_us = Us(now_ns);
-    sample.delivered_time_us = Us(m_board.DeliveredTimeNs());
-    sample.delivered_pkts = m_board.Delivered();
+    sample.delivered_time_us = Us(m_board.Rate().DeliveredTimeNs());
+    sample.delivered_pkts = m_board.Rate().Delivered();
     sample.prior_delivered_pkts = rate.prior_delivered_pkts;
     sample.sample_pkts = rate.sample_pkts;
     sample.interval_us = rate.interval_ns < 0 ? -1 : rate.interval_ns / 1000;

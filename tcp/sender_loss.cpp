@@ -113,13 +113,6 @@ TcpSender::ProcessLoss(const AckOutcome& outcome, bool reports_duplicate, int64_
 }
 
 uint32_t
-TcpSender::IdentifyLosses(int64_t now_ns)
-{
-    const uint32_t lost_pkts = DetectLosses(now_ns);
-    return lost_pkts + CountLosses(now_ns);
-}
-
-uint32_t
 TcpSender::DetectLosses(int64_t now_ns)
 {
     const bool looks_at_losses = m_facts.reordering_window == reordering_window_choice::while_none_lost;
@@ -132,20 +125,22 @@ TcpSender::DetectLosses(int64_t now_ns)
     return lost_pkts;
 }
 
-/** As RFC 6675, which Linux does until 4.17 beside RACK (tcp_update_scoreboard), but not in Loss. */
+/** By RACK, and until Linux 4.17 beside it as RFC 6675 does (tcp_update_scoreboard), but not in Loss. */
+/** By RACK, and in Linux until 4.17 as RFC 6675 does, too (tcp_update_scoreboard), but not in Loss. */
 uint32_t
-TcpSender::CountLosses(int64_t now_ns)
+TcpSender::IdentifyLosses(int64_t now_ns)
 {
+    const uint32_t lost_pkts = DetectLosses(now_ns);
     if (m_facts.reordering_window == reordering_window_choice::until_three_sacked || m_ca_state == CC_CA_LOSS)
     {
-        return 0;
+        return lost_pkts;
     }
-    const uint32_t lost_pkts = m_board.DetectLossesByCount();
-    if (lost_pkts > 0)
+    const uint32_t counted_pkts = m_board.DetectLossesByCount();
+    if (counted_pkts > 0)
     {
         TellLosses(now_ns);
     }
-    return lost_pkts;
+    return lost_pkts + counted_pkts;
 }
 
 /** Tells the controller of each segment marked lost, where it asks for that. */
@@ -159,7 +154,7 @@ TcpSender::TellLosses(int64_t now_ns)
     for (const LostSegment& lost : m_board.NewlyLost())
     {
         m_controller.OnPacketLost({.now_us = Us(now_ns),
-                                   .delivered_pkts = m_board.Delivered(),
+                                   .delivered_pkts = m_board.Rate().Delivered(),
                                    .total_lost_pkts = lost.total_pkts,
                                    .lost_at_send_pkts = lost.at_send.lost_pkts,
                                    .tx_in_flight_pkts = lost.at_send.in_flight_pkts,
@@ -211,14 +206,6 @@ TcpSender::EnterCwr()
     m_probe.Forget();
     m_reports_reduction = true;
     ChangeLossState(CC_CA_CWR);
-}
-
-/** Linux's tcp_try_keep_open. */
-cc_ca_state
-TcpSender::StateWithoutLoss() const
-{
-    return m_board.SackedOut() > 0 || m_board.LostOut() > 0 || m_board.HasRetransmissions() ? CC_CA_DISORDER
-                                                                                            : CC_CA_OPEN;
 }
 
 void

@@ -190,12 +190,6 @@ TcpSender::WaitsForAck(uint64_t new_pkts, uint32_t burst_pkts, uint32_t window_p
            (m_facts.tso_deferral == tso_deferral_choice::one_ms ? std::min(soon_ns, DEFERRAL_NS) : soon_ns);
 }
 
-uint32_t
-TcpSender::BurstPkts() const
-{
-    return m_pacing.SizePkts(PacingBps(), m_board.MinRttNs());
-}
-
 /** The controller's own rate, or twice its window in a round trip, 1.2 times it near ssthresh (tcp_update_pacing_rate).
  */
 uint64_t
@@ -216,7 +210,7 @@ TcpSender::OnRetransmitted(uint64_t seqno, uint32_t payload_bytes, int64_t now_n
 {
     if (m_board.InFlight() == 0)
     {
-        m_controller.OnRestart(Us(now_ns), m_board.IsAppLimited());
+        m_controller.OnRestart(Us(now_ns), m_board.Rate().IsAppLimited());
     }
     m_board.Retransmitted(seqno, now_ns);
     ++m_totals.retransmitted_pkts;

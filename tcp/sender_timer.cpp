@@ -90,12 +90,6 @@ TcpSender::OnProbeSent(bool is_retransmission, uint32_t payload_bytes, int64_t n
     ArmRto(now_ns);
 }
 
-void
-TcpSender::ArmRto(int64_t now_ns)
-{
-    m_rto_deadline_ns = m_board.Empty() ? NEVER_NS : TimerStartNs(now_ns) + RtoNs();
-}
-
 /** When the timers of retransmission and probes begin: now, or when pacing lets a packet go (tcp_pacing_delay). */
 int64_t
 TcpSender::TimerStartNs(int64_t now_ns) const

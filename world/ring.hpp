@@ -46,6 +46,13 @@ template <class T> class Ring
         std::swap(m_size, other.m_size);
     }
 
+    /** Becomes empty, in the memory of another one. */
+    void TakeMemory(Ring& other) noexcept
+    {
+        swap(other);
+        clear();
+    }
+
     bool empty() const { return m_size == 0; }
     std::size_t size() const { return m_size; }
 

@@ -164,7 +164,7 @@ State(const Connection& c, int64_t now_ns)
             {"retrans", board.RetransOut()},
             {"reordering", board.ReorderingPkts()},
             {"reord_seen", board.ReorderingCount()},
-            {"delivered", board.Delivered()},
+            {"delivered", board.Rate().Delivered()},
             {"rtt", std::max<int64_t>(c.sender.SrttNs(), 0) / 1000},
             {"rttvar", c.sender.RttVarNs() / 1000},
             {"min_rtt", board.MinRttNs() < 0 ? -1 : board.MinRttNs() / 1000},
@@ -175,7 +175,7 @@ State(const Connection& c, int64_t now_ns)
             {"total_rto", totals.rto_count},
             {"dsack_dups", totals.duplicate_reports},
             {"pacing_rate", std::min<uint64_t>(cc.pacing_Bps, INT64_MAX)},
-            {"delivery_rate_app_limited", board.IsAppLimited()},
+            {"delivery_rate_app_limited", board.Rate().IsAppLimited()},
             {"busy_time", chrono_us(SendState::BUSY) + rwnd_us + sndbuf_us},
             {"rwnd_limited", rwnd_us},
             {"sndbuf_limited", sndbuf_us}};

@@ -161,11 +161,11 @@ TEST(samples_of_a_slow_application_are_marked)
         c.Write(1);
     }
     c.Run(SECOND);
-    Require(samples[0] == 0 && samples[1] > 50 && c.sender.Board().IsAppLimited(), "all of the trickle are");
+    Require(samples[0] == 0 && samples[1] > 50 && c.sender.Board().Rate().IsAppLimited(), "all of the trickle are");
     c.Write(10'000);
     c.Run(3 * SECOND);
     // The mark goes when what was out at the last write is acknowledged; what left before then bears it a round more.
     const int64_t after_ns = last_limited_ns - SECOND;
     Require(50 * MS < after_ns && after_ns <= 2 * 50 * MS, "and those of the round after it");
-    Require(!c.sender.Board().IsAppLimited(), "not the bulk's");
+    Require(!c.sender.Board().Rate().IsAppLimited(), "not the bulk's");
 }

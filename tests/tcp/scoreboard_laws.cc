@@ -189,7 +189,7 @@ main(int argc, char** argv)
             Require(outcome.rtt_ns < 0 || outcome.rtt_ns >= 2 * ONE_WAY_NS, "no RTT below the path's");
             Require(rate.interval_ns < 0 || rate.interval_ns >= 2 * ONE_WAY_NS,
                     "no sample over less than a round trip");
-            Require(rate.sample_pkts <= static_cast<int64_t>(board.Delivered()), "no sample above the total");
+            Require(rate.sample_pkts <= static_cast<int64_t>(board.Rate().Delivered()), "no sample above the total");
             Require(rate.sample_pkts < 0 || flights.contains({rate.at_send.lost_pkts, rate.at_send.in_flight_pkts}),
                     "a sample's flight is one that was");
         }
@@ -204,7 +204,7 @@ main(int argc, char** argv)
     }
     CheckCounters(board);
     Require(receiver.Next() == board.Next(), "all data arrived");
-    Require(board.Delivered() == board.Next(), "each packet is delivered once");
+    Require(board.Rate().Delivered() == board.Next(), "each packet is delivered once");
     Require(board.LostTotal() == drops, "every drop is marked lost exactly once");
     return 0;
 }

@@ -109,7 +109,7 @@ Live(uint64_t seed)
         Require(c.sender.LossState() >= CC_CA_RECOVERY || board.LostOut() == 0, "losses mean recovery");
         Require(c.sender.LossState() != CC_CA_OPEN || board.SackedOut() == 0, "gaps mean disorder");
         Require(sample.rtt_us < 0 || sample.rtt_us >= 2 * settings.one_way_ns / 1000, "no RTT is below the path's");
-        Require(sample.sample_pkts <= static_cast<int64_t>(board.Delivered()), "no sample is above the total");
+        Require(sample.sample_pkts <= static_cast<int64_t>(board.Rate().Delivered()), "no sample is above the total");
         Require(c.Cwnd() > 0, "there is a window");
     };
     for (int i = 0; i < 20; ++i)
@@ -122,7 +122,7 @@ Live(uint64_t seed)
 
     const bbrgym::SenderTotals& totals = c.sender.Totals();
     Require(c.sender.Board().Una() == c.Written(), "everything written has arrived");
-    Require(c.sender.Board().DeliveredOnce() == c.Written(), "each segment is delivered once");
+    Require(c.sender.Board().Rate().DeliveredOnce() == c.Written(), "each segment is delivered once");
     Require(totals.sent_pkts == c.departures.size(), "every departure is counted");
     Require(totals.sent_pkts == c.Written() + totals.retransmitted_pkts, "what is sent is new or sent again");
     Require(settings.facts.tail_loss_probe || totals.probe_count == 0, "no probe where there are none");
