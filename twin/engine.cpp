@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
-#include <stdexcept>
 
 namespace bbrgym
 {
@@ -15,11 +13,6 @@ namespace bbrgym
 namespace
 {
 
-constexpr int64_t SYN_TIMEOUT_NS = 1'000'000'000; // RFC 6298; doubles each time
-constexpr uint32_t SYN_TRIES = 20;
-constexpr uint64_t FIRST_WINDOW_BYTES = 65'535; // a SYN-ACK's window is not scaled (RFC 7323, 2.2)
-constexpr uint64_t MIN_BACKLOG_PKTS = 64;
-constexpr uint64_t EVERYTHING = uint64_t{1} << 40;    // more segments than any buffer takes
 constexpr uint64_t EVENTS_BETWEEN_STOP_CHECKS = 1024; // some tenths of a millisecond
 constexpr int64_t MAX_TURN_NS = 10'000'000;           // so that a turn's packets stay in the caches
 constexpr double SAME_BEAT_NS = 10'000;               // more than the events that are scheduled at once
@@ -101,7 +94,8 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
     m_event_count = 0;
     m_senders.Reset(m_scenario->flows.size() * BUSY_SENDER_SOURCES);
     m_arrivals.Reset(m_scenario->flows.size());
-    m_receivers.Reset(ReceiversLeaves());
+    const bool has_leaves = m_scenario->link.jitter || !std::holds_alternative<AcksAtOnce>(m_scenario->link.acks);
+    m_receivers.Reset(has_leaves ? std::size_t{RECEIVERS_LEAVES} : 0);
     m_global_events.Reset(0);
     m_server_order = 0;
     m_takes_turns = m_may_take_turns && !HaveCommonBeat(*m_scenario) && !HasTransfers(*m_scenario);
@@ -133,13 +127,6 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
     m_measurement.TakeInterval(*this, tables.flow_stats, tables.link_stats);
 }
 
-std::size_t
-Engine::ReceiversLeaves() const
-{
-    const Link& link = m_scenario->link;
-    return link.jitter || !std::holds_alternative<AcksAtOnce>(link.acks) ? std::size_t{RECEIVERS_LEAVES} : 0;
-}
-
 void
 Engine::PrepareFlow(std::size_t flow, uint64_t seed)
 {
@@ -159,11 +146,11 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     FlowState fresh;
     std::swap(fresh.sender, state.sender);
     std::swap(fresh.receiver, state.receiver);
-    std::swap(fresh.access, state.access);
-    std::swap(fresh.return_path, state.return_path);
-    std::swap(fresh.return_path_blocks, state.return_path_blocks);
-    std::swap(fresh.return_path_windows, state.return_path_windows);
-    std::swap(fresh.return_path_echoes, state.return_path_echoes);
+    fresh.access.TakeMemory(state.access);
+    fresh.return_path.TakeMemory(state.return_path);
+    fresh.return_path_blocks.TakeMemory(state.return_path_blocks);
+    fresh.return_path_windows.TakeMemory(state.return_path_windows);
+    fresh.return_path_echoes.TakeMemory(state.return_path_echoes);
     std::swap(fresh.trace, state.trace);
     state = std::move(fresh);
     state.sender.Reset(ReservedPkts(*m_scenario));
@@ -172,11 +159,6 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     state.receiver.Reset(spec.stack.socket, m_scenario->mss_bytes);
     state.send_buffer.Reset(spec.stack.socket, m_scenario->mss_bytes, !state.sender.GetController().IsLossBased(),
                             m_buffer_pkts);
-    state.access.clear();
-    state.return_path.clear();
-    state.return_path_blocks.clear();
-    state.return_path_windows.clear();
-    state.return_path_echoes.clear();
     state.trace.clear();
     state.write_times.emplace(spec, m_scenario->mss_bytes, seed);
 
@@ -245,12 +227,6 @@ Engine::Advance(double duration_s, const WorldTables& tables, StopCheck* stop)
     m_measurement.TakeInterval(*this, tables.flow_stats, tables.link_stats);
 }
 
-void
-Engine::Summarise(std::span<double> flow_table, std::span<double> link_row) const
-{
-    m_measurement.Summarise(*this, flow_table, link_row);
-}
-
 // ---- events ---------------------------------------------------------------------------------------------
 
 /** An interval holds all events of its last instant, so that the size of the steps changes nothing. */
@@ -268,7 +244,7 @@ Engine::RunUntil(int64_t end_ns, StopCheck* stop)
         m_now_ns = global.time_ns;
         ++m_event_count;
         m_global_events.RemoveSeldom();
-        HandleGlobalEvent(global.Source());
+        global.Source() == SCRIPT ? RunScript() : StartOrStop(FlowOf(global.Source()));
     }
     m_now_ns = end_ns;
 }
@@ -340,7 +316,9 @@ Engine::RunReceivers(const Event& bound)
         if (arrival < std::min(other, bound)) [[likely]]
         {
             Begin(arrival);
-            DeliverFromLink();
+            const QueuedPacket packet = m_link.front().packet;
+            m_link.pop_front();
+            ReachReceiver(packet);
         }
         else if (other < bound)
         {
@@ -355,25 +333,15 @@ Engine::RunReceivers(const Event& bound)
 }
 
 void
-Engine::HandleGlobalEvent(uint32_t source)
-{
-    if (source == SCRIPT)
-    {
-        RunScript();
-    }
-    else
-    {
-        StartOrStop(FlowOf(source));
-    }
-}
-
-void
 Engine::HandleReceiver(const Event& event)
 {
     const uint32_t source = event.Source();
     if (source == LATE)
     {
-        DeliverLate();
+        const QueuedPacket packet = m_late.front().packet;
+        m_late.pop_front();
+        SchedulePipe(m_late, m_receivers, LATE_LEAF);
+        ReachReceiver(packet);
     }
     else if (source == GATE)
     {
@@ -397,7 +365,12 @@ Engine::HandleSender(uint32_t source)
     const FlowSource kind = KindOf(source);
     if (kind == SEND)
     {
-        SendNow(flow);
+        flow.send_event_ns = NEVER_NS;
+        TrySend(flow);
+        if (flow.send_event_ns == NEVER_NS)
+        {
+            m_senders.Clear(LeafOf(flow.index, SEND));
+        }
         return;
     }
     if (kind == RETURN_PATH)
@@ -421,22 +394,6 @@ Engine::HandleSender(uint32_t source)
 }
 
 // ---- the network ----------------------------------------------------------------------------------------
-
-/** A packet leaves the sender. */
-inline void
-Engine::Emit(FlowState& flow, uint64_t seqno, EcnBits ecn)
-{
-    const PacketName name(seqno, flow.index, ecn);
-    if (Log().IsOn()) [[unlikely]]
-    {
-        LogAt(PacketEvent::sent, name);
-    }
-    flow.access.push_back({m_now_ns + flow.access_ns, Order(SENDERS, SourceOf(flow.index, ACCESS)), name});
-    if (flow.access.size() == 1)
-    {
-        m_arrivals.SetEarlier(flow.index, {flow.access.front().arrives_ns, flow.access.front().order});
-    }
-}
 
 /** A burst arrives together, as far as nothing else comes between its packets. */
 void
@@ -478,23 +435,6 @@ Engine::PutOnLink(const QueuedPacket& packet, LinkDelay::Arrival arrival)
         return;
     }
     m_link.push_back({arrival.at_ns, Order(BOTTLENECK, LINK), packet});
-}
-
-void
-Engine::DeliverFromLink()
-{
-    const QueuedPacket packet = m_link.front().packet;
-    m_link.pop_front();
-    ReachReceiver(packet);
-}
-
-void
-Engine::DeliverLate()
-{
-    const QueuedPacket packet = m_late.front().packet;
-    m_late.pop_front();
-    SchedulePipe(m_late, m_receivers, LATE_LEAF);
-    ReachReceiver(packet);
 }
 
 void
@@ -548,40 +488,6 @@ Engine::ReachReceiver(const QueuedPacket& queued)
         flow.delayed_ack_order = Order(RECEIVERS, SourceOf(flow.index, DELAYED_ACK));
         ArmDelayedAck(flow);
     }
-}
-
-/**
- * A packet before the first data: a SYN is answered, the first one after what arrives with it, once for the SYNs among
- * that; another packet ends the handshake.
- */
-void
-Engine::OpenConnection(FlowState& flow, PacketName packet)
-{
-    if (packet.Seqno() != SYN)
-    {
-        flow.receiver.NoteEstablished(m_now_ns);
-    }
-    else if (flow.has_answered_syn)
-    {
-        SendSynAck(flow);
-    }
-    else if (!flow.has_syn_arrived)
-    {
-        flow.has_syn_arrived = true;
-        m_receivers.AddSeldom({m_now_ns, Order(RECEIVERS, SourceOf(flow.index, ACCEPT))});
-    }
-}
-
-void
-Engine::SendSynAck(FlowState& flow)
-{
-    flow.has_answered_syn = true;
-    flow.receiver.NoteSynAck(m_now_ns);
-    if (Log().IsOn())
-    {
-        LogAck(PacketEvent::ack_sent, flow.index, 0, {}, FirstWindowPkts(flow), packet_flag::syn);
-    }
-    SendBack(flow, {flow.index, AckName(0, false, AckName::SYN_ACK_BLOCKS)});
 }
 
 /** An event that is already scheduled and does not come later is then moved to the new deadline. */
@@ -724,49 +630,6 @@ Engine::ReachSender(FlowState& flow)
 // ---- the sender -----------------------------------------------------------------------------------------
 
 void
-Engine::SendSyn(FlowState& flow)
-{
-    if (flow.is_established || flow.syn_count >= SYN_TRIES)
-    {
-        return;
-    }
-    flow.syn_sent_ns = m_now_ns;
-    ++flow.syn_count;
-    Emit(flow, SYN);
-    flow.syn_event_ns = m_now_ns + (SYN_TIMEOUT_NS << (flow.syn_count - 1));
-    PutTimer(flow.index, SYN_TIMER, flow.syn_event_ns);
-}
-
-void
-Engine::Establish(FlowState& flow)
-{
-    const SocketFacts& facts = m_scenario->flows[flow.index].stack.socket;
-    if (!flow.is_established || facts.repeated_syn_ack)
-    {
-        Emit(flow, HANDSHAKE_ACK);
-    }
-    if (flow.is_established)
-    {
-        return;
-    }
-    flow.is_established = true;
-    flow.syn_event_ns = NEVER_NS;
-    flow.window_pkts = FirstWindowPkts(flow);
-    const bool is_clear = flow.syn_count == 1; // Karn
-    flow.sender.Start(m_scenario->mss_bytes, is_clear ? m_now_ns - flow.syn_sent_ns : -1, facts, m_now_ns);
-    ArmSend(flow, m_now_ns);
-}
-
-/** The window that a SYN-ACK announces. */
-uint64_t
-Engine::FirstWindowPkts(const FlowState& flow) const
-{
-    const uint64_t pkts = std::min(m_buffer_pkts, FIRST_WINDOW_BYTES / m_scenario->mss_bytes);
-    const ReceiveWindow& window = flow.receiver.Window();
-    return window.IsAmple() ? pkts : std::min(pkts, window.AnnouncedBytes(0) / m_scenario->mss_bytes);
-}
-
-void
 Engine::OnAckArrived(FlowState& flow, AckName ack, std::span<const SeqnoRange> blocks, uint64_t window_pkts)
 {
     flow.window_pkts = window_pkts;
@@ -877,18 +740,6 @@ Engine::NewPkts(const FlowState& flow) const
     return std::min(flow.written - board.Next(), room_pkts);
 }
 
-/** Handles the SEND event. */
-void
-Engine::SendNow(FlowState& flow)
-{
-    flow.send_event_ns = NEVER_NS;
-    TrySend(flow);
-    if (flow.send_event_ns == NEVER_NS)
-    {
-        m_senders.Clear(LeafOf(flow.index, SEND));
-    }
-}
-
 /** The time is earlier than before only after a timeout, which restarts pacing. */
 void
 Engine::ArmSend(FlowState& flow, int64_t time_ns)
@@ -912,190 +763,6 @@ Engine::ArmTimer(FlowState& flow)
     }
 }
 
-// ---- the application ------------------------------------------------------------------------------------
-
-void
-Engine::StartOrStop(FlowState& flow)
-{
-    const Flow& spec = m_scenario->flows[flow.index];
-    if (flow.is_running)
-    {
-        // Written data is still sent; no more is written.
-        flow.is_running = false;
-        flow.PlanRefill();
-        flow.app_event_ns = NEVER_NS;
-        m_measurement.FlowStopped(flow.index, *this);
-        return;
-    }
-    flow.is_running = true;
-    PutGlobalEvent(spec.stop_ns, SourceOf(flow.index, LIFE));
-    m_measurement.FlowStarted(flow.index, *this);
-    SendSyn(flow);
-    RunApplication(flow);
-}
-
-void
-Engine::RunApplication(FlowState& flow)
-{
-    if (std::holds_alternative<Bulk>(m_scenario->flows[flow.index].app))
-    {
-        KeepBacklog(flow);
-        return;
-    }
-    Write(flow, 1);
-    ArmApplication(flow, flow.write_times->NextNs(m_now_ns));
-}
-
-/** Bulk: slightly more packets than the sender can use soon, so that it never waits and little is left at the stop. */
-void
-Engine::KeepBacklog(FlowState& flow)
-{
-    const uint64_t pkts = std::get<Bulk>(m_scenario->flows[flow.index].app).pkts;
-    const uint64_t left = pkts > 0 ? pkts - flow.written : EVERYTHING;
-    if (!flow.send_buffer.IsAmple())
-    {
-        Write(flow, left);
-        return;
-    }
-    // Half a window is more than any ACK frees.
-    const double cwnd_pkts = flow.is_established ? flow.sender.WindowPkts() : 0;
-    const double window_pkts = std::min(cwnd_pkts, m_useful_window_pkts);
-    flow.backlog_pkts = std::max(MIN_BACKLOG_PKTS, static_cast<uint64_t>(window_pkts / 2));
-    const uint64_t unsent = flow.written - flow.sender.Board().Next();
-    if (unsent < flow.backlog_pkts)
-    {
-        Write(flow, std::min(flow.backlog_pkts - unsent, left));
-    }
-    if (pkts > 0 && flow.written == pkts)
-    {
-        flow.backlog_pkts = 0; // none is needed any more
-    }
-    flow.PlanRefill();
-}
-
-void
-Engine::ArmApplication(FlowState& flow, int64_t time_ns)
-{
-    if (flow.app_event_ns == NEVER_NS)
-    {
-        flow.app_event_ns = time_ns;
-        PutTimer(flow.index, APP, time_ns);
-    }
-}
-
-/** A writer waits for room in the send buffer: one of bulk data goes on when there is enough. */
-void
-Engine::WakeWriter(FlowState& flow)
-{
-    const bool is_bulk = std::holds_alternative<Bulk>(m_scenario->flows[flow.index].app);
-    if (flow.send_buffer.WakesWriter(LoadOf(flow)) && is_bulk && flow.is_running)
-    {
-        ArmApplication(flow, m_now_ns);
-    }
-}
-
-SendBufferLoad
-Engine::LoadOf(const FlowState& flow) const
-{
-    const Scoreboard& board = flow.sender.Board();
-    return {.unsent_pkts = flow.written - board.Next(),
-            .out_pkts = board.PacketsOut(),
-            .sacked_pkts = board.SackedOut(),
-            .in_flight_pkts = board.InFlight(),
-            .cwnd_pkts = flow.sender.WindowPkts(),
-            .burst_pkts = flow.sender.BurstPkts(),
-            .in_recovery = flow.sender.LossState() >= CC_CA_RECOVERY};
-}
-
-/** Data for which the socket's buffer has no room is never written, as by a live source. */
-void
-Engine::Write(FlowState& flow, uint64_t pkts)
-{
-    const uint64_t taken = flow.send_buffer.Accept(pkts, LoadOf(flow));
-    if (taken == 0)
-    {
-        return;
-    }
-    if (flow.is_established)
-    {
-        flow.sender.BeforeWrite(flow.HasUnsent());
-        if (flow.send_event_ns == NEVER_NS)
-        {
-            ArmSend(flow, m_now_ns);
-        }
-    }
-    flow.written += taken;
-    flow.PlanRefill();
-}
-
-// ---- the log -------------------------------------------------------------------------------------------
-
-/** A packet on its way to the receiver. */
-void
-Engine::LogAt(PacketEvent event, const PacketName& packet)
-{
-    PacketRecord record{
-        .time_ns = m_now_ns, .flow = static_cast<uint32_t>(packet.Flow()), .flags = FlagsOf(packet), .event = event};
-    if (packet.IsData())
-    {
-        record.offset_bytes = packet.Seqno() * m_scenario->mss_bytes;
-        record.payload_bytes = m_scenario->mss_bytes;
-    }
-    event == PacketEvent::sent ? Log().Sent(record) : Log().Add(record);
-}
-
-/** An ACK of everything below `una`. */
-void
-Engine::LogAck(PacketEvent event, std::size_t flow, uint64_t una, std::span<const SeqnoRange> blocks,
-               uint64_t window_pkts, uint16_t flags)
-{
-    const uint64_t mss_bytes = m_scenario->mss_bytes;
-    PacketRecord record{.time_ns = m_now_ns,
-                        .acked_bytes = una * mss_bytes,
-                        .window_bytes = window_pkts * mss_bytes,
-                        .flow = static_cast<uint32_t>(flow),
-                        .flags = flags,
-                        .event = event,
-                        .block_count = static_cast<uint8_t>(blocks.size())};
-    for (std::size_t i = 0; i < blocks.size(); ++i)
-    {
-        record.blocks[i] = {blocks[i].begin * mss_bytes, blocks[i].end * mss_bytes};
-    }
-    Log().Add(record);
-}
-
-void
-Engine::LogLosses(FlowState& flow)
-{
-    if (Log().IsOn())
-    {
-        auto& sender = flow.sender;
-        Log().MarkedLost(m_now_ns, flow.index, sender.DrainLosses(), m_scenario->mss_bytes, sender.Totals().rto_count);
-    }
-}
-
-void
-Engine::LogDecision(FlowState& flow, AckName ack, std::span<const SeqnoRange> blocks, const cc_sample& sample)
-{
-    if (Log().IsOn())
-    {
-        LogAck(PacketEvent::ack_arrived, flow.index, ack.Una(), blocks, flow.window_pkts,
-               ack.Ece() ? packet_flag::ece : 0);
-    }
-    LogLosses(flow);
-    const CcController& controller = flow.sender.GetController();
-    const auto undo_count = static_cast<int64_t>(flow.sender.Totals().undo_count);
-    const AckRecord record = MakeAckRecord(sample, controller.State(), controller.Params(), undo_count);
-    if (Log().IsOn())
-    {
-        Log().Decided(flow.index, record);
-    }
-    if (flow.trace.size() < flow.max_trace_rows)
-    {
-        flow.trace.push_back(record);
-    }
-}
-
 // ---- queries -------------------------------------------------------------------------------------------
 
 SenderState
@@ -1103,37 +770,6 @@ Engine::Sender(std::size_t flow) const
 {
     const FlowState& state = m_flows[flow];
     return state.is_established ? StateOf(state.sender, m_now_ns) : SenderState{};
-}
-
-void
-Engine::TraceAcks(std::size_t flow, std::size_t max_rows)
-{
-    m_flows.at(flow).max_trace_rows = max_rows;
-    m_flows.at(flow).is_traced = true;
-}
-
-/** Without turns, so that the log is in the order of time. */
-void
-Engine::TracePackets()
-{
-    if (m_event_count > 0 || m_now_ns > 0)
-    {
-        throw std::invalid_argument("the packets are traced from a run's beginning on: ask before its first advance");
-    }
-    m_takes_turns = false;
-    m_turn_ns = 0;
-    Log().Begin(m_flows.size());
-    for (FlowState& state : m_flows)
-    {
-        state.is_traced = true;
-        state.sender.LogLosses();
-    }
-}
-
-const std::vector<AckRecord>&
-Engine::AckTrace(std::size_t flow) const
-{
-    return m_flows.at(flow).trace;
 }
 
 PacketCounts
@@ -1144,25 +780,22 @@ Engine::CountPackets(std::size_t flow) const
     counts.sent_pkts = state.sender.Totals().sent_pkts;
     counts.arrived_pkts = state.arrived_pkts;
     counts.dropped_pkts = m_measurement.DroppedPkts(flow);
-    const auto is_data_of = [flow](const auto& packet) { return packet.name.Flow() == flow && packet.name.IsData(); };
-    for (std::size_t i = 0; i < state.access.size(); ++i)
-    {
-        counts.in_access_pkts += is_data_of(state.access[i]);
-    }
-    const Ring<QueuedPacket>& queued = m_bottleneck.Queue().PacketsWith(flow);
-    for (std::size_t i = 0; i < queued.size(); ++i)
-    {
-        counts.queued_pkts += is_data_of(queued[i]);
-    }
-    counts.queued_pkts += m_bottleneck.InService() != nullptr && is_data_of(*m_bottleneck.InService());
-    for (std::size_t i = 0; i < m_link.size(); ++i)
-    {
-        counts.on_link_pkts += is_data_of(m_link[i].packet);
-    }
-    for (std::size_t i = 0; i < m_late.size(); ++i)
-    {
-        counts.on_link_pkts += is_data_of(m_late[i].packet);
-    }
+    const auto is_counted = [flow](const PacketName& name) { return name.Flow() == flow && name.IsData(); };
+    const auto count = [&](const auto& ring, auto name_of) {
+        uint64_t pkts = 0;
+        for (std::size_t i = 0; i < ring.size(); ++i)
+        {
+            pkts += is_counted(name_of(ring[i]));
+        }
+        return pkts;
+    };
+    const auto own = [](const auto& packet) { return packet.name; };
+    const auto carried = [](const PacketOnLink& packet) { return packet.packet.name; };
+    const QueuedPacket* in_service = m_bottleneck.InService();
+    counts.in_access_pkts = count(state.access, own);
+    counts.queued_pkts = count(m_bottleneck.Queue().PacketsWith(flow), own);
+    counts.queued_pkts += in_service != nullptr && is_counted(in_service->name);
+    counts.on_link_pkts = count(m_link, carried) + count(m_late, carried);
     return counts;
 }
 

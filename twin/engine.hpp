@@ -91,13 +91,20 @@ class Engine : public MeasuredWorld
      */
     void Advance(double duration_s, const WorldTables& tables, StopCheck* stop = nullptr);
     bool Done() const { return m_now_ns >= m_scenario->duration_ns; }
-    void Summarise(std::span<double> flow_table, std::span<double> link_row) const;
+    void Summarise(std::span<double> flow_table, std::span<double> link_row) const
+    {
+        m_measurement.Summarise(*this, flow_table, link_row);
+    }
 
     /** Logs all packets and decisions from now on; std::invalid_argument: the run has begun. */
     void TracePackets();
     PacketLog& Log() { return m_measurement.Log(); }
-    void TraceAcks(std::size_t flow, std::size_t max_rows);
-    const std::vector<AckRecord>& AckTrace(std::size_t flow) const;
+    void TraceAcks(std::size_t flow, std::size_t max_rows)
+    {
+        m_flows.at(flow).max_trace_rows = max_rows;
+        m_flows.at(flow).is_traced = true;
+    }
+    const std::vector<AckRecord>& AckTrace(std::size_t flow) const { return m_flows.at(flow).trace; }
 
     const Scenario& GetScenario() const { return *m_scenario; }
     const std::shared_ptr<const Scenario>& SharedScenario() const { return m_scenario; }
@@ -177,7 +184,6 @@ class Engine : public MeasuredWorld
 
     /** Leaf of the senders' queue. */
     static std::size_t LeafOf(std::size_t flow, FlowSource kind) { return flow * BUSY_SENDER_SOURCES + kind; }
-    std::size_t ReceiversLeaves() const;
 
     /**
      * The order of an event that a stage schedules now. Its number is the time, or one more than the last number, so
@@ -218,7 +224,6 @@ class Engine : public MeasuredWorld
         m_now_ns = event.time_ns;
         ++m_event_count;
     }
-    void HandleGlobalEvent(uint32_t source);
     void HandleSender(uint32_t source);
     void HandleReceiver(const Event& event);
     void RunScript();
@@ -230,11 +235,7 @@ class Engine : public MeasuredWorld
     void Serve();
     void NumberService() { m_server_order = Order(BOTTLENECK, SERVER); }
     [[gnu::always_inline]] void PutOnLink(const QueuedPacket& packet, LinkDelay::Arrival arrival);
-    void DeliverFromLink();
-    void DeliverLate();
     void ReachReceiver(const QueuedPacket& queued);
-    [[gnu::noinline]] void OpenConnection(FlowState& flow, PacketName packet);
-    [[gnu::noinline]] void SendSynAck(FlowState& flow);
     void SendAck(FlowState& flow);
     void SendBack(FlowState& flow, HeldAck ack);
     [[gnu::noinline]] void HoldAtGate(HeldAck ack);
@@ -244,7 +245,14 @@ class Engine : public MeasuredWorld
     void ArmDelayedAck(FlowState& flow);
     void AnswerDelayed(const Event& event);
 
-    // The log of packets.
+    // The handshake (engine_handshake.cpp).
+    void SendSyn(FlowState& flow);
+    [[gnu::noinline]] void OpenConnection(FlowState& flow, PacketName packet);
+    [[gnu::noinline]] void SendSynAck(FlowState& flow);
+    void Establish(FlowState& flow);
+    uint64_t FirstWindowPkts(const FlowState& flow) const;
+
+    // The log of packets (engine_log.cpp).
     [[gnu::noinline, gnu::cold]] void LogAt(PacketEvent event, const PacketName& packet);
     [[gnu::noinline, gnu::cold]] void LogAck(PacketEvent event, std::size_t flow, uint64_t una,
                                              std::span<const SeqnoRange> blocks, uint64_t window_pkts, uint16_t flags);
@@ -253,19 +261,15 @@ class Engine : public MeasuredWorld
                                                   const cc_sample& sample);
 
     // The sender.
-    void SendSyn(FlowState& flow);
-    void Establish(FlowState& flow);
-    uint64_t FirstWindowPkts(const FlowState& flow) const;
     void OnAckArrived(FlowState& flow, AckName ack, std::span<const SeqnoRange> blocks, uint64_t window_pkts);
     void TrySend(FlowState& flow);
     [[gnu::always_inline]] void SendNew(FlowState& flow);
     void OnTimer(FlowState& flow);
     uint64_t NewPkts(const FlowState& flow) const;
-    void SendNow(FlowState& flow);
     void ArmSend(FlowState& flow, int64_t time_ns);
     void ArmTimer(FlowState& flow);
 
-    // The application.
+    // The application (engine_application.cpp).
     void StartOrStop(FlowState& flow);
     void RunApplication(FlowState& flow);
     void KeepBacklog(FlowState& flow);
@@ -303,6 +307,22 @@ class Engine : public MeasuredWorld
     Measurement m_measurement;
     TunableTable m_tunables;
 };
+
+/** A packet leaves the sender. */
+inline void
+Engine::Emit(FlowState& flow, uint64_t seqno, EcnBits ecn)
+{
+    const PacketName name(seqno, flow.index, ecn);
+    if (Log().IsOn()) [[unlikely]]
+    {
+        LogAt(PacketEvent::sent, name);
+    }
+    flow.access.push_back({m_now_ns + flow.access_ns, Order(SENDERS, SourceOf(flow.index, ACCESS)), name});
+    if (flow.access.size() == 1)
+    {
+        m_arrivals.SetEarlier(flow.index, {flow.access.front().arrives_ns, flow.access.front().order});
+    }
+}
 
 } // namespace bbrgym
 

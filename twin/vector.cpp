@@ -37,12 +37,6 @@ TwinVector::Reset(std::size_t world, std::shared_ptr<const Scenario> scenario, u
 }
 
 void
-TwinVector::Reset(std::size_t world, uint64_t seed)
-{
-    Reset(world, World(world).SharedScenario(), seed);
-}
-
-void
 TwinVector::Advance(double duration_s, std::span<const bool> mask, StopCheck& stop)
 {
     const auto advance = [this, duration_s, mask, &stop](std::size_t world) {
@@ -117,12 +111,6 @@ TwinVector::World(std::size_t world) const
         throw std::logic_error("world " + std::to_string(world) + " does not run: reset it first");
     }
     return m_slots[world]->engine;
-}
-
-Engine&
-TwinVector::World(std::size_t world)
-{
-    return const_cast<Engine&>(std::as_const(*this).World(world));
 }
 
 Snapshot

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace bbrgym
@@ -50,7 +51,7 @@ class TwinVector
     /** Begins a run of one world. ScenarioError, std::invalid_argument: the scenario does not fit. */
     void Reset(std::size_t world, std::shared_ptr<const Scenario> scenario, uint64_t seed);
     /** Begins again with the world's scenario; std::logic_error if it runs none. */
-    void Reset(std::size_t world, uint64_t seed);
+    void Reset(std::size_t world, uint64_t seed) { Reset(world, World(world).SharedScenario(), seed); }
 
     /**
      * Advances the worlds whose mask is true. If one cannot, the others do, and the first one's error is thrown.
@@ -60,7 +61,7 @@ class TwinVector
 
     /** The engine of a world that runs; std::logic_error if it does not. */
     const Engine& World(std::size_t world) const;
-    Engine& World(std::size_t world);
+    Engine& World(std::size_t world) { return const_cast<Engine&>(std::as_const(*this).World(world)); }
 
     Snapshot Save(std::size_t world) const;
     /** Continues a world from a snapshot of any one; std::invalid_argument: it has too many flows. */
