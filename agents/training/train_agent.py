@@ -46,6 +46,7 @@ class TrainingOptions(TypedDict, total=False):
     variant: str
     env: str | Mapping[str, Any]
     action: str | Mapping[str, Any]
+    score: str
     reward: str | Mapping[str, float]
     agent: str | Mapping[str, Any]
     logger: str | Sequence[str] | Mapping[str, Any] | None

@@ -268,9 +268,9 @@ MISTAKES = (
     (".tunables = policy_tunable_columns", ".tunables = (const void *)8", r"tunables are not in it"),
     (".begin = policy_entry_begin", ".begin = 0", r"begin or decide is not a function of it"),
     (".decide = policy_entry_decide", ".decide = 0", r"begin or decide is not a function of it"),
-    ("{source, per_unit},", "{source, 0},", r"per_unit is 0, allowed are 1 to"),
-    ("{ #name, per_unit},", "{ 0, per_unit},", r"the name of a tunable is missing"),
-    ("{source, per_unit},", '{"weather", per_unit},', r"observes 'weather', which no world measures"),
+    ("{ source, per_unit },", "{source, 0},", r"per_unit is 0, allowed are 1 to"),
+    ("{ #name, per_unit },", "{ 0, per_unit },", r"the name of a tunable is missing"),
+    ("{ source, per_unit },", '{"weather", per_unit},', r"observes 'weather', which no world measures"),
     ("const struct bbrgym_policy bbrgym_policy = {", SMALL, r"is not a policy of format 2"),
 )
 

@@ -71,12 +71,14 @@ def run(options: argparse.Namespace) -> None:
         with logged(logger, prepared.logged_run(folder)) as log:
             with runs_bar() as show:
                 results = prepared.run(folder, show)
-            print_results(*tables_of_results(results))  # so that a logger of the console has them
-            if results.timing["world"].n_unique() > 1:
-                print_results(speed_table(results.timing))
-            write_report(folder.path, results, shlex.join(["bbrgym", "evaluate", *options.overrides]), output)
-            log_results(log, results)
-            _log_figures(log, folder.path)
+            try:  # before the figures take their time, and within the log, so that a logger of the console has them
+                print_results(*tables_of_results(results))
+                if results.timing["world"].n_unique() > 1:
+                    print_results(speed_table(results.timing))
+            finally:
+                write_report(folder.path, results, shlex.join(["bbrgym", "evaluate", *options.overrides]), output)
+                log_results(log, results)
+                _log_figures(log, folder.path)
     print_run_folder(folder.path)
 
 
