@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from bbrgym.cli.path import fit_table
 from bbrgym.paths.detect import read_log
 from bbrgym.paths.fit import PathFit
+from bbrgym.paths.fitted_scenario import write_scenario
 from bbrgym.paths.mirror import checked_fit
 from bbrgym.paths.proposals import FittedValue
+from bbrgym.scenario.files import load_scenario
 
 CASES = Path(__file__).parent / "cases"
 TRUTHS: dict[str, tuple[float | None, float | None, float | None, float | None]] = {
@@ -86,3 +89,11 @@ def test_a_log_whose_own_rate_refutes_its_losses_has_an_upper_bound_of_them() ->
 ])  # fmt: skip
 def test_the_notes_say_what_was_seen(name: str, said: str) -> None:
     assert said in "; ".join(fit_of(name).notes)
+
+
+@pytest.mark.parametrize("case", sorted(path.name for path in CASES.iterdir()))
+def test_each_case_becomes_a_scenario(case: str, tmp_path: Path) -> None:
+    fits = {case: checked_fit(read_log(CASES / case))}
+    fit_table(fits)
+    write_scenario(fits, tmp_path / "mine.yaml")
+    load_scenario(str(tmp_path / "mine.yaml"))

@@ -36,6 +36,7 @@ _ARRIVED_RTTS, _ARRIVED_S, _ARRIVED_PKTS, _ARRIVED_STEPS = 4.0, 1.0, 200.0, 20.0
 _BURST_PKTS = 4.0  # that ACKs may put into a window too many
 _ARRIVED_ERROR, _RECEIVED_ERROR = 0.02, 0.001  # of clocks, and of a delay that falls meanwhile
 LOSS_BURSTS = 2.0  # variance by mean of losses from which on a full queue may have made them
+_LEAST_TRACE = 2  # windows of a rate that varies, as a scenario's trace needs them
 _RESPONSE_TIMES = 2.0  # the rate by a response function that a run may have
 
 
@@ -76,6 +77,9 @@ def fit_path(log: PathLog) -> PathFit:
     is_trusted = trusted(path_features(series, proposal))
     arrived = _arrived(series)
     competitor, varies = _share(proposal, is_trusted)
+    trace = _trace(proposal.windows) if varies else None
+    if trace is not None and len(trace.times_s) < _LEAST_TRACE:
+        trace = varies = competitor = None
     rate = _rate(proposal, arrived, is_told=is_trusted["rate"] and not varies)
     if not rate.is_seen and varies is False:
         varies = None
@@ -91,7 +95,7 @@ def fit_path(log: PathLog) -> PathFit:
         arrived_mbps=arrived * _MBPS,
         varies=varies,
         competitor=competitor,
-        trace=_trace(proposal.windows) if varies else None,
+        trace=trace,
         buffer_bytes=_buffer(proposal, is_trusted, is_sized=rate.is_seen),
         random_loss=_loss(proposal, series, is_trusted),
         notes=(*series.largest.notes, *(("its delay changes",) if is_trusted["longer"] else ())),
