@@ -32,6 +32,9 @@ BUILD_NEEDS := pip scikit-build-core pybind11 nlohmann-json numpy cmake ninja
 SOURCES := $(shell find cc world tcp twin linux ns3-scratch cmake src envs agents conf -type f \
 	! -name '*.so' ! -name '*.pyc' ! -name '.*') CMakeLists.txt pyproject.toml LICENSE README.md
 
+# A module is compiled by the first process that imports it, not by each one, whatever the environment says.
+unexport PYTHONDONTWRITEBYTECODE
+
 QUICK := tests/scenario tests/worlds tests/envs tests/evaluate
 
 .PHONY: demo test test-all quick coverage check docs site wheels clean
