@@ -116,6 +116,11 @@ def test_harm_is_against_each_flows_own_control_in_place_of_the_tuned_flows(tmp_
     assert bbr.row(2, named=True)["share_of_fair"] <= 1.0
 
 
+def test_scores_and_harm_of_both_worlds_are_the_same() -> None:
+    summary = bbrgym.evaluate(TWO_KINDS, ["bbr"], world=["ns3", "twin"]).drop("world")
+    assert summary[:4].equals(summary[4:])
+
+
 def test_the_references_decide_nothing_else(tmp_path: Path) -> None:
     alone = {**TWO_KINDS, "flows": TWO_KINDS["flows"][:1]}
     bbrgym.evaluate(alone, ["bbr"], world="twin", output_dir=tmp_path)
