@@ -10,18 +10,18 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from bbrgym import envs
-from bbrgym.errors import ConfigError, ScenarioError
-from bbrgym.scenario.distribution import Distribution, load_distribution
-from bbrgym.scenario.files import distribution_names, load_scenario, scenario_names
-from bbrgym.scenario.model import Scenario
-from bbrgym.tunables import TUNABLES, VARIANTS
+from bbrgym.errors import ConfigError, ScenarioError, WorldError
 from bbrgym.version import __version__
-from bbrgym.worlds import World, WorldError, make_world
 
 if TYPE_CHECKING:
     from bbrgym.agents.loading import load_agent
     from bbrgym.agents.training.train_agent import resume_training, train
     from bbrgym.evaluate.evaluation import evaluate
+    from bbrgym.scenario.distribution import Distribution, load_distribution
+    from bbrgym.scenario.files import distribution_names, load_scenario, scenario_names
+    from bbrgym.scenario.model import Scenario
+    from bbrgym.tunables import TUNABLES, VARIANTS
+    from bbrgym.worlds import World, make_world
 
 __all__ = [
     "TUNABLES",
@@ -46,10 +46,20 @@ __all__ = [
 ]
 
 
-#: Functions that need tables, figures or networks, which an environment does not: the module of each.
+#: Names whose modules take long to import: the module of each.
 _LATE = {
+    "Distribution": "bbrgym.scenario.distribution",
+    "Scenario": "bbrgym.scenario.model",
+    "TUNABLES": "bbrgym.tunables",
+    "VARIANTS": "bbrgym.tunables",
+    "World": "bbrgym.worlds",
+    "distribution_names": "bbrgym.scenario.files",
     "load_agent": "bbrgym.agents.loading",
+    "load_distribution": "bbrgym.scenario.distribution",
+    "load_scenario": "bbrgym.scenario.files",
+    "make_world": "bbrgym.worlds",
     "resume_training": "bbrgym.agents.training.train_agent",
+    "scenario_names": "bbrgym.scenario.files",
     "train": "bbrgym.agents.training.train_agent",
 }
 

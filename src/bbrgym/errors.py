@@ -122,5 +122,36 @@ def check_matplotlib(what: str) -> None:
         raise MissingExtraError(what, "figures", error) from error
 
 
+class WorldError(RuntimeError):
+    """A failed simulation: aborted, killed, hung, or ended by an error.
+
+    The world needs a ``reset()``, which starts afresh. A bad argument is a ``ValueError`` instead.
+
+    Attributes:
+        scenario: name of the scenario.
+        seed: seed of the run.
+        now_s: simulated time of the last answer, in seconds.
+        reason: cause of the failure.
+
+    Example:
+        >>> import bbrgym
+        >>> try:
+        ...     raise bbrgym.WorldError("steady", 1, 2.5, "it was killed")
+        ... except bbrgym.WorldError as error:
+        ...     print(error)
+        scenario 'steady', seed 1, at 2.5 s: it was killed
+    """
+
+    def __init__(self, scenario: str, seed: int, now_s: float, reason: str) -> None:
+        super().__init__(scenario, seed, now_s, reason)  # the arguments, so that it can be pickled
+        self.scenario = scenario
+        self.seed = seed
+        self.now_s = now_s
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"scenario {self.scenario!r}, seed {self.seed}, at {self.now_s:g} s: {self.reason}"
+
+
 class SweepError(RuntimeError):
     """Jobs of a sweep, or runs of a reproduction, failed."""

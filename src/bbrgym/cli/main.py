@@ -16,14 +16,12 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, NoReturn
 
-import bbrgym
 from bbrgym.cli.interrupts import came, interrupt, interruptible
-from bbrgym.cli.terminal import error_console
-from bbrgym.errors import ConfigError, MissingExtraError, SweepError, TrainingError, one_line
+from bbrgym.errors import ConfigError, MissingExtraError, SweepError, TrainingError, WorldError, one_line
 from bbrgym.host.errors import HostError
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.runs import drawing
-from bbrgym.worlds import WorldError
+from bbrgym.version import __version__
 
 
 class _Command(NamedTuple):
@@ -70,7 +68,7 @@ def program() -> NoReturn:
     except Exception:
         if not came:
             raise
-        error_console().print("bbrgym: interrupted")
+        _tell("interrupted")
         code = _INTERRUPTED
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the interpreter takes a while to end
@@ -79,7 +77,6 @@ def program() -> NoReturn:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    errors = error_console()
     is_keeping = False
     try:
         given = sys.argv[1:] if arguments is None else list(arguments)
@@ -94,22 +91,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.run_command(options)
         sys.stdout.flush()
     except (ConfigError, MissingExtraError) as error:
-        errors.print(f"bbrgym: {error}")
+        _tell(f"{error}")
         return 2
     except (HostError, ProtocolError, SweepError, TrainingError, WorldError) as error:
-        errors.print(f"bbrgym: {error}")
+        _tell(f"{error}")
         return 1
     except (OSError, MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and str(error) != _NO_THREAD:
             raise
         kept = "; what is finished is kept" if is_keeping else ""
-        errors.print(f"bbrgym: {_shortage(error)}{kept}")
+        _tell(f"{_shortage(error)}{kept}")
         _discard_output()
         return 1
     except KeyboardInterrupt as error:
-        errors.print(f"bbrgym: interrupted{f'; {error}' if str(error) else ''}")
+        _tell(f"interrupted{f'; {error}' if str(error) else ''}")
         return _INTERRUPTED
     return 0
+
+
+def _tell(sentence: str) -> None:
+    """Print a sentence on standard error."""
+    from bbrgym.cli.terminal import error_console  # with Rich, which not every command has need of
+
+    error_console().print(f"bbrgym: {sentence}")
 
 
 def _parsed(given: Sequence[str]) -> argparse.Namespace:
@@ -150,7 +154,7 @@ def _parser(asked: Collection[str] = _COMMANDS) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bbrgym", description="A Gymnasium for tuning BBR-family congestion control.")
     completion = 'completion: eval "$(bbrgym -sc install=bash)", or install=fish, zsh'
     parser.add_argument("-sc", "--shell-completion", action="store_true", help=completion)
-    parser.add_argument("--version", action="version", version=f"bbrgym {bbrgym.__version__}")
+    parser.add_argument("--version", action="version", version=f"bbrgym {__version__}")
     commands = parser.add_subparsers(required=True, dest="command", metavar="COMMAND")
     for name, (purpose, of, is_program, _) in _COMMANDS.items():
         if name not in asked:

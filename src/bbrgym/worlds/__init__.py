@@ -7,10 +7,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from bbrgym.errors import ConfigError, nearest
+from bbrgym.errors import ConfigError, WorldError, nearest
 from bbrgym.scenario.files import Source, is_sequence, load_scenario
 from bbrgym.schema import argument, plain, shown
-from bbrgym.worlds.errors import EngineFailure, LateRunError, WorldError, repeat_late
+from bbrgym.worlds.errors import EngineFailure, LateRunError, repeat_late
 from bbrgym.worlds.fields import ACK_FIELDS, PACKET_EVENTS, PACKET_FLAGS, TUNABLE_COLUMNS
 from bbrgym.worlds.layout import Flags, Table
 from bbrgym.worlds.specs import (

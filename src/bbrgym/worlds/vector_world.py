@@ -12,14 +12,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from bbrgym.errors import ConfigError, MissingExtraError, ScenarioError, nearest
+from bbrgym.errors import ConfigError, MissingExtraError, ScenarioError, WorldError, nearest
 from bbrgym.scenario.bounds import BOUNDS
 from bbrgym.scenario.files import load_scenario
 from bbrgym.scenario.model import Scenario
 from bbrgym.schema import argument, shown
 from bbrgym.tunables import TUNABLES
 from bbrgym.worlds.engine import engine_class
-from bbrgym.worlds.errors import LateRunError, LateRunFailure, WorldError, reason_of
+from bbrgym.worlds.errors import LateRunError, LateRunFailure, reason_of
 from bbrgym.worlds.fields import (
     FLOW_FIELDS,
     FLOW_SUMMARY_FIELDS,
