@@ -72,7 +72,7 @@ def test_evaluate_runs_draws_with_agents_and_writes_a_page(here: Here, tmp_path:
 
 @pytest.mark.usefixtures("undrawn")
 def test_figures_can_be_left_out(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = here("evaluate", *SHORT)
+    done = here("evaluate", *SHORT, "figures.format=png")
     assert done.returncode == 0, done.stderr
     assert "no figures/: BBRGYM_FIGURES is none" in done.stdout
     (folder,) = (tmp_path / "runs").iterdir()

@@ -84,7 +84,6 @@ BY_ITSELF = {
     "host.pins": {"open_folder os.open"},
     "cli.kernel": {"_load load"},
     # Texts and files in memory, what `opened` has opened, methods of RunFolder, shared memory.
-    "evaluate.evaluation": {"config_of yaml.safe_load"},
     "report.flow_figures": {"_mss_bytes yaml.safe_load"},
     "papers.published_csv": {"_rows_of pl.read_csv"},
     "papers.page": {"_read_numbers pl.read_csv"},

@@ -111,7 +111,7 @@ def test_the_base_install_is_what_worlds_environments_and_evaluations_need(tmp_p
         "env.reset(seed=1); env.step(env.action_space.sample())\n"
         "with pytest.raises(bbrgym.errors.MissingExtraError, match=r'needs matplotlib: pip install matplotlib, or '):\n"
         "    env.render()\n"
-        "few = ['world=twin', 'seeds=[1]', 'variants=[bbr]', 'scenario.duration_s=6']\n"
+        "few = ['world=twin', 'seeds=[1]', 'variants=[bbr]', 'scenario.duration_s=6', 'figures.format=png']\n"
         "assert main(['evaluate', *few, f'output_dir={{sys.argv[1]}}/more']) == 0\n"
     )
     extras = {"zmq", "google", "scipy", "plotly", "torch", "stable_baselines3", "sb3_contrib", "joblib"}

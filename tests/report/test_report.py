@@ -49,7 +49,8 @@ def test_a_scenario_in_two_worlds(browse, tmp_path: Path) -> None:
 def test_draws_of_a_distribution(browse, tmp_path: Path) -> None:
     settings = {"variants": ["bbr", "bbq"], "world": "twin", "draws": 6, "series_draws": 2}
     results = run_evaluation(MIX, settings, agent="random", output_dir=tmp_path)
-    write_report(tmp_path, results, command="bbrgym evaluate scenario=mix.yaml 'variants=[bbr,bbq]'")
+    output = OutputSettings(figures=FigureSettings(format="png"))
+    write_report(tmp_path, results, "bbrgym evaluate scenario=mix.yaml 'variants=[bbr,bbq]'", output)
     seen = browse(tmp_path / "report.html", "return document.querySelector('.command').innerText;")
     assert seen.problems == []
     assert (seen.loads, seen.requests, seen.overflow) == (0, [], 0)

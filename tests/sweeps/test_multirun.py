@@ -27,7 +27,9 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], subp
     """Two seeds of two settings, one of which cannot be: a grid has two levels at least."""
     folder = tmp_path_factory.mktemp("ran")
     options = [scenario(folder), *NO_LEVELS, "agent.levels=1,5", "seed=1,2"]
-    return folder / "out", options, multirun(*options, f"hydra.sweep.dir={folder / 'out'}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BBRGYM_FIGURES", "all")
+        return folder / "out", options, multirun(*options, f"hydra.sweep.dir={folder / 'out'}")
 
 
 def test_jobs_that_fail_are_reported_and_leave_the_others_alone(ran) -> None:

@@ -24,7 +24,7 @@ from bbrgym.evaluate.evaluation_settings import Evaluation, parse_settings
 from bbrgym.evaluate.logged_results import log_results
 from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.evaluate.resume import resumed_config
-from bbrgym.loggers.logger import Logger, completed_loggers, logged, logger_of
+from bbrgym.loggers.logger import Logger, NoLoggerSettings, completed_loggers, logged, logger_of
 from bbrgym.report.output_settings import OUTPUT_OPTIONS, taken_output_settings
 from bbrgym.report.report import write_report
 from bbrgym.report.tables import speed_table, tables_of_results
@@ -54,6 +54,8 @@ def run(options: argparse.Namespace) -> None:
     if not isinstance(resume, bool):
         raise ConfigError(f"resume: is {resume!r}, expected true or false")
     logger = logger_of(completed_loggers(config.pop("logger")), is_trusted=True)
+    if not isinstance(logger, NoLoggerSettings) and output.figures.format is None:  # which logs them
+        output = output.model_copy(update={"figures": output.figures.model_copy(update={"format": "png"})})
     scenario, agent = scenario_of(config.pop("scenario")), config.pop("agent")
     folder = EvaluationFolder(path or new_run_dir(scenario.name))
     if resume and folder.has_config():
@@ -79,7 +81,7 @@ def run(options: argparse.Namespace) -> None:
                 write_report(folder.path, results, shlex.join(["bbrgym", "evaluate", *options.overrides]), output)
                 log_results(log, results)
                 _log_figures(log, folder.path)
-    print_run_folder(folder.path)
+    print_run_folder(folder.path, has_figures=output.figures.are_asked_for)
 
 
 def _log_figures(log: Logger, folder: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import gc
 import importlib
 import os
 import signal
@@ -54,6 +55,7 @@ _COMMANDS = {
     "doctor": _Command("tell what worlds miss on this machine"),
 }
 _INTERRUPTED = 130
+_GARBAGE = 50_000  # objects until a collection: imports and figures make many, and little garbage
 _NO_THREAD = "can't start new thread"  # Python's RuntimeError
 
 
@@ -61,6 +63,7 @@ def program() -> NoReturn:
     """Run the command as this process and end it; a Ctrl-C after the first does not change the exit code."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, interrupt)
+    gc.set_threshold(_GARBAGE)
     try:
         code = main()
     except KeyboardInterrupt:  # while main reports the first one
@@ -72,6 +75,7 @@ def program() -> NoReturn:
         code = _INTERRUPTED
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the interpreter takes a while to end
+        gc.freeze()  # a shorter one without a last collection
     sys.exit(code)
 
 
@@ -85,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             importlib.import_module("bbrgym.cli.completion").complete(given[1:], list(_COMMANDS), programs, _parsed)
             return 0
         options = _parsed(given)
-        drawing.are_left_out()  # what it is must be known before anything runs
+        drawing.chosen_by_environment()  # what it is must be known before anything runs
         is_keeping = _COMMANDS[options.command].keeps
         with interruptible():
             options.run_command(options)

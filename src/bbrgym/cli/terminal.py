@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from bbrgym.errors import ConfigError, SweepError
-from bbrgym.runs.drawing import reason_not_to_draw
+from bbrgym.runs.drawing import chosen_by_environment, reason_not_to_draw
 
 if TYPE_CHECKING:
     from bbrgym.evaluate.runner import EvaluationProgress
@@ -167,9 +167,9 @@ def print_results(*results: Table | str) -> None:
             console.print(one)
 
 
-def print_run_folder(path: Path, what: str = "run folder", *, has_page: bool = True) -> None:
+def print_run_folder(path: Path, what: str = "run folder", *, has_page: bool = True, has_figures: bool = False) -> None:
     """Print the places of a command's files and page, and why figures are missing if so."""
-    missing = reason_not_to_draw()
+    missing = reason_not_to_draw() if has_figures or chosen_by_environment() == "all" else None
     offline = sorted(str(run) for run in path.glob("wandb/offline-run-*"))
     print_results(
         f"{what}: {path}",

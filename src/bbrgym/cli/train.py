@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> None:
             resume_training(folder, on_progress=show, on_end=tell)
         else:
             train(output_dir=folder, resume=resume, on_progress=show, on_end=tell, **config)
-    print_run_folder(folder, has_page=False)
+    print_run_folder(folder, has_page=False, has_figures=True)
 
 
 def outcome(summary: Mapping[str, Any]) -> str:

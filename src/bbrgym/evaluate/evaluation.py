@@ -5,6 +5,7 @@ with the same seeds, in one world or several.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -265,7 +266,7 @@ def config_of(source: Scenario | Distribution, settings: Evaluation, agent: Any 
         dict(source.fields) if isinstance(source, Distribution) else source.model_dump(mode="json", exclude_none=True)
     )
     config = {"scenario": fields, "agent": _names(agent), **settings.model_dump(mode="json")}
-    plain: dict[str, Any] = yaml.safe_load(yaml.safe_dump(config, sort_keys=False))
+    plain: dict[str, Any] = json.loads(json.dumps(config))
     return plain
 
 

@@ -96,7 +96,7 @@ def write_figures(folder: Path, specs: Iterable[FigureSpec], settings: FigureSet
 
 
 def _write_figures(folder: Path, specs: Sequence[FigureSpec], settings: FigureSettings) -> None:
-    ending = settings.format
+    ending = settings.format or "png"
     of_style: Any = _FILES | (_PAPER if settings.style == "paper" else {})
     with matplotlib.rc_context(of_style):
         for spec in specs:

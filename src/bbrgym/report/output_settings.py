@@ -8,16 +8,23 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from bbrgym.runs.drawing import chosen_by_environment
 from bbrgym.schema import Model, validated
 
 
 class FigureSettings(Model):
     """Files of the figures."""
 
-    format: Literal["png", "pdf", "svg"] = "png"  # of each file in figures/
+    # of each file in figures/. Default: png, and no files unless a style or BBRGYM_FIGURES asks for them
+    format: Literal["png", "pdf", "svg"] | None = None
     # ``paper`` is for a two-column paper: widths of 3.35 or 7 inches, letters of 7 points, and no heading, in whose
     # place a paper has a caption
     style: Literal["screen", "paper"] = "screen"
+
+    @property
+    def are_asked_for(self) -> bool:
+        """Whether the figures of a page are wanted as files too."""
+        return self.format is not None or self.style != "screen" or chosen_by_environment() == "all"
 
 
 class RecordSettings(Model):

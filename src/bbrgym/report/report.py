@@ -47,7 +47,7 @@ _FLOWS = (
 def write_report(
     folder: Path, results: Results, command: str | None = None, output: OutputSettings | None = None
 ) -> None:
-    """Write summary.txt, with Matplotlib figures/, and report.html, each file whole or not at all."""
+    """Write summary.txt, report.html and, if they are asked for, figures/, each file whole or not at all."""
     write_report_files(folder, tables.tables_of_results(results), evaluation_page(results, command), output)
 
 

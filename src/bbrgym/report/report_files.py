@@ -17,10 +17,10 @@ from bbrgym.runs.run_folder import RunFolder
 
 
 def write_report_files(folder: Path, tables: Iterable[Table], page: Page, output: OutputSettings | None = None) -> None:
-    """Write summary.txt, with Matplotlib figures/, and report.html, each file whole or not at all."""
+    """Write summary.txt, report.html and, if they are asked for, figures/, each file whole or not at all."""
     output = OutputSettings() if output is None else output
     write_text(folder / "summary.txt", plain_text(tables))
-    if reason_not_to_draw() is None:
+    if output.figures.are_asked_for and reason_not_to_draw() is None:
         from bbrgym.report.matplotlib_renderer import write_figures  # Matplotlib, which only the end of a command needs
 
         write_figures(folder / "figures", page.figures, output.figures)

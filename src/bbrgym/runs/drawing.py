@@ -7,24 +7,25 @@ import os
 
 from bbrgym.errors import ConfigError, MissingExtraError, check_matplotlib
 
-FIGURES = "BBRGYM_FIGURES"  # environment variable: none leaves figures/ out, all (the default) does not
+#: Environment variable: none leaves figures/ out, all draws those of pages too. Default: what options ask for.
+FIGURES = "BBRGYM_FIGURES"
 
 
-def are_left_out() -> bool:
-    """Return whether figures/ is not wanted.
+def chosen_by_environment() -> str | None:
+    """Return the value of the environment variable `FIGURES`; None if it is not set.
 
     Raises:
         ConfigError: the environment variable `FIGURES` is neither all nor none.
     """
-    chosen = os.environ.get(FIGURES, "all")
-    if chosen not in ("all", "none"):
+    chosen = os.environ.get(FIGURES)
+    if chosen not in (None, "all", "none"):
         raise ConfigError(f"{FIGURES}: is {chosen!r}, expected all or none")
-    return chosen == "none"
+    return chosen
 
 
 def reason_not_to_draw() -> str | None:
-    """Return a sentence on why figures/ is not written; None if it is. Raises ConfigError: see `are_left_out`."""
-    if are_left_out():
+    """Return a sentence on why figures/ is not written; None if it is. Raises ConfigError: as above."""
+    if chosen_by_environment() == "none":
         return f"no figures/: {FIGURES} is none"
     try:
         check_matplotlib("figures/*.png")
