@@ -3,6 +3,7 @@
 
 import math
 import re
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +44,7 @@ def test_a_scenario_in_two_worlds(browse, tmp_path: Path) -> None:
     assert len(text) < 1.5e6
     for words in ("short on twin and ns3, mean and 95 % interval of 2 seeds", "ns3 minus twin", "2 entrants", "8 runs"):
         assert words in text
-    assert (tmp_path / "config.yaml").read_text()[:200] in text.replace("&#39;", "'")
+    assert (tmp_path / "config.yaml").read_text()[:200] in unescape(text)
 
 
 def test_draws_of_a_distribution(browse, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import cache
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -27,11 +28,16 @@ _DIGEST = 8
 def parse_override(text: str) -> Override:
     """Parse an override of a command line. Raises ConfigError: it is not an override."""
     try:
-        return _parser().parse_override(text)
+        return copy(_parsed(text))
     except HydraException as error:
         raise ConfigError(
             f"{text!r} is not an override like scenario.link.rate_mbps=50: {hydra_reason(error)}"
         ) from error
+
+
+@cache  # a command asks for each of its own several times
+def _parsed(text: str) -> Override:
+    return _parser().parse_override(text)
 
 
 @cache

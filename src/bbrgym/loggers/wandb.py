@@ -31,7 +31,7 @@ _ID_FILE = "wandb-run-id"
 _MAX_ID_BYTES = 1024
 _PROJECT = "bbrgym"
 _OURS = "bbrgym"  # key of the settings in the configuration of an active run
-_CODE = (".py", ".yaml", ".jinja", ".h")
+_CODE = (".py", ".yaml", ".h")
 
 
 class WandbSettings(LoggerSettings):

@@ -14,13 +14,13 @@ import math
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from importlib import resources
 from pathlib import Path
+from string import Template
 from typing import Any, TypeAlias
 
-import jinja2
 import numpy as np
-from markupsafe import Markup
 from rich.table import Table
 from rich.text import Text
 
@@ -29,6 +29,41 @@ from bbrgym.report.plotly_renderer import render_figure
 from bbrgym.runs.atomic_files import write_text
 from bbrgym.version import __version__
 
+_PAGE = Template("""\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<title>$title</title>
+<style>$style</style>
+</head>
+<body>
+<header>
+<h1>$title</h1>
+<p class="facts">$facts</p>$command
+</header>
+<main>$sections
+</main>
+<footer>$footer</footer>$figures
+<script>$script</script>
+</body>
+</html>
+""")
+_TABLE = """
+<figure class="table">
+<figcaption>{title}</figcaption>
+<div class="scroll">
+<table class="sortable">
+<thead><tr>{head}
+</tr></thead>
+<tbody>{body}
+</tbody>
+</table>
+</div>
+</figure>"""
+_PACKED = '\n<script type="application/gzip" id="{}">{}</script>'
 _LEVEL = 4  # of gzip: half of the time of the highest, for a page that is 3 % larger
 _DIGITS = 6  # of a number in a figure: enough for any screen
 
@@ -76,17 +111,20 @@ def write_page(path: Path, page: Page) -> None:
 def render_page(page: Page) -> str:
     """Return a page's HTML."""
     plots: list[dict[str, Any]] = []
-    sections = [
-        {"title": section.title, "text": section.text, "parts": [_part(item, plots) for item in section.items]}
-        for section in page.sections
-    ]
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
-    return environment.from_string(_template("page.html.jinja")).render(
-        page={"title": page.title, "facts": page.facts, "command": page.command, "sections": sections},
-        style=Markup(_template("page.css")),
-        script=Markup(_template("page.js")),
-        plotly=_packed(_template("plotly.min.js")) if plots else "",
-        figures=_packed(json.dumps(_plain(plots), allow_nan=False, separators=(",", ":"))) if plots else "",
+    sections = "".join(_section(section, plots) for section in page.sections)
+    figures = _plain(plots)
+    packed = {
+        "plotly": _template("plotly.min.js"),
+        "figures": json.dumps(figures, allow_nan=False, separators=(",", ":")),
+    }
+    return _PAGE.substitute(
+        title=escape(page.title),
+        facts=escape(" · ".join(page.facts)),
+        command=f'\n<pre class="command"><code>{escape(page.command)}</code></pre>' if page.command else "",
+        sections=sections,
+        style=_template("page.css"),
+        script=_template("page.js"),
+        figures="".join(_PACKED.format(name, _packed(text)) for name, text in packed.items()) if plots else "",
         footer=f"bbrgym {__version__} on Python {platform.python_version()}, {platform.system()}",
     )
 
@@ -94,19 +132,45 @@ def render_page(page: Page) -> str:
 # ---- items --------------------------------------------------------------------------------------------
 
 
-def _part(item: Item, plots: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return an item for the template; a figure's plot is appended to ``plots``."""
+def _section(section: Section, plots: list[dict[str, Any]]) -> str:
+    """Return a section's HTML; the figures' plots are appended to ``plots``."""
+    text = f"\n<p>{escape(section.text)}</p>" if section.text else ""
+    items = "".join(_item(item, plots) for item in section.items)
+    return f"\n<section>\n<h2>{escape(section.title)}</h2>{text}{items}\n</section>"
+
+
+def _item(item: Item, plots: list[dict[str, Any]]) -> str:
     if isinstance(item, Code):
-        return {"kind": "code", "title": item.title, "text": item.text}
-    if isinstance(item, FigureSpec):
-        plot, name = render_figure(item), f"figure-{len(plots) + 1}"
-        plots.append({"id": name, "data": plot.data, "layout": plot.layout})
-        about = {"title": item.title, "note": item.note, "is_folded": item.is_folded}
-        return {"kind": "figure", "id": name, "height_px": plot.height_px, **about}
-    columns = [
-        {"heading": _text(column.header).strip(), "is_number": column.justify == "right"} for column in item.columns
-    ]
-    return {"kind": "table", "title": _text(item.title or ""), "columns": columns, "rows": _rows(item)}
+        code = f"<pre><code>{escape(item.text)}</code></pre>"
+        return f"\n<details>\n<summary>{escape(item.title)}</summary>\n{code}\n</details>"
+    return _figure(item, plots) if isinstance(item, FigureSpec) else _table(item)
+
+
+def _figure(spec: FigureSpec, plots: list[dict[str, Any]]) -> str:
+    plot, name = render_figure(spec), f"figure-{len(plots) + 1}"
+    plots.append({"id": name, "data": plot.data, "layout": plot.layout})
+    div = f'\n<div class="plot" id="{name}" style="height: {plot.height_px}px"></div>'
+    note = f'\n<p class="note">{escape(spec.note)}</p>' if spec.note else ""
+    title = escape(spec.title)
+    if not spec.is_folded:
+        return f"\n<figure>\n<figcaption>{title}</figcaption>{div}{note}\n</figure>"
+    return f'\n<details class="folded">\n<summary>{title}</summary>\n<figure>{div}{note}\n</figure>\n</details>'
+
+
+def _table(table: Table) -> str:
+    classes = [' class="number"' if column.justify == "right" else "" for column in table.columns]
+    headings = [escape(_text(column.header).strip()) for column in table.columns]
+    head = "".join(
+        f'\n<th scope="col"{kind}><button type="button">{heading}</button></th>'
+        for kind, heading in zip(classes, headings, strict=True)
+    )
+    body = "".join(
+        "\n<tr>"
+        + "".join(f"\n<td{kind}>{escape(cell)}</td>" for kind, cell in zip(classes, row, strict=True))
+        + "\n</tr>"
+        for row in _rows(table)
+    )
+    return _TABLE.format(title=escape(_text(table.title or "")), head=head, body=body)
 
 
 def _rows(table: Table) -> list[list[str]]:
