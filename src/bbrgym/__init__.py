@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from bbrgym.agents.training.train_agent import resume_training, train
     from bbrgym.evaluate.evaluation import evaluate
     from bbrgym.scenario.distribution import Distribution, load_distribution
-    from bbrgym.scenario.files import distribution_names, load_scenario, scenario_names
+    from bbrgym.scenario.files import load_scenario
     from bbrgym.scenario.model import Scenario
+    from bbrgym.scenario.shipped import distribution_names, scenario_names
     from bbrgym.tunables import TUNABLES, VARIANTS
     from bbrgym.worlds import World, make_world
 
@@ -53,13 +54,13 @@ _LATE = {
     "TUNABLES": "bbrgym.tunables",
     "VARIANTS": "bbrgym.tunables",
     "World": "bbrgym.worlds",
-    "distribution_names": "bbrgym.scenario.files",
+    "distribution_names": "bbrgym.scenario.shipped",
     "load_agent": "bbrgym.agents.loading",
     "load_distribution": "bbrgym.scenario.distribution",
     "load_scenario": "bbrgym.scenario.files",
     "make_world": "bbrgym.worlds",
     "resume_training": "bbrgym.agents.training.train_agent",
-    "scenario_names": "bbrgym.scenario.files",
+    "scenario_names": "bbrgym.scenario.shipped",
     "train": "bbrgym.agents.training.train_agent",
 }
 

@@ -30,9 +30,12 @@ bbrgym.train(output_dir="runs/mine", total_stepps=1000)
 TYPED = "bbrgym", "bbrgym.evaluate.evaluation", "bbrgym.agents.training.train_agent"
 
 LATE = {
-    *("hydra", "jinja2", "matplotlib", "omegaconf", "onnx", "optuna", "pandas", "plotly", "polars", "ray", "rich"),
-    *("scipy", "stable_baselines3", "torch", "wandb", "zmq"),
+    *("gymnasium", "hydra", "matplotlib", "numpy", "omegaconf", "onnx", "optuna", "pandas", "plotly", "polars"),
+    *("pydantic", "ray", "rich", "scipy", "stable_baselines3", "torch", "wandb", "yaml", "zmq"),
 }
+
+
+USED_BY_EVALUATE = {"hydra", "numpy", "omegaconf", "polars", "pydantic", "rich", "yaml"}
 
 
 def test_all_public_names_are_listed() -> None:
@@ -45,15 +48,29 @@ def test_all_public_names_are_listed() -> None:
     ("code", "late"),
     [
         ("import bbrgym", LATE),
-        ("from bbrgym.cli.main import _parser; _parser([]).format_help()", {*LATE} - {"rich"}),
+        ("from bbrgym.cli.main import _parser; _parser([]).format_help()", LATE),
+        ("from bbrgym.cli.listing import listing; list(listing())", LATE - {"rich", "yaml"}),
+        ("from bbrgym.cli import hydra_program, evaluate", LATE - USED_BY_EVALUATE),
     ],
 )
 def test_what_is_not_needed_yet_is_not_imported(code: str, late: set[str]) -> None:
-    """`import bbrgym` and `bbrgym --help` are quick."""
+    """`import bbrgym`, `bbrgym --help`, `list` and the start of an evaluation are quick."""
     source = str(Path(bbrgym.__path__[0]).parent)
     asked = f"import sys; sys.path.insert(0, {source!r}); {code}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, timeout=120)
     assert late & set(done.stdout.split()) == set()
+
+
+@pytest.mark.parametrize("first", ["bbrgym", "gymnasium", "gymnasium.spaces"])
+def test_environments_are_registered_in_either_order(first: str) -> None:
+    source = str(Path(bbrgym.__path__[0]).parent)
+    code = f"import sys; sys.path.insert(0, {source!r}); import {first}, bbrgym, gymnasium; print(*gymnasium.registry)"
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert [name for name in done.stdout.split() if name.startswith("bbrgym/")] == [
+        "bbrgym/Tune-v2",
+        "bbrgym/Ns3Gym-v0",
+    ]
 
 
 def test_the_keywords_are_the_fields_of_the_settings() -> None:

@@ -10,9 +10,9 @@ import yaml
 from small_experiment import FIELDS
 
 from bbrgym.errors import ConfigError
-from bbrgym.papers import catalogue
-from bbrgym.papers.catalogue import experiment_names, load_experiment, select_experiments
+from bbrgym.papers.catalogue import load_experiment, select_experiments
 from bbrgym.papers.experiment import Quantity
+from bbrgym.papers.names import PAPERS, experiment_names, heading_of, notes_of
 from bbrgym.papers.reproduction import parse_reproduction, prepare_reproduction
 
 
@@ -21,18 +21,18 @@ def test_every_shipped_experiment_can_run(name: str) -> None:
     asked = parse_reproduction({"experiment": name, "seeds": 1, "world": ["twin", "ns3"]})
     (prepared,) = prepare_reproduction(asked).experiments
     experiment = prepared.experiment
-    assert experiment.name == name
+    assert (experiment.name, experiment.figure, experiment.title) == (name, *heading_of(name))
     assert prepared.cases or experiment.no_run
     assert experiment.published or experiment.claims or experiment.compared or experiment.no_run
 
 
 def test_every_paper_has_experiments() -> None:
-    assert {name.split("/")[0] for name in experiment_names()} == set(catalogue.PAPERS)
+    assert {name.split("/")[0] for name in experiment_names()} == set(PAPERS)
     of_bbq = select_experiments("bbq", [])
     assert [one.name for one in of_bbq] == [name for name in experiment_names() if name.startswith("bbq/")]
-    assert catalogue.notes_of("bbq").startswith("Not stated: when the long flow joins (5 s here, ")
+    assert notes_of("bbq").startswith("Not stated: when the long flow joins (5 s here, ")
     assert not any("when the long flow joins" in one.notes for one in of_bbq)
-    assert catalogue.notes_of("mine") == ""
+    assert notes_of("mine") == ""
     with pytest.raises(ConfigError, match="paper: is 'bbq' beside experiment"):
         select_experiments("bbq", ["bbq/fig13"])
 

@@ -8,17 +8,17 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
+from pathlib import Path
 
 from rich.table import Table
 
 from bbrgym.cli.terminal import named_table, print_results
-from bbrgym.papers.catalogue import experiment_names, load_experiment
-from bbrgym.scenario.distribution import load_distribution
-from bbrgym.scenario.files import distribution_names, load_scenario, scenario_names
-from bbrgym.targets import shipped_names
+from bbrgym.papers.names import experiment_names, heading_of
+from bbrgym.scenario.shipped import distribution_names, role_of, scenario_names, shipped
 from bbrgym.tunables import BASES, SWITCHES, TUNABLES, VARIANTS
 from bbrgym.worlds import registered_worlds
 
+_CONF = Path(str(resources.files("bbrgym") / "conf"))
 _GROUPS = ("experiment", "agent", "env", "observation", "action", "reward", "logger", "rollouts")
 
 
@@ -28,8 +28,8 @@ def listing() -> Iterator[Table]:
     headings = ("name", "symbol", "unit", "default", "range", "scale", "source")
     yield _table("Tunables", headings, _tunables())
     yield _table("Scenarios", ("name", "link", "flows", "duration"), _scenarios())
-    yield _table("Scenario distributions", ("name", "flows", "tuned flows", "duration"), _distributions())
-    papers = ((one.name, one.figure, one.title) for one in map(load_experiment, experiment_names()))
+    yield _table("Scenario distributions", ("name", "description"), _distributions())
+    papers = ((name, *heading_of(name)) for name in experiment_names())
     yield _table("Experiments of the papers", ("name", "in the paper", "content"), papers)
     worlds = ((name, world.meaning) for name, world in registered_worlds().items())
     yield _table("Worlds", ("name", "description"), worlds)
@@ -59,28 +59,27 @@ def _tunables() -> Iterator[Sequence[str]]:
 
 def _scenarios() -> Iterator[Sequence[str]]:
     for name in scenario_names():
-        scenario = load_scenario(name)
-        link = scenario.link
-        rate = f"{link.rate_mbps:g} Mbit/s" if link.rate_mbps is not None else str(link.trace_path)
-        flows = ", ".join(f"{flow.count} x {flow.rtt_ms:g} ms ({flow.role})" for flow in scenario.flows)
-        yield name, rate, flows, f"{scenario.duration_s:g} s"
+        fields = shipped()[name]
+        link = fields["link"]
+        rate = f"{link['rate_mbps']:g} Mbit/s" if "rate_mbps" in link else str(link["trace_path"])
+        flows = (f"{flow.get('count', 1)} x {flow['rtt_ms']:g} ms ({role_of(flow)})" for flow in fields["flows"])
+        yield name, rate, ", ".join(flows), f"{fields['duration_s']:g} s"
 
 
 def _distributions() -> Iterator[Sequence[str]]:
     for name in distribution_names():
-        one = load_distribution(name)
-        yield name, f"up to {one.max_flows}", f"up to {one.max_tuned}", f"{one.fields['duration_s']} s"
+        yield name, _first_sentence("scenario", name)
 
 
 def _choices() -> Iterator[Sequence[str]]:
     for group in _GROUPS:
-        for name in shipped_names(group):
-            text = (resources.files("bbrgym") / "conf" / group / f"{name}.yaml").read_text(encoding="utf-8")
-            yield f"{group}={name}", _first_sentence(text)
+        for file in sorted((_CONF / group).glob("*.yaml")):
+            yield f"{group}={file.stem}", _first_sentence(group, file.stem)
 
 
-def _first_sentence(text: str) -> str:
-    """Return the first sentence of a file's comment."""
+def _first_sentence(group: str, name: str) -> str:
+    """Return the first sentence of the comment of a file in conf/."""
+    text = (_CONF / group / f"{name}.yaml").read_text(encoding="utf-8")
     lines = itertools.takewhile(lambda line: line.startswith("#"), text.splitlines())
     comment = " ".join(line.lstrip("# ") for line in lines if not line.startswith("# @"))
     return re.split(r"(?<=\.)\s|:\sbbrgym", comment)[0].rstrip(".")

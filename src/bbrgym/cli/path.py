@@ -22,7 +22,8 @@ from bbrgym.paths.fitted_scenario import write_scenario
 from bbrgym.paths.mirror import checked_fit
 from bbrgym.report.figure_spec import FigureSpec
 from bbrgym.runs.drawing import reason_not_to_draw
-from bbrgym.scenario.files import MIX, read_scenario
+from bbrgym.scenario.files import read_scenario
+from bbrgym.scenario.shipped import MIX
 
 DESCRIPTION = f"""\
 Makes a scenario of the log of a transfer on a real path, for the other commands: scenario=path.yaml. Several logs make

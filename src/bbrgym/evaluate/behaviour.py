@@ -13,8 +13,9 @@ import polars as pl
 
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.evaluate.records import FIXED
-from bbrgym.scenario.files import distribution_names, load_scenario
+from bbrgym.scenario.files import load_scenario
 from bbrgym.scenario.model import Scenario
+from bbrgym.scenario.shipped import distribution_names
 from bbrgym.tunables import VARIANTS
 from bbrgym.worlds import FAST_WORLD
 

@@ -6,35 +6,18 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
 
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.papers.experiment import Experiment
+from bbrgym.papers.names import PAPERS, experiment_names, folder
 from bbrgym.papers.published_csv import expand_published
 from bbrgym.scenario.files import is_scenario_file
 from bbrgym.schema import first_problem, shown
 from bbrgym.untrusted_files import read_yaml
-
-#: The papers, the testbeds of others and a draft with open questions, by the name of their folder.
-PAPERS: Mapping[str, str] = MappingProxyType(
-    {
-        "bbr-acd": "BBR-ACD (Mahmud et al., Electronics 2020)",
-        "rebbr": "ReBBR (Hsiao and Muindi 2017)",
-        "bbq": "BBQ (Ma et al., arXiv 1706.09115, 2017)",
-        "bbr-plus": "BBR+ (Utsumi et al. 2018)",
-        "bbr-pg": "BBR-PG (Xu et al., Future Internet 2024)",
-        "nyu": "BBRv1, v2, v3 beside loss-based flows and each other (github.com/fatihsarpkaya/bbr-shared-bottleneck)",
-        "bbr3-rtt": "BBRv3 with two RTTs (github.com/gomezgaona/bbr3)",
-        "l4s": "BBRv2 beside others, FIFO and CoDel (github.com/fatihsarpkaya/L4S-PAM2025)",
-        "starlink": "random loss at 10 Mbit/s (github.com/abobker11/TCP-Starlink-Analysis)",
-        "draft": "Questions of draft-ietf-ccwg-bbr (github.com/ietf-wg-ccwg/draft-ietf-ccwg-bbr/issues)",
-    }
-)
 
 #: Fields that ``like`` takes from another file.
 _LIKE = (
@@ -43,18 +26,6 @@ _LIKE = (
 )
 #: Those in which only what differs need be given.
 _MERGED = ("scenario", "sweep", "behind_radio")
-
-
-def experiment_names() -> list[str]:
-    """Return the names of all shipped experiments, ``<paper>/<id>``, paper by paper."""
-    folder = _folder()
-    return [f"{paper}/{path.stem}" for paper in PAPERS for path in sorted((folder / paper).glob("*.yaml"))]
-
-
-def notes_of(paper: str) -> str:
-    """Return a paper's notes.md, which holds for many experiments, in one line; empty without one."""
-    path = _folder() / paper / "notes.md"
-    return " ".join(path.read_text(encoding="utf-8").split()) if path.exists() else ""
 
 
 def load_experiment(source: str) -> Experiment:
@@ -67,7 +38,7 @@ def load_experiment(source: str) -> Experiment:
         ConfigError: there is no such experiment, or a field of it is wrong.
     """
     if source in experiment_names():
-        return _read(_folder() / f"{source}.yaml", source)
+        return _read(folder() / f"{source}.yaml", source)
     if is_scenario_file(source) and source.endswith((".yaml", ".yml")):
         return _read(Path(source), source)
     problem = f"is {shown(source)}; {nearest(source, experiment_names())}"
@@ -90,10 +61,6 @@ def select_experiments(paper: str | None, names: Sequence[str]) -> list[Experime
         raise ConfigError(f"paper: is {shown(paper)}; {nearest(paper, PAPERS)}")
     shipped = [load_experiment(name) for name in experiment_names() if paper in (None, name.split("/")[0])]
     return [one for one in shipped if paper is None or not one.by_name_only]
-
-
-def _folder() -> Path:
-    return Path(str(resources.files("bbrgym") / "conf" / "experiment"))
 
 
 def _read(path: Path, source: str) -> Experiment:

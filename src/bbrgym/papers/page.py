@@ -11,8 +11,9 @@ import polars as pl
 
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.behaviour import behaviour_mark
-from bbrgym.papers.catalogue import PAPERS, notes_of, select_experiments
+from bbrgym.papers.catalogue import select_experiments
 from bbrgym.papers.experiment import Experiment
+from bbrgym.papers.names import PAPERS, notes_of
 from bbrgym.papers.questions import questions_of
 from bbrgym.papers.reproduction import NUMBERS
 from bbrgym.papers.tables import (

@@ -14,8 +14,8 @@ from typing import Any
 import polars as pl
 from rich.table import Table
 
-from bbrgym.papers.catalogue import notes_of
 from bbrgym.papers.experiment import Experiment
+from bbrgym.papers.names import notes_of
 from bbrgym.papers.questions import questions_of
 from bbrgym.papers.verdicts import TESTBED_VERDICTS, VERDICTS, Verdict, verdict_of_readings
 from bbrgym.report.tables import new_table

@@ -23,8 +23,8 @@ import polars as pl
 from bbrgym.evaluate.ranking import Ranking
 from bbrgym.paths.fit import FittedValue, PathFit
 from bbrgym.paths.fitted_scenario import DEFAULT_RTT_MS
-from bbrgym.scenario.files import MIX, VARIABLES
 from bbrgym.scenario.model import HEADER_BYTES
+from bbrgym.scenario.shipped import MIX, VARIABLES
 
 VARIANTS_ADVISED = ("bbr", "bbr3", "bbr-plus", "bbr-acd", "bbq", "bbr-pg", "bbr-pg-inv", "cubic")
 """Presets of v1 and v3, the hand-designed variants and CUBIC, which are compared."""

@@ -12,8 +12,9 @@ import yaml
 from bbrgym.paths.fit import PathFit, RateTrace
 from bbrgym.runs.atomic_files import write_text
 from bbrgym.scenario.bounds import BOUNDS
-from bbrgym.scenario.files import MIX, parse_scenario
+from bbrgym.scenario.files import parse_scenario
 from bbrgym.scenario.model import HEADER_BYTES
+from bbrgym.scenario.shipped import MIX
 
 DEFAULT_RTT_MS = 40.0
 DEFAULT_BUFFER_BDP = 1.0

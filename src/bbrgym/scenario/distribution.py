@@ -35,18 +35,9 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from bbrgym.errors import ConfigError, ScenarioError, nearest
 from bbrgym.scenario.bounds import BOUNDS
-from bbrgym.scenario.files import (
-    MIX,
-    VARIABLES,
-    Source,
-    is_drawn,
-    is_scenario_file,
-    is_sequence,
-    parse_scenario,
-    read_scenario,
-)
-from bbrgym.scenario.flow import role_of
+from bbrgym.scenario.files import Source, is_scenario_file, is_sequence, parse_scenario, read_scenario
 from bbrgym.scenario.model import Scenario
+from bbrgym.scenario.shipped import MIX, VARIABLES, is_drawn, role_of
 from bbrgym.schema import FieldProblem, is_number, plain, shown
 
 Split: TypeAlias = Literal["train", "validation", "test"]

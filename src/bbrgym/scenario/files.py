@@ -7,28 +7,19 @@ A ScenarioError names every field that is wrong, at most ten, its value and what
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib import resources
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
 from pydantic import ValidationError
 
-from bbrgym.errors import ConfigError, ScenarioError, nearest
+from bbrgym.errors import ScenarioError, nearest
 from bbrgym.scenario.model import Scenario
-from bbrgym.scenario.traces import SHIPPED_PREFIX
+from bbrgym.scenario.shipped import MIX, VARIABLES, folder, is_drawn, read_fields, shipped
 from bbrgym.schema import first_problem, plain, shown
-from bbrgym.untrusted_files import read_yaml
 
 Source: TypeAlias = str | PathLike[str] | Mapping[str, Any] | Scenario
 """Sources from which a scenario can be loaded."""
-
-VARIABLES = "variables"
-"""Field that only a distribution has, see `bbrgym.scenario.distribution`."""
-
-MIX = "mix"
-"""Field of a distribution that is a mix of others."""
 
 
 def load_scenario(source: Source) -> Scenario:
@@ -55,39 +46,6 @@ def load_scenario(source: Source) -> Scenario:
     return parse_scenario(read_scenario(source))
 
 
-def scenario_names() -> list[str]:
-    """Return the names of the shipped scenarios, sorted.
-
-    Example:
-        >>> import bbrgym
-        >>> "rtt_fairness" in bbrgym.scenario_names()
-        True
-    """
-    return [name for name, is_distribution in _shipped().items() if not is_distribution]
-
-
-def distribution_names() -> list[str]:
-    """Return the names of the shipped distributions, sorted.
-
-    Example:
-        >>> import bbrgym
-        >>> "wan_mix" in bbrgym.distribution_names()
-        True
-    """
-    return [name for name, is_distribution in _shipped().items() if is_distribution]
-
-
-@cache
-def _shipped() -> Mapping[str, bool]:
-    """Return the shipped names, and for each whether it is a distribution."""
-    return {path.stem: is_drawn(_read_file(path)) for path in sorted(_folder().glob("*.yaml"))}
-
-
-def is_drawn(fields: Mapping[str, Any]) -> bool:
-    """Return whether fields are those of a distribution: with `variables`, or a `mix`."""
-    return VARIABLES in fields or MIX in fields
-
-
 def is_scenario_file(source: str) -> bool:
     """Return whether a text is the path of a file rather than the name of a shipped scenario."""
     return source.endswith((".yaml", ".yml", ".json")) or "/" in source
@@ -104,13 +62,13 @@ def read_scenario(source: str | PathLike[str] | Mapping[str, Any] | Sequence[Any
     if is_sequence(source):
         return {"name": MIX, MIX: [read_scenario(one) for one in source]}
     if isinstance(source, str) and not is_scenario_file(source):
-        if source not in _shipped():
+        if source not in shipped():
             raise ScenarioError(
-                "", f"no scenario is named {shown(source)}; {nearest(source, _shipped())}, or a file (.yaml)"
+                "", f"no scenario is named {shown(source)}; {nearest(source, shipped())}, or a file (.yaml)"
             )
-        return _read_file(_folder() / f"{source}.yaml")
+        return read_fields(folder() / f"{source}.yaml")
     if isinstance(source, str | PathLike):
-        return _read_file(Path(source))
+        return read_fields(Path(source))
     raise ScenarioError("", f"is {shown(source)}, expected a name, a file or a mapping")
 
 
@@ -147,23 +105,3 @@ def with_variant(scenario: Scenario, variant: str, tunables: Mapping[str, float]
             kept = flow["tunables"] if flow["cc"] == variant else {}
             flow.update(cc=variant, tunables={**kept, **(tunables or {})})
     return parse_scenario(fields)
-
-
-def _folder() -> Path:
-    return Path(str(resources.files("bbrgym") / "conf" / "scenario"))
-
-
-def _read_file(path: Path) -> dict[str, Any]:
-    try:
-        values = read_yaml(path)
-    except ConfigError as error:
-        raise ScenarioError("", str(error)) from error
-    if not isinstance(values, dict):
-        raise ScenarioError("", f"{str(path)!r} holds no mapping, expected the fields of a scenario")
-    fields = {str(key): value for key, value in values.items()}
-    fields.setdefault("name", path.stem)
-    link = fields.get("link")
-    trace_path = link.get("trace_path") if isinstance(link, dict) else None
-    if isinstance(link, dict) and isinstance(trace_path, str) and not trace_path.startswith(SHIPPED_PREFIX):
-        link["trace_path"] = str(path.parent / trace_path)
-    return fields

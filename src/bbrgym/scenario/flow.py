@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from bbrgym.errors import nearest
 from bbrgym.scenario.bounds import BurstSeconds, Bytes, Name, Rate, RoundTrip, Seconds, is_before, within
+from bbrgym.scenario.shipped import role_of
 from bbrgym.scenario.stack import SenderStack
 from bbrgym.schema import FieldProblem, Float, List, Model, Whole, fits_float, is_number, shown
 from bbrgym.tunables import TUNABLES, VARIANTS
@@ -106,11 +107,6 @@ App = Annotated[Bulk | Cbr | OnOff | ShortFlow, Field(discriminator="kind")]
 
 
 Role: TypeAlias = Literal["tuned", "fixed", "background"]
-
-
-def role_of(fields: Mapping[str, Any]) -> Any:
-    """Return the role in a flow's fields. Default: fixed if the flow names a congestion control."""
-    return fields.get("role", "fixed" if "cc" in fields else "tuned")
 
 
 class Flow(Model):

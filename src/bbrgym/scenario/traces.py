@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.bounds import BOUNDS
+from bbrgym.scenario.shipped import SHIPPED_PREFIX
 from bbrgym.untrusted_files import opened, read_text
 
 #: Before the name of a trace that the package ships, where a path is expected.
-SHIPPED_PREFIX = "bbrgym:"
 OPPORTUNITY_BYTES = 1500
 MAX_LINES = 50_000_000  # ten minutes at 1 Gbit/s; 8 bytes each in memory
 MAX_BYTES = MAX_LINES * 12  # digits and line ending

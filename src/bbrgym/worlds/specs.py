@@ -6,12 +6,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
-
-from pydantic import Field
+from typing import Any, Literal
 
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.schema import Float, Model, shown
 from bbrgym.tunables import KERNEL_STAND_INS, STOCK_OWNERS, VARIANTS
 
 Isolation = Literal["process", "none"]
@@ -81,15 +78,6 @@ class WorldSpec:
         return self.our_algorithms is None or algorithm in self.our_algorithms
 
 
-class WorldSettings(Model):
-    """Settings of the runs in a world; see :func:`bbrgym.make_world`."""
-
-    isolation: Isolation | None = None  # ``process`` or ``none``. Default: the world's own.
-    # the longest wall time of a start, a reset, and of each simulated second of an advance
-    timeout_s: Annotated[Float, Field(gt=0, le=86_400)] = DEFAULT_TIMEOUT_S
-    options: dict[str, Any] = Field(default_factory=dict)  # the world's own options, by name
-
-
 _SPECS: dict[str, WorldSpec] = {}
 
 
@@ -130,22 +118,6 @@ def runs_at_once(worlds: Iterable[str]) -> int:
     """Return how many runs of these worlds this process's cores allow at once: one a core, in real time one for two."""
     cores = len(os.sched_getaffinity(0))
     return max(1, cores // 2) if any(world_spec(name).is_real_time for name in worlds) else cores
-
-
-def check_no_programs(worlds: Mapping[str, WorldSettings]) -> None:
-    """Check that settings which were only found, such as those in a run folder, run no program.
-
-    Raises:
-        ConfigError: names the option that does.
-    """
-    for name, settings in worlds.items():
-        for option in world_spec(name).programs:
-            program = settings.options.get(option)
-            if program is not None:
-                raise ConfigError(
-                    f"world.{name}.options.{option}: is {shown(program)}, a program named by a run folder; the world "
-                    f"would run it. If you trust it, give the option yourself"
-                )
 
 
 register_world(

@@ -26,8 +26,9 @@ from bbrgym.evaluate.resume import check_same_config
 from bbrgym.runs.run_folder import RunFolder
 from bbrgym.scenario.distribution import Distribution
 from bbrgym.scenario.families import described, families_of
-from bbrgym.scenario.files import MIX, load_scenario
+from bbrgym.scenario.files import load_scenario
 from bbrgym.scenario.model import Scenario
+from bbrgym.scenario.shipped import MIX
 from bbrgym.worlds import FAST_WORLD, Table
 
 TRIALS, CASES = "trials.parquet", "cases.csv"
