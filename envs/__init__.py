@@ -38,14 +38,14 @@ class _Registering:
         specs = (finder.find_spec(fullname, *args) for finder in sys.meta_path if finder is not self)
         spec = next((one for one in specs if one is not None), None)
         if spec is not None and spec.loader is not None:
-            load = spec.loader.exec_module
+            execute = spec.loader.exec_module
 
-            def load_and_register(module: Any) -> None:
-                load(module)
+            def execute_and_register(module: Any) -> None:
+                execute(module)
                 sys.meta_path.remove(self)
                 _register()
 
-            spec.loader.exec_module = load_and_register  # type: ignore[method-assign]
+            spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
         return spec
 
 

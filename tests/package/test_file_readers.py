@@ -62,8 +62,8 @@ BY_ITSELF = {
     # Files of the package, and of the machine.
     "cli.hydra_program": {"_file (resources.files('bbrgym') / 'conf' / f'{name}.yaml').read_text"},
     "cli.polars_threads": {"_no_stderr os.open", "used_bytes Path('/proc/self/statm').read_text"},
-    "cli.listing": {"_choices (resources.files('bbrgym') / 'conf' / group / f'{name}.yaml').read_text"},
-    "papers.catalogue": {"notes_of path.read_text"},
+    "cli.listing": {"_first_sentence (_CONF / group / f'{name}.yaml').read_text"},
+    "papers.names": {"heading_of path.read_text", "heading_of yaml.safe_load", "notes_of path.read_text"},
     "host.system": {"available_controls (_IPV4 / 'tcp_available_congestion_control').read_text"}
     | {"default_control (_IPV4 / 'tcp_congestion_control').read_text", "network_namespaces os.open"}
     | {"within.enter Path(namespace).open", "within.enter ctypes.CDLL"},
@@ -227,7 +227,7 @@ def _model(folder: Path) -> Any:
 
 FOLDER = "runs.run_folder RunFolder."
 TRACES = "scenario.traces read_trace _read_times _read_rates"
-SCENARIO = "scenario.files _read_file"
+SCENARIO = "scenario.shipped read_fields"
 READERS = [
     Reader(SCENARIO, "s.yaml", lambda at: bbrgym.load_scenario(at / "s.yaml")),
     Reader(SCENARIO, "s.yaml", lambda at: bbrgym.load_distribution({"mix": [str(at / "s.yaml")]})),
