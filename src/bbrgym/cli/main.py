@@ -55,7 +55,7 @@ _COMMANDS = {
     "doctor": _Command("tell what worlds miss on this machine"),
 }
 _INTERRUPTED = 130
-_GARBAGE = 50_000  # objects until a collection: imports and figures make many, and little garbage
+_GARBAGE = 200_000  # objects until a collection: imports and figures make many, and little garbage
 _NO_THREAD = "can't start new thread"  # Python's RuntimeError
 
 
