@@ -3,8 +3,8 @@
 // Flows on a link of the twin, for callgrind: it counts within Measured (twin_instructions.py).
 //
 // usage: twin_instructions CC RATE_MBPS FLOWS SECONDS LOSS
-// Half of the flows have an RTT of 10 ms, half of 50 ms, on linux-6; the queue holds 30 ms. Prints the packets
-// delivered.
+// Half of the flows have an RTT of 10 ms, half of 50 ms, on linux-6; the queue holds 30 ms. It runs in steps of 100 ms
+// and prints the packets delivered.
 #include "engine.hpp"
 #include "fields.hpp"
 #include "params.hpp"

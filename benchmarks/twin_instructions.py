@@ -58,6 +58,7 @@ RUNS = (
     Workload("bbr", 100, 2, 10, 0.0),
     Workload("cubic", 100, 2, 10, 0.0),
     Workload("cubic", 100, 2, 10, 0.01),
+    Workload("bbq", 10, 1, 30, 0.0),  # some 80 packets an interval: what the measurement costs each time
     Workload("bbr", 100, 100, 3, 0.0),
 )
 WORKING_TREE = "working tree"
