@@ -99,20 +99,21 @@ class BurstPacing
     void PassPacing() { m_passes = true; }
 
     bool IsInBurst() const { return m_left_pkts > 0; }
+    uint32_t LeftPkts() const { return m_left_pkts; }
     bool HasBegun() const { return m_sent_pkts > 0; }
     /** The segment to retransmit next; NONE: the burst is of new ones. */
     uint64_t NextRetransmit() const { return m_retransmit == NONE ? NONE : m_retransmit + m_sent_pkts; }
 
-    /** A segment leaves, or a probe outside of bursts. True: its burst ends, call End. */
-    bool OnSent(uint32_t payload_bytes)
+    /** Segments of the burst leave, or a probe outside of bursts. True: the burst ends, call End. */
+    bool OnSent(uint32_t payload_bytes, uint32_t pkts = 1)
     {
-        m_sent_bytes += payload_bytes;
-        ++m_sent_pkts;
-        if (m_left_pkts <= 1) // 0: a probe
+        m_sent_bytes += pkts * uint64_t{payload_bytes};
+        m_sent_pkts += pkts;
+        if (m_left_pkts <= pkts) // 0: a probe
         {
             return true;
         }
-        --m_left_pkts;
+        m_left_pkts -= pkts;
         return false;
     }
 

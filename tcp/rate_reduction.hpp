@@ -30,7 +30,7 @@ class RateReduction
     }
 
     void End() { m_is_active = false; }
-    void NoteSent() { m_sent_pkts += m_is_active; }
+    void NoteSent(uint32_t pkts) { m_sent_pkts += m_is_active ? pkts : 0; }
 
     /**
      * `makes_progress`: the ACK allows a packet more than it delivers while the window is below `ssthresh_pkts`.

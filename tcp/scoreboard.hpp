@@ -72,8 +72,8 @@ struct AckOutcome
 class Scoreboard
 {
   public:
-    /** A new segment left, `is_joined` in one burst with the one before; returns its sequence number. */
-    [[gnu::always_inline]] uint64_t Sent(bool is_runt, bool is_joined, int64_t now_ns);
+    /** New segments of a burst left, the first of them `is_joined` with the one before; returns its sequence number. */
+    [[gnu::always_inline]] uint64_t Sent(bool is_runt, bool is_joined, int64_t now_ns, uint32_t pkts = 1);
     /** A segment from NextLost was retransmitted. */
     void Retransmitted(uint64_t seqno, int64_t now_ns);
     /** The last segment was retransmitted, as a probe; in flight it counts once (Linux: __tcp_retransmit_skb). */
@@ -278,18 +278,22 @@ class Scoreboard
 // ---- of every packet, which stand in line ----------------------------------------------------------------
 
 inline uint64_t
-Scoreboard::Sent(bool is_runt, bool is_joined, int64_t now_ns)
+Scoreboard::Sent(bool is_runt, bool is_joined, int64_t now_ns, uint32_t pkts)
 {
     const uint64_t seqno = Next();
     Segment segment;
     Snapshot(segment, now_ns);
     segment.is_runt = is_runt;
     segment.is_joined = is_joined;
-    if (m_keeps_tx_states) [[unlikely]]
+    for (uint32_t i = 0; i < pkts; ++i)
     {
-        m_tx_states.push_back(TxStateNow());
+        if (m_keeps_tx_states) [[unlikely]]
+        {
+            m_tx_states.push_back(TxStateNow());
+        }
+        m_out.ring.push_back(segment);
+        segment.is_joined = true;
     }
-    m_out.ring.push_back(segment);
     return seqno;
 }
 

@@ -89,7 +89,12 @@ class TcpSender
     {
         return {.ect = m_facts.ecn, .cwr = m_facts.ecn && std::exchange(m_reports_reduction, false)};
     }
-    [[gnu::always_inline]] void OnNewSent(uint32_t payload_bytes, bool is_runt, int64_t now_ns);
+    /** New segments left, several only if they are full, and all that is left of a burst. */
+    [[gnu::always_inline]] void OnNewSent(uint32_t payload_bytes, bool is_runt, int64_t now_ns, uint32_t pkts = 1);
+    /** Segments left of the burst that leaves now. */
+    uint32_t LeftInBurstPkts() const { return m_pacing.LeftPkts(); }
+    /** Whether nothing differs between new segments of a burst. */
+    bool SendsAlike() const { return !m_facts.ecn; }
     void OnRetransmitted(uint64_t seqno, uint32_t payload_bytes, int64_t now_ns);
     /** A tail loss probe was sent: new data, already reported, or the last segment retransmitted. */
     void OnProbeSent(bool is_retransmission, uint32_t payload_bytes, int64_t now_ns);
@@ -184,7 +189,7 @@ class TcpSender
     ToSend BeginRetransmit(uint64_t seqno, uint32_t room_pkts);
     bool WaitsForAck(uint64_t new_pkts, uint32_t burst_pkts, uint32_t window_pkts, int64_t now_ns) const;
     uint64_t PacingBps() const;
-    [[gnu::always_inline]] void NoteTransmission(uint32_t payload_bytes, int64_t now_ns);
+    [[gnu::always_inline]] void NoteTransmission(uint32_t payload_bytes, int64_t now_ns, uint32_t pkts = 1);
     void EndBurst(int64_t now_ns);
     void MeasureCwndUse(bool has_unsent, bool is_full, bool writer_waits, int64_t now_ns);
     void Timeout(int64_t now_ns);
@@ -227,15 +232,15 @@ class TcpSender
 // ---- of every packet, which stand in line ----------------------------------------------------------------
 
 inline void
-TcpSender::OnNewSent(uint32_t payload_bytes, bool is_runt, int64_t now_ns)
+TcpSender::OnNewSent(uint32_t payload_bytes, bool is_runt, int64_t now_ns, uint32_t pkts)
 {
     if (m_board.InFlight() == 0)
     {
         m_controller.OnRestart(Us(now_ns), m_board.Rate().IsAppLimited());
     }
-    m_board.Sent(is_runt, m_pacing.HasBegun(), now_ns);
-    NoteTransmission(payload_bytes, now_ns);
-    if (m_board.PacketsOut() == 1)
+    m_board.Sent(is_runt, m_pacing.HasBegun(), now_ns, pkts);
+    NoteTransmission(payload_bytes, now_ns, pkts);
+    if (m_board.PacketsOut() == pkts)
     {
         m_probe.OnHead(now_ns + RtoNs());
     }
@@ -245,21 +250,28 @@ TcpSender::OnNewSent(uint32_t payload_bytes, bool is_runt, int64_t now_ns)
     }
 }
 
-/** A segment left: ends its burst if it is the last of it, and starts the timer if none runs. */
+/** Segments left: ends their burst if the last of it is among them, and starts the timer if none runs. */
 inline void
-TcpSender::NoteTransmission(uint32_t payload_bytes, int64_t now_ns)
+TcpSender::NoteTransmission(uint32_t payload_bytes, int64_t now_ns, uint32_t pkts)
 {
-    ++m_totals.sent_pkts;
+    const auto start_rto = [&] {
+        if (m_rto_deadline_ns == NEVER_NS)
+        {
+            ArmRto(now_ns);
+        }
+    };
+    m_totals.sent_pkts += pkts;
     m_last_sent_ns = now_ns;
-    m_reduction.NoteSent();
-    if (m_pacing.OnSent(payload_bytes))
+    m_reduction.NoteSent(pkts);
+    if (pkts > 1)
+    {
+        start_rto(); // the first one does, before pacing holds anything back
+    }
+    if (m_pacing.OnSent(payload_bytes, pkts))
     {
         EndBurst(now_ns);
     }
-    if (m_rto_deadline_ns == NEVER_NS)
-    {
-        ArmRto(now_ns);
-    }
+    start_rto();
 }
 
 } // namespace bbrgym

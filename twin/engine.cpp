@@ -403,13 +403,29 @@ Engine::ReachQueue(FlowState& flow, Event arrival, const Event& bound)
     do
     {
         Begin(arrival);
-        const QueuedPacket packet{flow.access.front().arrives_ns, flow.access.front().name};
-        flow.access.pop_front();
-        if (m_bottleneck.Arrive(packet, m_now_ns, m_measurement))
+        TrainInPipe& train = flow.access.front();
+        const PacketName name = train.name;
+        const bool is_alone = std::min(NextService().time_ns, bound.time_ns) > m_now_ns;
+        const uint64_t pkts = is_alone && m_bottleneck.TakesTrains() ? train.pkts : 1;
+        const uint64_t next_order = arrival.order + (pkts << Event::SOURCE_BITS);
+        if (pkts == train.pkts)
+        {
+            flow.access.pop_front();
+        }
+        else
+        {
+            train = {m_now_ns, next_order, name.Ahead(1), train.pkts - 1};
+        }
+        if (pkts > 1)
+        {
+            m_event_count += pkts - 1;
+            const auto at = [&](uint64_t i) { return QueuedPacket{m_now_ns, name.Ahead(i)}; };
+            m_bottleneck.ArriveTogether(pkts, at, m_now_ns, m_measurement);
+        }
+        else if (m_bottleneck.Arrive({m_now_ns, name}, m_now_ns, m_measurement))
         {
             NumberService();
         }
-        const uint64_t next_order = arrival.order + (uint64_t{1} << Event::SOURCE_BITS);
         is_next = !flow.access.empty() && flow.access.front().order == next_order &&
                   flow.access.front().arrives_ns == m_now_ns;
         arrival.order = next_order;
@@ -667,10 +683,7 @@ Engine::TrySend(FlowState& flow)
         }
         if (next.kind == ToSend::Kind::NEW)
         {
-            do
-            {
-                SendNew(flow);
-            } while (flow.sender.IsInBurst());
+            SendBurst(flow);
         }
         else
         {
@@ -689,12 +702,28 @@ Engine::TrySend(FlowState& flow)
     ArmTimer(flow);
 }
 
+/** A burst leaves as one train, if nothing happens between its packets and nobody logs them. */
 inline void
-Engine::SendNew(FlowState& flow)
+Engine::SendBurst(FlowState& flow)
 {
-    Emit(flow, flow.sender.Board().Next(), flow.sender.EcnBitsToSend());
-    m_measurement.Sent(flow.index, false);
-    flow.sender.OnNewSent(m_scenario->mss_bytes, false, m_now_ns);
+    const uint32_t pkts = flow.sender.LeftInBurstPkts();
+    if (flow.sender.SendsAlike() && flow.sender.Board().Next() + pkts < flow.refills_from && !Log().IsOn()) [[likely]]
+    {
+        SendNew(flow, pkts);
+        return;
+    }
+    do
+    {
+        SendNew(flow);
+    } while (flow.sender.IsInBurst());
+}
+
+inline void
+Engine::SendNew(FlowState& flow, uint32_t pkts)
+{
+    Emit(flow, flow.sender.Board().Next(), flow.sender.EcnBitsToSend(), pkts);
+    m_measurement.Sent(flow.index, false, pkts);
+    flow.sender.OnNewSent(m_scenario->mss_bytes, false, m_now_ns, pkts);
     if (flow.sender.Board().Next() >= flow.refills_from)
     {
         ArmApplication(flow, m_now_ns);
@@ -781,21 +810,22 @@ Engine::CountPackets(std::size_t flow) const
     counts.arrived_pkts = state.arrived_pkts;
     counts.dropped_pkts = m_measurement.DroppedPkts(flow);
     const auto is_counted = [flow](const PacketName& name) { return name.Flow() == flow && name.IsData(); };
-    const auto count = [&](const auto& ring, auto name_of) {
+    const auto count = [&](const auto& ring, auto name_of, auto pkts_of) {
         uint64_t pkts = 0;
         for (std::size_t i = 0; i < ring.size(); ++i)
         {
-            pkts += is_counted(name_of(ring[i]));
+            pkts += is_counted(name_of(ring[i])) ? pkts_of(ring[i]) : 0;
         }
         return pkts;
     };
     const auto own = [](const auto& packet) { return packet.name; };
     const auto carried = [](const PacketOnLink& packet) { return packet.packet.name; };
+    const auto one = [](const auto&) { return uint64_t{1}; };
     const QueuedPacket* in_service = m_bottleneck.InService();
-    counts.in_access_pkts = count(state.access, own);
-    counts.queued_pkts = count(m_bottleneck.Queue().PacketsWith(flow), own);
+    counts.in_access_pkts = count(state.access, own, [](const TrainInPipe& train) { return train.pkts; });
+    counts.queued_pkts = count(m_bottleneck.Queue().PacketsWith(flow), own, one);
     counts.queued_pkts += in_service != nullptr && is_counted(in_service->name);
-    counts.on_link_pkts = count(m_link, carried) + count(m_late, carried);
+    counts.on_link_pkts = count(m_link, carried, one) + count(m_late, carried, one);
     return counts;
 }
 

@@ -187,13 +187,14 @@ class Engine : public MeasuredWorld
 
     /**
      * The order of an event that a stage schedules now. Its number is the time, or one more than the last number, so
-     * that numbers of two stages compare like the times.
+     * that numbers of two stages compare like the times. The first of `events` scheduled in a row.
      */
-    uint64_t Order(Stage stage, uint32_t source)
+    uint64_t Order(Stage stage, uint32_t source, uint32_t events = 1)
     {
         uint64_t& last = m_last_numbers[m_takes_turns ? std::size_t{stage} : 0];
-        last = std::max(last + 1, static_cast<uint64_t>(m_now_ns));
-        return last << Event::SOURCE_BITS | source;
+        const uint64_t first = std::max(last + 1, static_cast<uint64_t>(m_now_ns));
+        last = first + events - 1;
+        return first << Event::SOURCE_BITS | source;
     }
     void PutGlobalEvent(int64_t time_ns, uint32_t source)
     {
@@ -230,7 +231,7 @@ class Engine : public MeasuredWorld
     void PutNextOfScript();
 
     // The network.
-    [[gnu::always_inline]] void Emit(FlowState& flow, uint64_t seqno, EcnBits ecn = {});
+    [[gnu::always_inline]] void Emit(FlowState& flow, uint64_t seqno, EcnBits ecn = {}, uint32_t pkts = 1);
     void ReachQueue(FlowState& flow, Event arrival, const Event& bound);
     void Serve();
     void NumberService() { m_server_order = Order(BOTTLENECK, SERVER); }
@@ -263,7 +264,8 @@ class Engine : public MeasuredWorld
     // The sender.
     void OnAckArrived(FlowState& flow, AckName ack, std::span<const SeqnoRange> blocks, uint64_t window_pkts);
     void TrySend(FlowState& flow);
-    [[gnu::always_inline]] void SendNew(FlowState& flow);
+    [[gnu::always_inline]] void SendNew(FlowState& flow, uint32_t pkts = 1);
+    [[gnu::always_inline]] void SendBurst(FlowState& flow);
     void OnTimer(FlowState& flow);
     uint64_t NewPkts(const FlowState& flow) const;
     void ArmSend(FlowState& flow, int64_t time_ns);
@@ -308,16 +310,16 @@ class Engine : public MeasuredWorld
     TunableTable m_tunables;
 };
 
-/** A packet leaves the sender. */
+/** Packets leave the sender together. */
 inline void
-Engine::Emit(FlowState& flow, uint64_t seqno, EcnBits ecn)
+Engine::Emit(FlowState& flow, uint64_t seqno, EcnBits ecn, uint32_t pkts)
 {
     const PacketName name(seqno, flow.index, ecn);
     if (Log().IsOn()) [[unlikely]]
     {
         LogAt(PacketEvent::sent, name);
     }
-    flow.access.push_back({m_now_ns + flow.access_ns, Order(SENDERS, SourceOf(flow.index, ACCESS)), name});
+    flow.access.push_back({m_now_ns + flow.access_ns, Order(SENDERS, SourceOf(flow.index, ACCESS), pkts), name, pkts});
     if (flow.access.size() == 1)
     {
         m_arrivals.SetEarlier(flow.index, {flow.access.front().arrives_ns, flow.access.front().order});

@@ -45,7 +45,7 @@ struct FlowState
     uint64_t arrived_pkts = 0; ///< data, at the receiver
 
     // The way there, up to the queue, and back.
-    Ring<PacketInPipe> access;
+    Ring<TrainInPipe> access;
     Ring<AckInPipe> return_path;
     Ring<SeqnoRange> return_path_blocks;
     Ring<uint64_t> return_path_windows; ///< ends of the windows announced, where the receive buffer is not ample

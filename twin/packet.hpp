@@ -29,6 +29,13 @@ class PacketName
     bool IsData() const { return (m_bits & DATA) != 0; }
     EcnBits Ecn() const { return {.ect = (m_bits & ECT) != 0, .ce = (m_bits & CE) != 0, .cwr = (m_bits & CWR) != 0}; }
     void Mark() { m_bits |= CE; }
+    /** That of the packet so many further on in the same burst. */
+    PacketName Ahead(uint64_t pkts) const
+    {
+        PacketName name = *this;
+        name.m_bits += pkts;
+        return name;
+    }
 
   private:
     static constexpr uint64_t ECT = uint64_t{1} << (SEQNO_BITS + FLOW_BITS);
@@ -48,12 +55,16 @@ inline PacketName::PacketName(uint64_t seqno, uint64_t flow, EcnBits ecn)
              (ecn.cwr ? CWR : 0))
 {}
 
-/** On its way to the bottleneck; `order` is that of its arrival's event. */
-struct PacketInPipe
+/**
+ * On its way to the bottleneck: packets that left together, with sequence numbers in a row. `order` is that of the
+ * first one's arrival; the events of the others follow it without another between them in the order.
+ */
+struct TrainInPipe
 {
     int64_t arrives_ns;
     uint64_t order;
-    PacketName name;
+    PacketName name; ///< of the first one
+    uint64_t pkts;
 };
 
 /** At the bottleneck. */

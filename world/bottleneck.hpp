@@ -44,6 +44,19 @@ template <class Packet> class Bottleneck
     /** A packet reaches the queue. True: the server was idle and has work now, see NextServiceNs. */
     bool Arrive(const Packet& packet, int64_t now_ns, Measurement& measurement);
 
+    /** Whether packets that are not ECN-capable may reach the queue as a train: they only wait there. */
+    bool TakesTrains() const
+    {
+        return (m_next_service_ns != NEVER_NS || m_is_serving) && m_queue.IsPlain() && !m_policer;
+    }
+    /** `pkts` full packets reach the queue together, while TakesTrains(); not where packets are logged. */
+    template <class At>
+    [[gnu::always_inline]] void ArriveTogether(uint64_t pkts, At&& at, int64_t now_ns, Measurement& measurement)
+    {
+        NoteQueueLength(now_ns);
+        m_queue.PutTrain(pkts, at, Report{measurement});
+    }
+
     /** The time of the server's next work; NEVER_NS: none until a packet arrives. */
     int64_t NextServiceNs() const { return m_next_service_ns; }
 

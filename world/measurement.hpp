@@ -79,7 +79,7 @@ class Measurement
     void Reset(const Scenario& scenario);
 
     // Events of the network. Packets without payload (SYN, FIN) count in bytes and waits, not as packets.
-    void Sent(std::size_t flow, bool is_retransmission);
+    void Sent(std::size_t flow, bool is_retransmission, uint32_t pkts = 1);
     void RttSample(std::size_t flow, int64_t rtt_ns);
     /**
      * An arrival that advances the next expected sequence number; with it, data behind a gap may have become readable.
@@ -215,10 +215,10 @@ class Measurement
 // ---- events of every packet, which stand in line -----------------------------------------------------------
 
 inline void
-Measurement::Sent(std::size_t flow, bool is_retransmission)
+Measurement::Sent(std::size_t flow, bool is_retransmission, uint32_t pkts)
 {
-    ++m_flows[flow].totals.sent_pkts;
-    m_flows[flow].totals.retransmitted_pkts += is_retransmission;
+    m_flows[flow].totals.sent_pkts += pkts;
+    m_flows[flow].totals.retransmitted_pkts += is_retransmission ? pkts : 0;
 }
 
 inline bool

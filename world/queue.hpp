@@ -29,6 +29,11 @@ template <class Packet> class PacketQueue
     /** Takes a packet, unless it is dropped; fq_codel may drop others. */
     template <class Report> void Put(Packet packet, int64_t now_ns, Report&& report);
 
+    /** Whether a packet's length alone decides whether it is taken, if it is not ECN-capable. */
+    bool IsPlain() const { return m_is_plain; }
+    /** Takes `pkts` full packets in a row, of those that fit, while IsPlain(); `at(i)` is one of them. */
+    template <class At, class Report> [[gnu::always_inline]] void PutTrain(uint64_t pkts, At&& at, Report&& report);
+
     /** Moves the next packet to `packet`, false if there is none. */
     template <class Report> [[gnu::always_inline]] bool Dequeue(Packet& packet, int64_t now_ns, Report&& report);
 
@@ -130,6 +135,23 @@ PacketQueue<Packet>::Put(Packet packet, int64_t now_ns, Report&& report)
     }
     m_packets.push_back(packet);
     m_bytes += ip_bytes;
+}
+
+template <class Packet>
+template <class At, class Report>
+inline void
+PacketQueue<Packet>::PutTrain(uint64_t pkts, At&& at, Report&& report)
+{
+    uint64_t i = 0;
+    for (; i < pkts && m_bytes + m_full_packet_bytes <= m_max_bytes && m_packets.size() < m_max_packets; ++i)
+    {
+        m_packets.push_back(at(i));
+        m_bytes += m_full_packet_bytes;
+    }
+    for (; i < pkts; ++i)
+    {
+        report.Dropped(at(i));
+    }
 }
 
 template <class Packet>
