@@ -253,7 +253,7 @@ def test_an_interrupt_at_the_interpreters_end_does_not_change_the_exit_code(inte
 
 
 def test_an_interrupt_while_the_command_is_imported_is_one_sentence() -> None:
-    process = subprocess.Popen([sys.executable, "-m", "bbrgym", "list"], stdout=-1, stderr=-1, text=True)
+    process = subprocess.Popen([sys.executable, "-m", "bbrgym", "evaluate", "--help"], stdout=-1, stderr=-1, text=True)
     wait_until(lambda: "numpy" in Path(f"/proc/{process.pid}/maps").read_text())
     process.send_signal(signal.SIGINT)
     assert (*process.communicate(timeout=60), process.returncode) == ("", "bbrgym: interrupted\n", 130)
