@@ -43,8 +43,7 @@ def _settings_of(start: str) -> tuple[str, Sequence[Mapping[str, float]]]:
         library = agent.library
     else:
         raise ConfigError(
-            f"agent.start: {start!r} holds agent {agent.name}, expected a portfolio or a training of agent=evolution "
-            "agent.policy=fixed"
+            f"agent.start: {start!r} holds agent {agent.name}, expected a portfolio or a search (agent=grid, optuna)"
         )
     scaling = TunableScaling(arguments["variant"], arguments.get("tunables"))
     return arguments["variant"], [scaling.to_values(setting) for setting in library]

@@ -29,8 +29,6 @@ from bbrgym.agents.deploy.integer_policy import IntegerPolicy
 from bbrgym.agents.deploy.policy_header import policy_header
 from bbrgym.agents.deploy.quantise import quantise
 from bbrgym.agents.deploy.quantise_portfolio import quantise_portfolio
-from bbrgym.agents.deploy.quantise_rule import quantise_rule
-from bbrgym.agents.evolution.modes_network import ModesNetwork
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.networks import Network, RecurrentNetwork, SamplingNetwork
 from bbrgym.agents.portfolio.policy import PortfolioAgent
@@ -87,7 +85,7 @@ def export(
         content = policy_header(policy).encode() if format == "c" else bpf_object(policy)
         write(lambda path: path.write_bytes(content))
         return path
-    network: Network | SamplingNetwork | RecurrentNetwork | ModesNetwork = make()
+    network: Network | SamplingNetwork | RecurrentNetwork = make()
     batch = batch_of(1, options_for(agent, **{**arguments, "world": FAST_WORLD}))
     example = network.first_inputs(_EXAMPLES, math.prod(batch.observation.space.shape or ()))
     about = json.dumps(about_agent(agent, checkpoint, arguments))
@@ -107,10 +105,7 @@ def integer_form(agent: Any, arguments: Mapping[str, Any]) -> IntegerPolicy:
     batch = batch_of(1, options)
     if isinstance(agent, PortfolioAgent):
         return quantise_portfolio(agent, batch, options)
-    network = agent.network()
-    if isinstance(network, ModesNetwork):
-        return quantise_rule(network, batch, options, agent.name)
-    return quantise(network, batch, options, agent.name)
+    return quantise(agent.network(), batch, options, agent.name)
 
 
 def _onnx(network: Any, example: tuple[torch.Tensor, ...], about: str) -> bytes:

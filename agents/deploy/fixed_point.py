@@ -23,9 +23,6 @@ MAX_NUMBER = 1 << 41
 MAX_WEIGHT = 32_767
 """Largest number of 16 bits."""
 
-MAX_RULE_WEIGHT = (1 << 27) - 1
-"""Largest weight of a rule: its products with 2^14 features of Q20 sum to 61 digits."""
-
 COUNT_DIGITS = 12
 """Digits behind the point of a mean of packets, of which an interval may have less than one."""
 

@@ -4,9 +4,9 @@
 A policy takes measurements in whole units (`IntegerField`) and returns tunables as ``cc/`` keeps them: ratios in Q16,
 the rest in their own unit. In between:
 
-    features    Q16, from 0 to 1 (`bbrgym.envs.features`); Q20 in a rule or a portfolio
+    features    Q16, from 0 to 1 (`bbrgym.envs.features`); Q20 in a portfolio
     positions   Q16, from 0 to 1: where a tunable is in its range, its coordinate mapped from [-1, 1]
-    weights     int16, with a power of two for each layer as scale; of a rule 28 bits
+    weights     int16, with a power of two for each layer as scale
     sums        int64, which cannot overflow; a layer's outputs are Q16 and saturate at 32 bits
 """
 
@@ -109,22 +109,6 @@ class Choice:
 
 
 @dataclass(frozen=True, eq=False)
-class Rule:
-    """Gate with hysteresis between the settings of some modes, which corrects some tunables.
-
-    Its outputs, Q20, are the merits of the modes and behind them the corrections: ``(weights x + biases) / 2^shift``.
-    """
-
-    weights: Integers  # of the inputs, which are features and Q20, [outputs, inputs]
-    biases: Integers  # [outputs]
-    shift: int  # digits of the weights behind the point
-    hysteresis: int  # what the held mode's merit has besides, Q20
-    settings: Integers  # normalised actions of the modes, Q16, [modes, tunables]
-    corrected: Integers  # numbers of the tunables that the corrections move, [corrections]
-    starts: Integers  # corrections where an episode starts and nothing is measured yet, Q20, [corrections]
-
-
-@dataclass(frozen=True, eq=False)
 class ScalarProgram:
     """Steps of operations on single numbers, Q20."""
 
@@ -166,17 +150,16 @@ class IntegerPolicy:
     features: tuple[IntegerFeature, ...]  # features of each flow
     tunables: tuple[IntegerTunable, ...]  # tunables that it sets
     head: Moves | Choice  # function of the outputs
-    layers: tuple[IntegerLayer, ...] = ()  # layers of the network; none of a rule
-    rule: Rule | None = None  # None of a network or a portfolio
-    identification: Identification | None = None  # of a portfolio; None of a network or a rule
+    layers: tuple[IntegerLayer, ...] = ()  # layers of the network
+    identification: Identification | None = None  # of a portfolio; None of a network
 
     @property
     def feature_bits(self) -> int:
         """Return the digits of features behind the point."""
-        return 16 if self.rule is None and self.identification is None else 20
+        return 16 if self.identification is None else 20
 
     @property
     def view(self) -> int:
-        """Return the number of the inputs of a network or a rule from one interval."""
+        """Return the number of the inputs of a network from one interval."""
         features = len(self.features)
         return (3 * features + 1 if self.is_pooled else self.flows * features) + len(self.tunables)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .fixed_point import EXP2_TABLE, LOG2_TABLE, MAX_FIELD, MAX_NUMBER, Q16, TANH_TABLE
-from .integer_policy import OPERATIONS, Choice, Identification, IntegerLayer, IntegerPolicy, Rule
+from .integer_policy import OPERATIONS, Choice, Identification, IntegerLayer, IntegerPolicy
 
 _WIDTH = 118
 
@@ -49,9 +49,6 @@ def policy_header(policy: IntegerPolicy) -> str:
     if policy.layers:
         sizes += _network_sizes(policy.layers)
         tables += _network_tables(policy.layers)
-    if policy.rule is not None:
-        sizes += _rule_sizes(policy.rule)
-        tables += _rule_tables(policy.rule)
     return _HEADER.format(
         agent=policy.agent,
         variant=policy.variant,
@@ -82,7 +79,6 @@ def _sizes(policy: IntegerPolicy) -> Iterator[str]:
     yield f"#define POLICY_FEATURES {len(policy.features)}u"
     yield f"#define POLICY_FEATURE_BITS {policy.feature_bits} /* behind the point */"
     yield f"#define POLICY_MEMORIES {len(policy.memory)}u /* numbers that are remembered of each flow */"
-    yield f"#define POLICY_MODES {0 if policy.rule is None else len(policy.rule.settings)}u /* of a rule */"
     yield f"#define POLICY_MAX_FIELD INT64_C({MAX_FIELD}) /* a larger measurement counts as this */"
     yield f"#define POLICY_SETTINGS {settings}u /* the choices, and the one of the identification */"
     yield f"#define POLICY_CHOICES {choices}u /* settings with an output each; 0: each tunable has one */"
@@ -135,7 +131,7 @@ def _tables(policy: IntegerPolicy) -> Iterator[str]:
         yield _table("int32_t policy_setting_positions[POLICY_SETTINGS][POLICY_TUNABLE_COUNT]", positions)
 
 
-# ---- networks and rules -------------------------------------------------------------------------------
+# ---- networks -----------------------------------------------------------------------------------------
 
 
 def _view_sizes(policy: IntegerPolicy) -> Iterator[str]:
@@ -166,24 +162,6 @@ def _network_tables(layers: Sequence[IntegerLayer]) -> Iterator[str]:
         outputs, inputs = one.weights.shape
         yield _table(f"int16_t policy_weights_{number}[{outputs}][{inputs}]", one.weights)
         yield _row(f"int64_t policy_biases_{number}[{outputs}]", one.biases)
-
-
-def _rule_sizes(rule: Rule) -> Iterator[str]:
-    yield f"#define POLICY_CORRECTIONS {len(rule.corrected)}u"
-    yield f"#define POLICY_RULE_INPUTS {rule.weights.shape[1]}u /* of the inputs, the features */"
-    yield "#define POLICY_RULE_OUTPUTS (POLICY_MODES + POLICY_CORRECTIONS)"
-    yield f"#define POLICY_RULE_DIGITS {rule.shift} /* of the weights behind the point */"
-    yield f"#define POLICY_HYSTERESIS {rule.hysteresis} /* of the held mode, Q20 */"
-    yield f"#define POLICY_WIDEST {max(len(rule.biases), rule.settings.shape[1])}u"
-
-
-def _rule_tables(rule: Rule) -> Iterator[str]:
-    yield _table("int32_t policy_rule_weights[POLICY_RULE_OUTPUTS][POLICY_RULE_INPUTS]", rule.weights)
-    yield _row("int64_t policy_rule_biases[POLICY_RULE_OUTPUTS]", rule.biases)
-    yield _table("int32_t policy_mode_settings[POLICY_MODES][POLICY_TUNABLE_COUNT]", rule.settings)
-    if len(rule.corrected):
-        yield _row("uint32_t policy_corrected[POLICY_CORRECTIONS]", rule.corrected)
-        yield _row("int32_t policy_correction_starts[POLICY_CORRECTIONS]", rule.starts)
 
 
 # ---- portfolios ---------------------------------------------------------------------------------------

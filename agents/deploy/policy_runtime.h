@@ -3,13 +3,11 @@
  * Runs a policy from its tables, see policy_types.h:
  *
  *   a network      fields -> features -> the last intervals -> layers -> positions -> tunables
- *   a rule         fields -> features -> merits of the modes and corrections -> one mode's setting, corrected
- *                  -> positions -> tunables
  *   a portfolio    fields -> features -> intervals of the identification -> program -> layers -> one of some
  *                  settings, held; it may reselect by the last intervals and the setting that it holds
  *
- * Features, positions (of tunables in their ranges) and the network's numbers are Q16; a rule's or a portfolio's
- * features, merits and the numbers of its program are Q20. Weights have 16 bits and a power of two for each layer; sums
+ * Features, positions (of tunables in their ranges) and the network's numbers are Q16; a portfolio's features and the
+ * numbers of its program are Q20. Weights have 16 bits and a power of two for each layer; sums
  * of 64 bits cannot overflow, and outputs saturate at 32 bits.
  */
 
@@ -324,71 +322,6 @@ static inline int32_t policy_round(int64_t sum, int digits)
     return (int32_t)policy_clamp((sum + (INT64_C(1) << (digits - 1))) >> digits, -INT32_MAX, INT32_MAX);
 }
 
-#if POLICY_MODES > 0
-/* ---- rule ---- */
-
-/* Finds the merit of a mode, or a correction. */
-POLICY_ALONE int policy_weigh(struct policy_state *state, uint32_t output)
-{
-    int64_t sum;
-    uint32_t i;
-
-    if (!state || output >= POLICY_RULE_OUTPUTS)
-        return 0;
-    sum = policy_rule_biases[output];
-    for (i = 0; i < POLICY_RULE_INPUTS; i++)
-        sum += (int64_t)policy_rule_weights[output][i] * state->inputs[i];
-    state->layers[1][output] = policy_round(sum, POLICY_RULE_DIGITS);
-    return 0;
-}
-
-/* The mode of the largest merit, the first of equal ones; the first mode where nothing is measured yet. */
-static inline uint32_t policy_best_mode(const struct policy_state *state)
-{
-    uint32_t mode, best = 0;
-    int64_t most = INT64_MIN;
-
-    if (state->mode >= POLICY_MODES)
-        return 0;
-    for (mode = 0; mode < POLICY_MODES; mode++) {
-        int64_t merit = (int64_t)state->layers[1][mode] + (mode == state->mode ? POLICY_HYSTERESIS : 0);
-
-        if (merit > most) {
-            most = merit;
-            best = mode;
-        }
-    }
-    return best;
-}
-
-/* Chooses a mode; the outputs are its setting, corrected. */
-POLICY_ALONE int policy_run_rule(struct policy_state *state)
-{
-    uint32_t i, mode;
-#if POLICY_CORRECTIONS > 0
-    bool is_first;
-    int64_t correction;
-#endif
-
-    if (!state)
-        return 0;
-    for (i = 0; i < POLICY_RULE_OUTPUTS; i++)
-        policy_weigh(state, i);
-    mode = policy_inside(policy_best_mode(state), POLICY_MODES);
-    for (i = 0; i < POLICY_TUNABLE_COUNT; i++)
-        state->layers[0][i] = policy_mode_settings[mode][i];
-#if POLICY_CORRECTIONS > 0
-    is_first = state->mode >= POLICY_MODES;
-    for (i = 0; i < POLICY_CORRECTIONS; i++) { /* Q20, to be Q16 */
-        correction = is_first ? policy_correction_starts[i] : state->layers[1][POLICY_MODES + i];
-        state->layers[0][policy_inside(policy_corrected[i], POLICY_TUNABLE_COUNT)] += (int32_t)((correction + 8) >> 4);
-    }
-#endif
-    state->mode = mode;
-    return 0;
-}
-
-#else
 /* ---- network ---- */
 
 static inline int32_t policy_none(int32_t x) { return x; }
@@ -435,7 +368,6 @@ POLICY_LAYERS(POLICY_DEFINE_LAYER)
 
 /* Finds the outputs. */
 static inline void policy_run_network(struct policy_state *state) { POLICY_LAYERS(POLICY_RUN_LAYER) }
-#endif
 
 #if POLICY_IDENTIFICATION == 0
 /* ---- inputs ---- */
@@ -501,8 +433,7 @@ POLICY_ALONE int policy_observe(struct policy_state *state)
     view = &state->inputs[POLICY_INPUTS - POLICY_VIEW];
     policy_view_flows(state, view);
     for (tunable = 0; tunable < POLICY_TUNABLE_COUNT; tunable++)
-        view[POLICY_VIEW - POLICY_TUNABLE_COUNT + tunable] =
-            state->positions[tunable] * (1 << (POLICY_FEATURE_BITS - 16));
+        view[POLICY_VIEW - POLICY_TUNABLE_COUNT + tunable] = state->positions[tunable];
     if (!state->has_decided)
         for (i = POLICY_INPUTS - POLICY_VIEW; i > 0; i--)
             state->inputs[i - 1] = state->inputs[i - 1 + POLICY_VIEW];
@@ -536,11 +467,7 @@ POLICY_ALONE int policy_apply_outputs(struct policy_state *state)
 /* Sets the tunables by the inputs. */
 static inline void policy_act(struct policy_state *state)
 {
-#if POLICY_MODES > 0
-    policy_run_rule(state);
-#else
     policy_run_network(state);
-#endif
     policy_apply_outputs(state);
 }
 
@@ -757,7 +684,6 @@ static inline void policy_begin(struct policy_state *state)
     state->chosen = POLICY_CHOICES; /* the row behind the choices: the setting of the identification */
 #else
     state->ticks = 0;
-    state->mode = POLICY_MODES;
 #endif
     state->has_decided = false;
     for (tunable = 0; tunable < POLICY_TUNABLE_COUNT; tunable++)

@@ -53,7 +53,7 @@ struct policy_state {
     int64_t weights[POLICY_FLOWS][POLICY_MEMORIES]; /* 0: no interval counted yet */
     int64_t former[POLICY_FLOWS][POLICY_MEMORIES];  /* of POLICY_LOW, smallest value of the half before; -1: none */
 #endif
-    int32_t inputs[POLICY_INPUTS]; /* of the network or the rule; of several intervals the oldest first */
+    int32_t inputs[POLICY_INPUTS]; /* of the network; of several intervals the oldest first */
 #if POLICY_IDENTIFICATION > 0
     int64_t cells[POLICY_CELLS];     /* of the program, Q20 */
     int32_t history[POLICY_HISTORY]; /* features of the last intervals, Q20, the oldest first */
@@ -61,7 +61,6 @@ struct policy_state {
     uint32_t chosen;                 /* row of policy_settings */
 #else
     uint32_t ticks; /* intervals since the last decision */
-    uint32_t mode;  /* of the rule; POLICY_MODES: it has not decided */
 #endif
 };
 

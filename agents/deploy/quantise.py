@@ -25,7 +25,6 @@ from bbrgym.agents.deploy.integer_policy import (
     IntegerPolicy,
     IntegerTunable,
     Moves,
-    Rule,
 )
 from bbrgym.agents.networks import Network, clipped, largest
 from bbrgym.envs.action import ActionMapping
@@ -60,7 +59,7 @@ def quantise(network: nn.Module, batch: TuneBatch | FlowBatch, options: Options,
     if not isinstance(network, Network):
         raise ConfigError(
             f"agent {agent} samples or remembers, allowed with format c are agents that do neither (agent.acts=mean, "
-            "and no recurrent one), and rules"
+            "and no recurrent one)"
         )
     linears = list(_linears(network.layers))
     if network.head is torch.tanh:
@@ -98,10 +97,9 @@ class ObservationPlan:
         head: Moves | Choice,
         *,
         layers: tuple[IntegerLayer, ...] = (),
-        rule: Rule | None = None,
         identification: Identification | None = None,
     ) -> IntegerPolicy:
-        """Return the policy of a network, of a rule or of a portfolio."""
+        """Return the policy of a network or of a portfolio."""
         observation, is_per_flow = self._batch.observation, isinstance(self._batch, FlowBatch)
         memory = observation.memory_terms
         operands = [*self._names, *map(str, memory)]
@@ -120,7 +118,6 @@ class ObservationPlan:
             tunables=self.tunables,
             head=head,
             layers=layers,
-            rule=rule,
             identification=identification,
         )
 
@@ -209,34 +206,28 @@ def _layer(weight: Tensor, bias: Tensor | None, activation: Activation) -> Integ
     """Return a layer whose weights use as many of 16 bits as a power of two as scale allows."""
     weights = weight.detach().double().numpy()
     biases = np.zeros(len(weights)) if bias is None else bias.detach().double().numpy()
-    return IntegerLayer(*whole_weights(weights, biases, Q16, MAX_WEIGHT), activation)
+    return IntegerLayer(*whole_weights(weights, biases), activation)
 
 
-def whole_weights(weights: Table, biases: Table, one: int, most: int) -> tuple[Integers, Integers, int]:
+def whole_weights(weights: Table, biases: Table) -> tuple[Integers, Integers, int]:
     """Return weights and biases times a power of two, and its exponent.
 
     Args:
         weights: [outputs, inputs].
         biases: [outputs].
-        one: 1 as a whole number of the inputs and the outputs.
-        most: largest weight that is allowed then.
 
     Raises:
         ConfigError: the numbers are too large, or too many.
     """
     if weights.shape[1] > _MAX_INPUTS:
         raise ConfigError(f"network: a layer has {weights.shape[1]} inputs, allowed with format c are {_MAX_INPUTS}")
-    room = min(shift_to(np.abs(weights).max(), most), shift_to(np.abs(biases).max() * one, _MAX_BIAS), _MAX_SHIFT)
+    sizes = (np.abs(weights).max(), MAX_WEIGHT), (np.abs(biases).max() * Q16, _MAX_BIAS)
+    room = min([_MAX_SHIFT, *(math.floor(math.log2(most / size)) for size, most in sizes if size > 0.0)])
     if room < 1:
         largest_one = max(np.abs(weights).max(), np.abs(biases).max())
         raise ConfigError(f"network: has weights or biases of {largest_one:g}, too large for format c")
-    whole, whole_biases = (np.rint(numbers * (1 << room)).astype(np.int64) for numbers in (weights, biases * one))
+    whole, whole_biases = (np.rint(numbers * (1 << room)).astype(np.int64) for numbers in (weights, biases * Q16))
     return whole, whole_biases, room
-
-
-def shift_to(size: float, most: int) -> int:
-    """Return the largest power of two by which a number can grow up to `most`."""
-    return _MAX_SHIFT if size == 0.0 else math.floor(math.log2(most / size))
 
 
 # ---- actions ------------------------------------------------------------------------------------------
@@ -270,7 +261,10 @@ def _head(
     network: Network, action: ActionMapping, tunables: tuple[IntegerTunable, ...], scaling: TunableScaling
 ) -> Moves | Choice:
     if isinstance(action.space, spaces.Box) and network.head in (clipped, torch.tanh):
-        return moves_of(action, len(tunables))
+        steps = np.zeros(len(tunables)) if action.step is None else action.step
+        limits = np.full(len(tunables), 2.0) if action.limit is None else action.limit
+        halves = (np.rint(one * (Q16 / 2)).astype(np.int64) for one in (steps, limits))
+        return Moves(action.step is not None, *halves)
     is_absolute = action.step is None and action.limit is None
     if isinstance(action.space, spaces.Discrete) and network.head is largest and is_absolute:
         count = int(action.space.n)
@@ -279,13 +273,6 @@ def _head(
         f"action space: {action.space}, allowed with format c are normalised actions, and one number for absolute "
         "levels or settings"
     )
-
-
-def moves_of(action: ActionMapping, count: int) -> Moves:
-    """Return the head for normalised actions of so many tunables."""
-    steps = np.zeros(count) if action.step is None else action.step
-    limits = np.full(count, 2.0) if action.limit is None else action.limit
-    return Moves(action.step is not None, *(np.rint(one * (Q16 / 2)).astype(np.int64) for one in (steps, limits)))
 
 
 def whole_settings(

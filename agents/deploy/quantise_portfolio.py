@@ -6,7 +6,6 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from bbrgym.agents.deploy.fixed_point import MAX_WEIGHT, Q16
 from bbrgym.agents.deploy.integer_policy import Activation, Choice, Identification, IntegerLayer, IntegerPolicy
 from bbrgym.agents.deploy.quantise import ObservationPlan, whole_settings, whole_weights
 from bbrgym.agents.deploy.trace_program import traced
@@ -59,6 +58,6 @@ def quantise_networks(selector: Selector) -> tuple[IntegerLayer, ...]:
         else:
             whole, added = torch.cat([*each], dim=1) / len(each), biases.mean((0, 1))
         activation: Activation = "relu" if place < len(selector.layers) - 1 else "none"
-        numbers = whole_weights(whole.double().numpy(), added.double().numpy(), Q16, MAX_WEIGHT)
+        numbers = whole_weights(whole.double().numpy(), added.double().numpy())
         layers.append(IntegerLayer(*numbers, activation))
     return tuple(layers)

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bbrgym.agents.evolution.modes_network import ModesNetwork
 from bbrgym.agents.explanation.episodes import RecordedEpisode, recorded_episodes
-from bbrgym.agents.explanation.rule import RuleExplanation, explained_rule
 from bbrgym.agents.explanation.shuffling import ShuffledFeature, columns_by_feature, shuffled_features
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.rollout import batch_of
@@ -32,8 +30,7 @@ class Explanation:
     is_per_flow: bool  # whether each flow decides for itself
     tunables: tuple[str, ...]  # names of the tunables that it sets
     episodes: Sequence[RecordedEpisode]  # in which it acted
-    rule: RuleExplanation | None  # of a rule; None of another agent
-    shuffled: Sequence[ShuffledFeature]  # of another agent, what its features change; empty of a rule
+    shuffled: Sequence[ShuffledFeature]  # what its features change
 
 
 def explain(run_dir: str | Path, *, checkpoint: str = "best", draws: int = 40) -> Explanation:
@@ -55,18 +52,10 @@ def explain(run_dir: str | Path, *, checkpoint: str = "best", draws: int = 40) -
     settings = TrainingFolder(Path(run_dir)).read_request(parse_training)
     options, objective = settings.validation_options(), settings.objective
     batch = batch_of(1, options)
-    names, scaling, is_absolute = batch.observation.names(batch.scaling.names), batch.scaling, batch.action.step is None
+    scaling = batch.scaling
+    columns = columns_by_feature(batch.observation.names(scaling.names), scaling.names)
     batch.close()
     episodes = recorded_episodes(agent, options, settings.source, split_seeds("validation", draws), objective=objective)
-    make = getattr(agent, "network", None)
-    network = None if make is None else make()
-    rule = None
-    shuffled: list[ShuffledFeature] = []
-    if isinstance(network, ModesNetwork) and is_absolute:
-        rule = explained_rule(network, names, scaling, episodes)
-    else:
-        columns = columns_by_feature(names, scaling.names)
-        shuffled = shuffled_features(agent, options, settings.source, episodes, columns, objective=objective)
     return Explanation(
         agent=agent.name,
         scenario=settings.source.name,
@@ -75,6 +64,5 @@ def explain(run_dir: str | Path, *, checkpoint: str = "best", draws: int = 40) -
         is_per_flow=agent.is_per_flow,
         tunables=scaling.names,
         episodes=episodes,
-        rule=rule,
-        shuffled=shuffled,
+        shuffled=shuffled_features(agent, options, settings.source, episodes, columns, objective=objective),
     )

@@ -36,7 +36,6 @@ class TrainingDraw:
     scenario: Scenario  # drawn
     seed: int  # of the draw, from the training split
     weight: float  # in means over draws, from 1 on
-    team: Scenario | None = None  # the scenario whose tuned flows are scored, of the same flows. Default: the scenario
 
     def run_seed(self, number: int) -> int:
         """Return the seed of a numbered run of the scenario, another one for each number."""

@@ -12,7 +12,7 @@ from compiled_policies import CompiledPolicy, Controller
 from kernel_world import ANY_LATENESS, compile_for_bpf, needs_bpf, needs_kernel, scenario
 from kernel_world import transfer as transferred
 from machine_needs import needs
-from policies import FLAT, RULE, options_of, random_policy, random_portfolio, random_rule_policy, write_header
+from policies import FLAT, options_of, random_policy, random_portfolio, write_header
 
 import bbrgym
 from bbrgym import _bpf
@@ -25,7 +25,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "levels": {"variant": "bbq", **FLAT},
     "bbr3": {"variant": "bbr3", "frame_stack": 3},
     "memory": {"variant": "bbq", "features": "memory", "hold_intervals": 2},
-    "rule": RULE,
+    "path": {"variant": "bbr-mix", "features": "path"},
 }
 
 needs_clang = needs("clang")
@@ -40,7 +40,7 @@ def compiled(policy: IntegerPolicy, folder: Path) -> Path:
 
 @functools.cache
 def policy_of(kind: str) -> IntegerPolicy:
-    return (random_rule_policy if kind == "rule" else random_policy)(options_of(**KINDS[kind]))
+    return random_policy(options_of(**KINDS[kind]))
 
 
 Program = Callable[[str], Path]
@@ -96,7 +96,7 @@ def test_the_kernel_decides_as_the_native_build_does(transfer: tuple[IntegerPoli
         return  # the last decision was on other inputs
     native["tunables"][:] = native["layers"][:] = 0
     native.call("act")
-    for member in ("tunables", "positions", "layers", "mode"):
+    for member in ("tunables", "positions", "layers"):
         assert native[member].tolist() == kernel[member].tolist()
 
 

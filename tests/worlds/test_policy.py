@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from build_tree import program
 from compiled_policies import CompiledPolicy, Controller, shared_object
-from policies import RULE, in_whole_units, options_of, random_policy, random_portfolio, random_rule_policy
+from policies import in_whole_units, options_of, random_policy, random_portfolio
 
 import bbrgym
 from bbrgym.worlds import TUNABLE_COLUMNS
@@ -39,25 +39,21 @@ KINDS: dict[str, dict[str, Any]] = {
     "pooled": {"variant": "bbr-mix", "is_per_flow": False, "view": "pooled", "max_tuned": 3, "frame_stack": 2},
     "memory": {"variant": "bbr-mix", "features": "memory"},
     "held": {"variant": "bbr-mix", "features": "memory", "hold_intervals": 3},
+    "path": {"variant": "bbr-mix", "features": "path"},
     "each": {"variant": "bbr-mix", "is_per_flow": False, "max_tuned": 3, "action_kind": "relative"},
 }
 
 
 #: The other kinds contain what these do.
 SLOW = ("per flow", "memory")
-EVERY = [pytest.param(kind, marks=pytest.mark.slow) if kind in SLOW else kind for kind in [*KINDS, "portfolio", "rule"]]
+EVERY = [pytest.param(kind, marks=pytest.mark.slow) if kind in SLOW else kind for kind in [*KINDS, "portfolio"]]
 ONE = pytest.mark.parametrize("policy", ["held"], indirect=True)
 
 
 @pytest.fixture(scope="module", params=EVERY)
 def policy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[CompiledPolicy, Path]:
     kind, folder = request.param, tmp_path_factory.mktemp("policy")
-    if kind in KINDS:
-        made = random_policy(options_of(**KINDS[kind]))
-    elif kind == "rule":
-        made = random_rule_policy(options_of(**RULE))
-    else:
-        made = random_portfolio(flows=3, pause=2)
+    made = random_policy(options_of(**KINDS[kind])) if kind in KINDS else random_portfolio(flows=3, pause=2)
     return CompiledPolicy(made, folder), shared_object(made, folder / "policy.so")
 
 

@@ -11,9 +11,8 @@ from bbrgym.cli.polars_threads import start_polars
 from bbrgym.cli.terminal import print_results, print_run_folder
 
 DESCRIPTION = """\
-Says what a trained agent does. Of a rule (agent=evolution): its modes, when it changes between them, and how far each
-feature moves each tunable. Of any other agent: how much its actions and its score change if a feature is that of
-another episode. A page shows modes over time by kind of network, agreement between flows, and one episode.
+Says what a trained agent does: how much its actions and its score change if a feature is that of another episode. A
+page shows one episode.
 
 example:
   bbrgym explain runs/mine
@@ -30,13 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Print an explanation of the agent, and write the page to RUN_DIR/explained."""
     from bbrgym.agents.explanation.explanation import explain  # imports PyTorch, which few commands need
-    from bbrgym.report.explanation_report import write_explanation
-    from bbrgym.report.explanation_tables import explanation_tables, sentences
+    from bbrgym.report.explanation_report import sentences, shuffled_table, write_explanation
 
     start_polars()
     explanation = explain(options.run_dir, checkpoint=options.checkpoint, draws=options.draws)
     folder = Path(options.run_dir) / "explained"
     given = ["--checkpoint", options.checkpoint, "--draws", str(options.draws)]
     write_explanation(folder, explanation, shlex.join(["bbrgym", "explain", options.run_dir, *given]))
-    print_results(*sentences(explanation), "", *explanation_tables(explanation))
+    print_results(sentences(explanation), "", shuffled_table(explanation))
     print_run_folder(folder, "folder")

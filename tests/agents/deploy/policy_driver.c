@@ -38,7 +38,6 @@ const struct member members[] = {
     MEMBER(chosen, chosen),
 #else
     MEMBER(inputs, inputs[0]),
-    MEMBER(mode, mode),
 #endif
     { NULL, 0, 0, 0 },
 };
@@ -68,7 +67,7 @@ int64_t number(const struct policy_state *state, uint32_t operand) { return poli
 void predict(struct policy_state *state) { policy_predict(state); }
 #else
 void act(struct policy_state *state) { policy_act(state); }
-#if POLICY_MODES == 0 && POLICY_USES_TANH
+#if POLICY_USES_TANH
 int64_t tanh_q16(int64_t x) { return policy_tanh((int32_t)x); }
 #endif
 #if POLICY_CHOICES == 0

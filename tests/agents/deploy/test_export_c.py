@@ -16,14 +16,12 @@ import torch
 from compiled_policies import FREESTANDING, CompiledPolicy, Controller, sanitized
 from policies import (
     FLAT,
-    RULE,
     in_whole_units,
     options_of,
     positions_at,
     random_network,
     random_policy,
     random_portfolio,
-    random_rule_policy,
     wild_fields,
     write_header,
 )
@@ -56,21 +54,10 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "pooled": ({"is_per_flow": False, "view": "pooled", "max_tuned": 3, "frame_stack": 2}, {}),
     "each": ({"is_per_flow": False, "max_tuned": 2, "tunables": ["bbr_up_gain"]}, {}),
     "memory": ({"features": "memory"}, {}),
+    "path": ({"variant": "bbr-mix", "features": "path"}, {}),
     "memory of all flows": ({"is_per_flow": False, "view": "pooled", "max_tuned": 3, "features": "memory"}, {}),
     "held": ({"features": "memory", "frame_stack": 2, "hold_intervals": 3}, {}),
     "saturating": ({"frame_stack": 2}, {"scale": 900.0, "activation": nn.ReLU}),
-}
-RULES: dict[str, dict[str, Any]] = {
-    "rule": RULE,
-    "relative rule of all flows": {
-        **RULE,
-        "is_per_flow": False,
-        "view": "pooled",
-        "max_tuned": 3,
-        "action_kind": "relative",
-        "max_change": 0.05,
-        "hold_intervals": 2,
-    },
 }
 PORTFOLIOS: dict[str, dict[str, Any]] = {
     "portfolio": {"flows": 2},
@@ -84,13 +71,11 @@ TOLERANCE = Q16 // 1000
 def policy_of(kind: str) -> IntegerPolicy:
     if kind in PORTFOLIOS:
         return random_portfolio(**PORTFOLIOS[kind])
-    if kind in RULES:
-        return random_rule_policy(options_of(**RULES[kind]))
     arguments, how = KINDS[kind]
     return random_policy(options_of(**arguments), **how)
 
 
-@pytest.mark.parametrize("kind", [one for one in (*KINDS, *RULES, *PORTFOLIOS) if one != "memory"])
+@pytest.mark.parametrize("kind", [one for one in (*KINDS, *PORTFOLIOS) if one != "memory"])
 def test_decisions_are_defined_whatever_is_measured(kind: str, tmp_path: Path) -> None:
     policy = policy_of(kind)
     fields, flows = wild_fields(policy, 300)
@@ -104,7 +89,7 @@ def test_decisions_are_defined_whatever_is_measured(kind: str, tmp_path: Path) -
         assert tunable.low <= column.min() <= column.max() <= tunable.high
 
 
-@pytest.mark.parametrize("kind", ["per flow", "levels", "memory of all flows", "rule", *PORTFOLIOS])
+@pytest.mark.parametrize("kind", ["per flow", "levels", "memory of all flows", "path", *PORTFOLIOS])
 @pytest.mark.parametrize("compiler", [c for c in ("gcc", "clang") if shutil.which(c)])
 def test_the_header_is_freestanding(kind: str, compiler: str, tmp_path: Path) -> None:
     write_header(policy_of(kind), tmp_path / "policy.h")
@@ -139,16 +124,15 @@ def test_functions_rise_and_are_near(tmp_path: Path) -> None:
     np.testing.assert_allclose(found / Q16, np.tanh(x / Q16), atol=straight_lines + 1.5 / Q16)
 
 
-@pytest.mark.parametrize("kind", ["memory", "rule"])
+@pytest.mark.parametrize("kind", ["memory", "path"])
 def test_what_is_remembered_is_the_environment_s(kind: str, tmp_path: Path) -> None:
     policy = policy_of(kind)
     names = [field.source for field in policy.fields]
-    asked = RULES[kind] if kind in RULES else KINDS[kind][0]
-    remembered = batch_of(1, options_of(**asked)).observation.memory_terms
+    remembered = batch_of(1, options_of(**KINDS[kind][0])).observation.memory_terms
     expected = FlowMemory(remembered, names, policy.interval_us / 1e6, (1, 1))
     places = [expected.fields.index(str(one)) for one in remembered]
     digits = np.array([row.digits for row in policy.memory])
-    assert kind != "rule" or {"low", "high", "ewma"} < {one.kind for one in remembered}
+    assert kind != "path" or {"low", "high", "ewma"} < {one.kind for one in remembered}
     units = [1e6 if one.kind == "seconds" else 1.0 for one in remembered] * 2.0**digits
     controller, generator = Controller(CompiledPolicy(policy, tmp_path)), np.random.default_rng(6)
     sizes = [22 if name.endswith("_pkts") else 30 for name in names]  # log2; larger means of packets saturate
@@ -316,7 +300,7 @@ def test_the_integer_form_of_a_shipped_agent_is_its_export() -> None:
         assert policy_header(read_policy(file)) == exported, f"python -m bbrgym.agents.shipped writes {name}"
 
 
-@pytest.mark.parametrize("kind", ["pooled", "memory", "levels", "rule", "portfolio that reselects"])
+@pytest.mark.parametrize("kind", ["pooled", "memory", "levels", "path", "portfolio that reselects"])
 def test_the_build_writes_the_header_of_a_policy_without_pytorch(kind: str, tmp_path: Path) -> None:
     policy = policy_of(kind)
     (tmp_path / "policy.npz").write_bytes(policy_file(policy))

@@ -344,8 +344,9 @@ LATE = {**SCENARIO, "flows": [{**SCENARIO["flows"][0], "start_s": {"uniform": [0
 
 @pytest.fixture(scope="module")
 def fixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    agent = {"name": "evolution", "policy": "fixed", "policies": 4, "draws": 2}
-    return run(tmp_path_factory.mktemp("fixed") / "run", agent, env="multi", total_steps=400)
+    agent = {"name": "grid", "draws": 1, "levels": 2}
+    action = {"tunables": ["bbr_up_gain"]}
+    return run(tmp_path_factory.mktemp("fixed") / "run", agent, action=action)
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,6 @@ from bbrgym.agents.deploy.integer_policy import Identification, IntegerLayer, In
 from bbrgym.agents.deploy.policy_header import policy_header
 from bbrgym.agents.deploy.quantise import quantise
 from bbrgym.agents.deploy.quantise_portfolio import quantise_portfolio
-from bbrgym.agents.deploy.quantise_rule import quantise_rule
-from bbrgym.agents.evolution.modes_network import ModesNetwork
 from bbrgym.agents.networks import Network, head_of
 from bbrgym.agents.portfolio.identification_features import IdentificationFeatures, ReselectFeatures
 from bbrgym.agents.portfolio.policy import IdentificationRoutine, PortfolioAgent, PortfolioNetwork
@@ -28,9 +26,6 @@ from bbrgym.envs.options import Options
 from bbrgym.tunables import VARIANTS
 
 FLAT = {"levels": 3, "flat": True, "tunables": ["bbr_up_gain", "bbq_alpha_us"]}
-
-
-RULE = {"variant": "bbr-mix", "features": "path"}
 
 
 def options_of(*, is_per_flow: bool = True, **arguments: Any) -> Options:
@@ -58,28 +53,6 @@ def random_network(options: Options, *, scale: float = 1.0, activation: type[nn.
 def random_policy(options: Options, **how: Any) -> IntegerPolicy:
     """The same in integers."""
     return quantise(random_network(options, **how), batch_of(1, options), options, "random")
-
-
-def random_rule(options: Options, *, modes: int = 3, scale: float = 1.0) -> ModesNetwork:
-    """A rule of random settings and weights that switches often, which corrects the first and the last tunable."""
-    batch = batch_of(1, options)
-    generator = torch.Generator().manual_seed(11)
-    tunables = len(batch.scaling.names)
-    features = batch.observation.width - tunables
-    anchors = torch.rand((modes, tunables), generator=generator) * 2 - 1
-    deviation = torch.rand(features, generator=generator) * 0.2 + 0.02
-    network = ModesNetwork(anchors, torch.eye(tunables)[[0, -1]], torch.full((features,), 0.4), deviation)
-    with torch.no_grad():
-        for parameter, size in ((network.merit, 0.5), (network.merit_bias, 0.2), (network.correction, 0.02)):
-            nn.init.normal_(parameter, std=scale * size, generator=generator)
-        network.hysteresis.fill_(0.1)
-        network.correction_bias.fill_(0.1)
-    return network
-
-
-def random_rule_policy(options: Options, **how: Any) -> IntegerPolicy:
-    """The same in integers."""
-    return quantise_rule(random_rule(options, **how), batch_of(1, options), options, "random")
 
 
 def random_portfolio(

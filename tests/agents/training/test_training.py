@@ -122,7 +122,7 @@ def test_nan_stops_the_training_and_keeps_the_last_good_checkpoint(agent: str, t
         *(
             (
                 {"agent": name, "env": "multi"},
-                rf"agent\.name: is '{name}', expected one of dqn, evolution, .*, tqc with",
+                rf"agent\.name: is '{name}', expected one of dqn, portfolio, .*, tqc with",
             )
             for name in ("recurrent_ppo", "torch_ppo", "grid", "optuna")
         ),
