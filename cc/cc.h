@@ -14,7 +14,6 @@
 #include "bbr3.h"
 #include "bic.h"
 #include "cubic.h"
-#include "cubic_rfc9438.h"
 #include "reno.h"
 #include "vegas.h"
 #include "westwood.h"
@@ -105,7 +104,6 @@ static inline void cc_on_ack(struct cc_state *state, const struct cc_params *par
     case CC_ALGORITHM_BBR2: bbr3_on_ack(state, params, sample); return;
 #endif
     case CC_ALGORITHM_CUBIC: cubic_on_ack(state, params, sample); break;
-    case CC_ALGORITHM_CUBIC_RFC9438: rfc9438_on_ack(state, sample); break;
     case CC_ALGORITHM_BIC: bic_on_ack(state, params, sample); break;
     case CC_ALGORITHM_VEGAS: vegas_on_ack(state, params, sample); break;
     case CC_ALGORITHM_WESTWOOD: westwood_on_ack(state, params, sample); break;
@@ -119,10 +117,8 @@ static inline void cc_reduce(struct cc_state *state, const struct cc_params *par
 {
     state->before.cwnd_pkts = state->cwnd_pkts;
     state->before.ssthresh_pkts = state->ssthresh_pkts;
-    state->before.rfc9438 = state->rfc9438;
     switch (params->algorithm) {
     case CC_ALGORITHM_CUBIC: cubic_reduce(state); break;
-    case CC_ALGORITHM_CUBIC_RFC9438: rfc9438_reduce(state); break;
     case CC_ALGORITHM_BIC: bic_reduce(state); break;
     case CC_ALGORITHM_VEGAS:
     case CC_ALGORITHM_WESTWOOD: reno_halve(state, state->cwnd_pkts); break;
@@ -196,7 +192,6 @@ CC_IN_LINE void cc_on_rto(struct cc_state *state, const struct cc_params *params
         cc_reduce(state, params, prior_in_flight_pkts);
     switch (params->algorithm) {
     case CC_ALGORITHM_CUBIC: cubic_on_rto(state); break;
-    case CC_ALGORITHM_CUBIC_RFC9438: rfc9438_on_rto(state); break;
     case CC_ALGORITHM_BIC: bic_on_rto(state); break;
     case CC_ALGORITHM_VEGAS: vegas_on_loss_state(state, CC_CA_LOSS); break;
     case CC_ALGORITHM_WESTWOOD:
@@ -253,8 +248,6 @@ static inline void cc_on_restart(struct cc_state *state, const struct cc_params 
         bbr3_on_restart(state, params, now_us, app_limited);
     else if (params->algorithm == CC_ALGORITHM_CUBIC)
         cubic_on_restart(state, now_us);
-    else if (params->algorithm == CC_ALGORITHM_CUBIC_RFC9438 && app_limited)
-        rfc9438_on_restart(state, now_us);
     else if (params->algorithm == CC_ALGORITHM_VEGAS)
         vegas_on_restart(state);
 }
@@ -269,7 +262,6 @@ static inline void cc_on_undo(struct cc_state *state, const struct cc_params *pa
     } else if (state->before.cwnd_pkts != 0) {
         state->cwnd_pkts = cc_max_u32(state->cwnd_pkts, state->before.cwnd_pkts);
         state->ssthresh_pkts = cc_max_u32(state->ssthresh_pkts, state->before.ssthresh_pkts);
-        state->rfc9438 = state->before.rfc9438;
         state->before.cwnd_pkts = 0;
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * CUBIC as Linux has it (6.x net/ipv4/tcp_cubic.c, at 1000 ticks a second). RFC 9438's is cubic_rfc9438.h.
+ * CUBIC as Linux has it (6.x net/ipv4/tcp_cubic.c, at 1000 ticks a second).
  *
  *   slow start : cwnd += acked, until a loss or HyStart (cubic_hystart.h)
  *   avoidance  : cwnd += 1 per acks_per_pkt packets acknowledged, at least 2:

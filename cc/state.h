@@ -35,18 +35,6 @@ struct cubic_state {
     struct cubic_hystart hystart;
 };
 
-/* RFC 9438's CUBIC. */
-struct rfc9438_state {
-    uint64_t epoch_start_us; /* 0: no epoch yet */
-    uint64_t last_ack_us;
-    uint64_t k_ms;
-    uint32_t w_max_pkts;
-    uint32_t origin_pkts;
-    uint32_t prior_cwnd_pkts; /* before the latest reduction */
-    uint64_t w_est_micro_pkts;
-    uint64_t credit_micro_pkts;
-};
-
 /* Linux's BIC. */
 struct bic_state {
     uint64_t updated_ms;        /* acks_per_pkt was computed */
@@ -89,7 +77,6 @@ struct westwood_state {
 struct cc_before_reduction {
     uint32_t cwnd_pkts; /* 0: nothing to restore */
     uint32_t ssthresh_pkts;
-    struct rfc9438_state rfc9438; /* Linux's CUBIC keeps its state */
 };
 
 struct cc_state {
@@ -108,7 +95,6 @@ struct cc_state {
 
     /* CUBIC, Reno, BIC, Vegas and Westwood */
     struct cubic_state cubic;
-    struct rfc9438_state rfc9438;
     struct cc_before_reduction before;
     struct bic_state bic;
     struct vegas_state vegas;

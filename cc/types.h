@@ -32,12 +32,11 @@ enum cc_algorithm {
     CC_ALGORITHM_BBR = 0,
     CC_ALGORITHM_CUBIC = 1, /* Linux's */
     CC_ALGORITHM_RENO = 2,
-    CC_ALGORITHM_CUBIC_RFC9438 = 3,
-    CC_ALGORITHM_BIC = 4,
-    CC_ALGORITHM_VEGAS = 5,
-    CC_ALGORITHM_WESTWOOD = 6,
-    CC_ALGORITHM_BBR3 = 7,
-    CC_ALGORITHM_BBR2 = 8
+    CC_ALGORITHM_BIC = 3,
+    CC_ALGORITHM_VEGAS = 4,
+    CC_ALGORITHM_WESTWOOD = 5,
+    CC_ALGORITHM_BBR3 = 6,
+    CC_ALGORITHM_BBR2 = 7
 };
 
 /* Linux's order: everything from CC_CA_RECOVERY on is "at least recovery" (tcp_ca_state). */

@@ -99,9 +99,9 @@ py::list
 VariantTable()
 {
     const std::map<cc_algorithm, const char*> algorithms = {
-        {CC_ALGORITHM_BBR, "bbr"},   {CC_ALGORITHM_BBR3, "bbr3"},   {CC_ALGORITHM_BBR2, "bbr2"},
-        {CC_ALGORITHM_RENO, "reno"}, {CC_ALGORITHM_CUBIC, "cubic"}, {CC_ALGORITHM_CUBIC_RFC9438, "cubic"},
-        {CC_ALGORITHM_BIC, "bic"},   {CC_ALGORITHM_VEGAS, "vegas"}, {CC_ALGORITHM_WESTWOOD, "westwood"}};
+        {CC_ALGORITHM_BBR, "bbr"},     {CC_ALGORITHM_BBR3, "bbr3"},        {CC_ALGORITHM_BBR2, "bbr2"},
+        {CC_ALGORITHM_RENO, "reno"},   {CC_ALGORITHM_CUBIC, "cubic"},      {CC_ALGORITHM_BIC, "bic"},
+        {CC_ALGORITHM_VEGAS, "vegas"}, {CC_ALGORITHM_WESTWOOD, "westwood"}};
     py::list table;
     for (int v = 0; v < static_cast<int>(Variants().size()); ++v)
     {
@@ -314,9 +314,6 @@ class Controller : public CcController
         s["vegas_rtt_count"] = m_state.vegas.rtt_count;
         s["westwood_bw_Bpms"] = m_state.westwood.bw_Bpms;
         s["westwood_min_rtt_ms"] = m_state.westwood.min_rtt_ms;
-        s["rfc9438_w_max_pkts"] = m_state.rfc9438.w_max_pkts;
-        s["rfc9438_k_ms"] = m_state.rfc9438.k_ms;
-        s["rfc9438_w_est_micro_pkts"] = m_state.rfc9438.w_est_micro_pkts;
         return s;
     }
 };

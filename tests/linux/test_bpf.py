@@ -87,7 +87,7 @@ def test_the_kernel_takes_it_off_when_its_owner_is_killed() -> None:
 
 
 @pytest.mark.usefixtures("machine")
-@pytest.mark.parametrize("variant", ["cubic", "reno", "cubic-rfc9438"])
+@pytest.mark.parametrize("variant", ["cubic", "reno"])
 def test_a_loss_based_variant_is_refused(variant: str) -> None:
     with pytest.raises(_bpf.CongestionControlError, match="in BPF there are the variants of BBR"):
         _bpf.CongestionControl(variant)
