@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from bbrgym.envs.features import Feature, FlowFeatures, Normaliser, Observation, PooledView
+from bbrgym.envs.features import Feature, FlowFeatures, Normaliser, Observation, View
 from bbrgym.worlds import Table
 
 LINK_FEATURES = (
@@ -51,7 +51,7 @@ class CriticObservation:
         space: Box(0, 1, (width,), float32); width = 8 + 7 * flows (`each`), or 8 + 3 * 7 + 1 (`pooled`).
     """
 
-    def __init__(self, flows: int, view: PooledView = "each") -> None:
+    def __init__(self, flows: int, view: View = "each") -> None:
         self._link = Normaliser(LINK_FEATURES)
         self._flow_features = FlowFeatures(FLOW_FEATURES, flows, view)
         self.space = spaces.Box(0.0, 1.0, (len(LINK_FEATURES) + self._flow_features.width,), np.float32)

@@ -43,7 +43,6 @@ class EpisodeSpec:
     scenario: Scenario  # the scenario, with the variant in its tuned flows
     tuned: NDArray[np.intp]  # indices of the tuned flows among all flows, [tuned flows]
     names: tuple[str, ...]  # names of the tuned flows
-    hosts: NDArray[np.intp]  # number of the host of each tuned flow, [tuned flows]; equal for flows of one host
     base_rtt_ms: Table  # two-way propagation delay of each tuned flow, [tuned flows]
     start_ns: Times  # start and stop time of each tuned flow, [tuned flows]
     stop_ns: Times
@@ -72,7 +71,6 @@ class EpisodeSpec:
             scenario,
             tuned=np.array(list(tuned), np.intp),
             names=tuple(flow.name for flow in tuned.values()),
-            hosts=_host_numbers([flow.host for flow in tuned.values()]),
             base_rtt_ms=np.array([flow.rtt_ms for flow in tuned.values()]),
             start_ns=to_ns([flow.start_s for flow in tuned.values()]),
             stop_ns=to_ns(stops_s),
@@ -81,12 +79,6 @@ class EpisodeSpec:
             rtt_ms=np.array([flow.rtt_ms for flow in flows]),
             demand_mbps=np.array([flow.demand_mbps(scenario.duration_s) for flow in flows]),
         )
-
-
-def _host_numbers(names: Sequence[str | None]) -> NDArray[np.intp]:
-    """Return a number for each flow, equal for flows of one host; a flow without a host's name has its own."""
-    first: dict[str, int] = {}
-    return np.array([at if name is None else first.setdefault(name, at) for at, name in enumerate(names)], np.intp)
 
 
 EpisodeSource: TypeAlias = EpisodeSpec | ScenarioSampler

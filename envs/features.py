@@ -26,8 +26,7 @@ from bbrgym.errors import ConfigError
 from bbrgym.worlds import Table
 
 Observation = NDArray[np.float32]
-PooledView: TypeAlias = Literal["each", "pooled"]
-View: TypeAlias = Literal["each", "host", "pooled"]
+View: TypeAlias = Literal["each", "pooled"]
 
 ObsType: TypeAlias = Observation | dict[str, Observation]
 """Observation; or the observations of the actor and of the critic, by the names `actor` and `critic`."""
@@ -143,8 +142,8 @@ class FlowFeatures:
     """
 
     def __init__(self, features: Sequence[Feature], flows: int, view: str = "each") -> None:
-        if view not in get_args(PooledView):
-            raise ConfigError(f"view: {view!r}, allowed are {' and '.join(get_args(PooledView))}")
+        if view not in get_args(View):
+            raise ConfigError(f"view: {view!r}, allowed are {' and '.join(get_args(View))}")
         self._normaliser = Normaliser(features)
         self._features = len(features)
         self._flows = flows
@@ -180,52 +179,6 @@ class FlowFeatures:
         if is_present is not None:
             by_flow *= is_present
         view.reshape(n, self._flows, self._features)[:] = by_flow.transpose(2, 1, 0)
-
-
-class HostFeatures:
-    """Features of a tuned flow, and those of the tuned flows of its host, pooled; of all tuned flows at once.
-
-    ::
-
-        own features, mean, minimum and maximum of each feature over the active tuned flows of the host (0 without
-        one), 1 / number of these flows (0 without one)
-
-    Only flows of the host count, so the numbers depend neither on the number nor on the order of the others.
-    """
-
-    def __init__(self, features: Sequence[Feature]) -> None:
-        self._normaliser = Normaliser(features)
-        self._features = len(features)
-        own = [feature.name for feature in features]
-        # of the numbers of a flow: ``FEATURE``, ``mean FEATURE``, ``min FEATURE``, ``max FEATURE`` and ``1 / active
-        # flows``
-        self.names = (*own, *_pooled_names(own), "1 / active flows")
-        self.width = len(self.names)  # number of numbers of a flow
-
-    def write(self, view: Observation, fields: Sequence[str], flows: Table, hosts: NDArray[np.intp]) -> None:
-        """Write the numbers of each flow into an array.
-
-        Args:
-            view: array to write to, [environments * L, width].
-            fields: names of the measurements, and of what is remembered of them.
-            flows: measurements, [fields, environments * L]: those of all flows of an environment, then of the next one.
-            hosts: number of the flows' host, [environments, L].
-        """
-        shape = (self._features, *hosts.shape)
-        own = self._normaliser.numbers(fields, flows).reshape(shape)
-        is_active = (flows[fields.index("active")] > 0.0).reshape(hosts.shape)
-        total, count = np.zeros(shape), np.zeros(hosts.shape)
-        smallest, largest = np.ones(shape, np.float32), np.zeros(shape, np.float32)
-        for place in range(hosts.shape[1]):
-            counts = (hosts == hosts[:, place, None]) & is_active[:, place, None]
-            numbers = np.where(counts, own[:, :, place, None], 0.0)
-            total += numbers
-            count += counts
-            np.minimum(smallest, numbers, out=smallest, where=counts)
-            np.maximum(largest, numbers, out=largest)
-        least = np.maximum(count, 1.0)
-        parts = [own, total / least, smallest * (count > 0.0), largest, (count > 0.0)[None] / least]
-        view[:] = np.concatenate(parts).reshape(self.width, -1).T
 
 
 def _pooled_names(own: Sequence[str]) -> list[str]:

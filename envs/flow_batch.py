@@ -29,7 +29,6 @@ from bbrgym.worlds import Flags, Table
 
 RewardScope: TypeAlias = Literal["team", "own"]
 AbsentAgents: TypeAlias = Literal["leave", "idle"]
-FlowView: TypeAlias = Literal["each", "host"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +36,7 @@ class FlowOptions(Options):
     """Arguments of the environments with a controller for each tuned flow, beside those of all environments.
 
     Attributes:
-        view: `each` (an agent observes its own flow) or `host` (also pooled features of its host's flows).
+        view: `each`: an agent observes its own flow.
         reward_scope: `team`: each flow gets the reward that one controller of all tuned flows would get, from the
             mean over the active flows that count. `own`: each flow gets the same terms of its own measurements.
     """
@@ -47,10 +46,8 @@ class FlowOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.view not in get_args(FlowView):
-            raise ConfigError(
-                f"view: {self.view!r}, allowed are each and host: an agent observes its own flow, or its host"
-            )
+        if self.view != "each":
+            raise ConfigError(f"view: {self.view!r}, allowed is 'each': an agent observes its own flow")
         if self.critic:
             raise ConfigError("critic: True, allowed is False: for agents of flows TuneMultiEnv.state() has it")
         if self.reward_scope not in get_args(RewardScope):
@@ -272,8 +269,7 @@ class FlowBatch(Episodes):
         envs, tuned, tunables = normalised.shape
         flows = self._memory.extend(stats, indices)
         flows = flows.reshape(-1, tuned, envs).transpose(0, 2, 1).reshape(len(flows), -1)
-        hosts = self._tuned.hosts.T if indices is None else self._tuned.hosts.T[indices]
-        return self.observation.view(self._memory.fields, flows, normalised.reshape(-1, tunables), hosts=hosts)
+        return self.observation.view(self._memory.fields, flows, normalised.reshape(-1, tunables))
 
     def _adopt(self, index: int, spec: EpisodeSpec) -> tuple[Table, NormalisedAction]:
         values, normalised = super()._adopt(index, spec)

@@ -61,10 +61,6 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
     tunables; the oldest of `frame_stack` intervals first. The first observation stands for the intervals before it
     joined.
 
-    `view="host"`: `4 * features + 1` numbers in place of the features: its own; mean, minimum and maximum of each
-    feature over the active tuned flows of its host; 1 / number of these flows. The scenario's `host` says which
-    flows share one.
-
     `state()` is the privileged observation, as the critic of `TuneEnv` has it; of the space `state_space`.
 
     ## Rewards

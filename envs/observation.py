@@ -19,7 +19,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from bbrgym.envs.features import Feature, FlowFeatures, HostFeatures, Observation, View
+from bbrgym.envs.features import Feature, FlowFeatures, Observation, View
 from bbrgym.envs.memory import Remembered
 from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.errors import ConfigError, nearest
@@ -188,11 +188,9 @@ class SenderObservation:
         # what they remember of the episode; a `FlowMemory` computes it
         self.memory_terms = tuple(dict.fromkeys(each for feature in self.features for each in feature.memory_terms))
         self.frame_stack = frame_stack  # number of intervals
-        self._flow_features = (
-            HostFeatures(self.features) if view == "host" else FlowFeatures(self.features, flows, view)
-        )
-        # number of numbers of an interval: flows * features + tunables (`each`), 3 * features + 1 + tunables
-        # (`pooled`), or 4 * features + 1 + tunables (`host`)
+        self._flow_features = FlowFeatures(self.features, flows, view)
+        # number of numbers of an interval: flows * features + tunables (`each`), or 3 * features + 1 + tunables
+        # (`pooled`)
         self.width = self._flow_features.width + tunables
         # Box(0, 1, (frame_stack * width,), float32)
         self.space = spaces.Box(0.0, 1.0, (frame_stack * self.width,), np.float32)
@@ -209,18 +207,13 @@ class SenderObservation:
         flows: Table,
         normalised: NormalisedAction,
         is_present: NDArray[np.bool_] | None = None,
-        hosts: NDArray[np.intp] | None = None,
     ) -> Observation:
         """Return one interval's numbers of each environment: [N, width].
 
-        Measurements are as `FlowFeatures.write` takes them, or, with hosts, `HostFeatures.write`.
+        Measurements are as `FlowFeatures.write` takes them.
         """
         view = np.empty((len(normalised), self.width), np.float32)
-        numbers = view[:, : self._flow_features.width]
-        if isinstance(self._flow_features, FlowFeatures):
-            self._flow_features.write(numbers, fields, flows, is_present)
-        elif hosts is not None:
-            self._flow_features.write(numbers, fields, flows, hosts)
+        self._flow_features.write(view[:, : self._flow_features.width], fields, flows, is_present)
         view[:, self._flow_features.width :] = (normalised + 1.0) / 2.0
         return view
 

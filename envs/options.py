@@ -56,7 +56,7 @@ class Options:
             (these, and running statistics of the episode).
         frame_stack: number of intervals in an observation.
         view: `each` (a block of numbers for each tuned flow) or `pooled` (over all of them); where each tuned flow
-            has an agent, `each` (its own numbers) or `host` (these, and pooled ones of its host's tuned flows).
+            has an agent, `each` alone.
         critic: whether the observation is a dictionary of `actor` and `critic`, the privileged observation.
         score: flows whose measurements are rewarded: `network` (tuned and fixed ones) or `own` (tuned ones).
         reward: name of a preset; or weights by term, and optionally `alpha`. A term of weight 0 is shown but not

@@ -17,7 +17,6 @@ from bbrgym.envs.features import Observation, ObsType
 from bbrgym.envs.observation import FrameStack, SenderObservation
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import NormalisedAction
-from bbrgym.errors import ConfigError
 from bbrgym.worlds import Flags, Table
 
 
@@ -30,10 +29,6 @@ class TuneBatch(Episodes):
 
     def __init__(self, num_envs: int, options: Options) -> None:
         super().__init__(num_envs, options)
-        if options.view == "host":
-            raise ConfigError(
-                "view: 'host', allowed are each and pooled: one controller acts for the flows of all hosts"
-            )
         tunables = len(self.scaling.names)
         self.observation = SenderObservation(
             self.max_tuned, tunables, options.features, options.frame_stack, options.view

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bbrgym.envs.episode_spec import EpisodeSpec, Times
 from bbrgym.worlds import Flags, Table, VectorWorld
@@ -22,8 +21,6 @@ class TunedFlows:
         self.count = count
         self.is_present: Flags = np.ones((count, num_envs), np.bool_)  # places that hold a flow, [L, N]
         self.is_full = True  # whether all places hold a flow
-        # number of the flows' host, -1 where absent, [L, N]
-        self.hosts: NDArray[np.intp] = np.full((count, num_envs), -1, np.intp)
         # two-way propagation delay of the flows, 1 where absent, [L, N]
         self.base_rtt_ms: Table = np.ones((count, num_envs))
         # start and stop times of the flows, 0 where absent, [L, N]
@@ -40,7 +37,6 @@ class TunedFlows:
         self.is_present[:, index] = np.arange(self.count) < tuned
         self.is_full = bool(self.is_present.all())
         for array, values, absent in (
-            (self.hosts, spec.hosts, -1),
             (self.base_rtt_ms, spec.base_rtt_ms, 1),
             (self.start_ns, spec.start_ns, 0),
             (self.stop_ns, spec.stop_ns, 0),

@@ -77,10 +77,6 @@ class ObservationPlan:
     """
 
     def __init__(self, batch: TuneBatch | FlowBatch, options: Options) -> None:
-        if options.view == "host":
-            raise ConfigError(
-                "view: 'host' needs the measurements of other flows, allowed with format c are each and pooled"
-            )
         self._batch, self._options = batch, options
         self._interval_us = round(options.control_interval_s * 1e6)
         if not math.isclose(self._interval_us, options.control_interval_s * 1e6, abs_tol=1e-6) or self._interval_us < 1:

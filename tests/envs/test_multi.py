@@ -336,7 +336,7 @@ def test_infos_of_numbers_have_the_same_names_always(make):
         ({"absent_agents": "away"}, "absent_agents: 'away', allowed are 'leave' and 'idle'"),
         ({"critic": True}, r"critic: True, allowed is False: .* TuneMultiEnv.state\(\) has it"),
         ({"reward_scope": "mine"}, "reward_scope: 'mine', allowed are team and own"),
-        ({"view": "pooled"}, "view: 'pooled', allowed are each and host: an agent observes its"),
+        ({"view": "pooled"}, "view: 'pooled', allowed is 'each': an agent observes its"),
         ({"reward_scop": "own"}, "keyword argument 'reward_scop'; did you mean reward_scope"),
     ],
 )

@@ -138,7 +138,6 @@ CHOOSING = {"variant": "bbr-mix", "action_kind": "library", "library": LIBRARY}
         ({"features": ["cwnd", "cwnd"]}, "without repetition"),
         ({"frame_stack": 1.5}, "frame_stack: 1.5, allowed are whole numbers from 1"),
         ({"view": "one"}, "view: 'one', allowed are each and pooled"),
-        ({"view": "host"}, "view: 'host', allowed are each and pooled: one controller acts for"),
     ],
     ids=str,
 )

@@ -118,8 +118,6 @@ class Flow(Model):
         cc: congestion control; the evaluated variant replaces that of a tuned flow.
         role: ``tuned``: under test; ``fixed``: keeps its ``cc``; ``background``: the same, and never scored. Default:
             ``fixed`` for a flow that names its ``cc``, ``tuned`` for another.
-        host: name of the host that sends it; controllers may share what the flows of a host measure (``view: host`` of
-            an environment). The network does not depend on it. Default: a host of its own, for each of the ``count``.
         rtt_ms: round-trip propagation delay, the link's included.
         start_s: time of its start.
         stop_s: time of its end. Default: the end of the scenario.
@@ -133,7 +131,6 @@ class Flow(Model):
     count: Annotated[Whole, within("flows")] = 1
     cc: str = "bbr"
     role: Role = "tuned"
-    host: Name | None = None
     rtt_ms: RoundTrip
     start_s: Seconds = 0.0
     stop_s: Seconds | None = None

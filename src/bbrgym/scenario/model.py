@@ -101,7 +101,7 @@ class Scenario(Model):
         del plain["link"]["trace_path"], plain["link"]["queue"]["size_bdp"], plain["link"]["queue"]["bdp_rtt_ms"]
         del plain["stack"], plain["checks"]
         for flow in plain["flows"]:
-            del flow["count"], flow["host"]
+            del flow["count"]
         return json.dumps(plain, allow_nan=False)
 
 

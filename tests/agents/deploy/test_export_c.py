@@ -268,7 +268,6 @@ def compare(agent: Any, options: Any, folder: Path, num_envs: int, steps: int) -
     [
         ({"name": "ppo", "n_steps": 8, "batch_size": 32, "acts": "sample"}, {}, "samples or remembers, allowed"),
         ("recurrent_ppo", {}, "samples or remembers, allowed"),
-        ("ppo", {"env": {"name": "multi", "view": "host"}}, "view: 'host' needs the measurements of other"),
         ("ppo", {"action": {"levels": 3}}, "allowed with format c are normalised actions, and"),
         (
             "ppo",

@@ -247,7 +247,7 @@ def test_the_command_trains_and_says_what_came_out(tmp_path: Path, capsys: pytes
     assert (agent.name, arguments["variant"], arguments["max_tuned"]) == ("ppo", "bbq", 1)
 
 
-@pytest.mark.parametrize("env", [["env=tune"], ["env=multi", "env.reward_scope=own"], ["env=multi", "env.view=host"]])
+@pytest.mark.parametrize("env", [["env=tune"], ["env=multi", "env.reward_scope=own"]])
 def test_an_agent_records_the_features_that_it_was_trained_with(env: list[str], tmp_path: Path) -> None:
     folder = tmp_path / "run"
     small = ("agent.n_steps=2", "agent.batch_size=4", "agent.n_epochs=1", "total_steps=8")
