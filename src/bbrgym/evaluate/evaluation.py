@@ -242,8 +242,6 @@ def write_tables(folder: EvaluationFolder, results: Results) -> None:
         folder.write_table("checks.parquet", results.checks)
     if results.rankings:
         folder.write_table("ranking.parquet", pl.concat([ranking.table() for ranking in results.rankings]))
-    if results.policy_maps:
-        folder.write_table("policy_maps.parquet", pl.concat(results.policy_maps.values()))
 
 
 def title_of(source: Scenario | Distribution, settings: Evaluation) -> str:

@@ -12,7 +12,6 @@ The folder holds:
     timeseries.parquet    a row per interval and flow
     timing.csv            the wall time of each run, which the other files do not depend on
     ranking.parquet       of a distribution: a row per world, family of scenarios and entrant
-    policy_maps.parquet   of trained agents: their mean tunables over RTT and bandwidth
     summary.txt           the tables of the terminal
     figures/*.png
     report.html           all of it on one page

@@ -40,17 +40,3 @@ class Results:
         return [
             Ranking(self.summary, world, self.entrants, self.draws, self.reference) for world in worlds_of(self.summary)
         ]
-
-    @cached_property
-    def policy_maps(self) -> dict[str, pl.DataFrame]:
-        """Policy maps of trained agents by label, of several training runs the first one's; see `policy_map`."""
-        if all(one.kind != "learned" for one in self.entrants):
-            return {}
-        from bbrgym.evaluate.agent_entrants import Learned  # with environments, which presets do not need
-        from bbrgym.evaluate.policy_map import policy_map
-
-        first: dict[str, Learned] = {}
-        for one in self.entrants:
-            if isinstance(one, Learned) and one.kind == "learned":
-                first.setdefault(one.group, one)
-        return {one.label: policy_map(one) for one in first.values()}

@@ -103,7 +103,6 @@ class HeatMap:
 
     values: npt.NDArray[Any]  # [names of y, names of x]
     title: str = ""  # quantity with its unit, beside the scale of colours
-    scale: Scale = "linear"  # of the colours
     # values of the first and the last colour. Default: the lowest and the highest value
     limits: tuple[float, float] | None = None
     colours: Literal["sequential", "diverging"] = "sequential"  # from dark to light, or with white in the middle

@@ -232,7 +232,7 @@ def _errors(estimates: Sequence[Estimate]) -> npt.NDArray[np.float64]:
 
 def _draw_heat_map(figure: Figure, axes: Axes, heat_map: HeatMap) -> None:
     colours: str | Colormap = "viridis" if heat_map.colours == "sequential" else _DIVERGING
-    image = axes.imshow(heat_map.values, origin="lower", aspect="auto", cmap=colours, norm=heat_map.scale)
+    image = axes.imshow(heat_map.values, origin="lower", aspect="auto", cmap=colours)
     if heat_map.limits is not None:
         image.set_clim(*heat_map.limits)
     if heat_map.shows_values:

@@ -245,32 +245,22 @@ def _translucent(colour: str, opacity: float) -> str:
 
 def _heat_map(heat_map: HeatMap, panel: Panel, right: float, up: Sequence[float]) -> Trace:
     values = np.asarray(heat_map.values, np.float64)
-    is_log = heat_map.scale == "log"
     colour_bar: dict[str, Any] = {"x": right, "xanchor": "left", "xpad": 4, "thickness": 12}
     colour_bar |= {"y": up[0], "yanchor": "bottom", "ypad": 0, "len": up[1] - up[0]}
     colour_bar["title"] = {"text": heat_map.title, "side": "right"}
     trace: Trace = {
         "type": "heatmap",
-        "z": np.log10(values) if is_log else values,
+        "z": values,
         "text": [[f"{value:.4g}" for value in row] for row in values.tolist()],
         "hovertemplate": f"{panel.x.title} %{{x}}<br>{panel.y.title} %{{y}}<br>%{{text}} {heat_map.title}" + _NO_NAME,
         "colorscale": "Viridis" if heat_map.colours == "sequential" else _DIVERGING,
-        "colorbar": {**colour_bar, **(_log_ticks(values) if is_log else {})},
+        "colorbar": colour_bar,
     }
     if heat_map.limits is not None:
-        trace["zmin"], trace["zmax"] = np.log10(heat_map.limits) if is_log else heat_map.limits
+        trace["zmin"], trace["zmax"] = heat_map.limits
     if heat_map.shows_values:
         trace["texttemplate"] = "%{z:.0f}"
     return trace
-
-
-def _log_ticks(values: npt.NDArray[np.float64]) -> dict[str, Any]:
-    """Return the ticks of a scale of colours at 1, 2 and 5 times powers of ten."""
-    low, high = np.nanmin(values), np.nanmax(values)
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    ticks = [digit * 10.0**power for power in decades for digit in (1, 2, 5)]
-    ticks = [tick for tick in ticks if low <= tick <= high] or [low, high]
-    return {"tickvals": np.log10(ticks), "ticktext": [f"{tick:g}" for tick in ticks]}
 
 
 def _named(label: str | None) -> Trace:

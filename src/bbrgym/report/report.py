@@ -79,8 +79,6 @@ def _sections(results: Results) -> Iterator[Section]:
     yield Section("Transfers", [tables.transfers_table(summary, title)] if has_transfers else [], _TRANSFERS)
     has_checks = not results.checks.is_empty()
     yield Section("Checks", [tables.checks_table(results.checks, title)] if has_checks else [], _CHECKS)
-    policies = (tunable_figures.policy_figure(label, cells) for label, cells in results.policy_maps.items())
-    yield Section("Policies", [figure for figure in policies if figure is not None])
     if results.rankings:
         yield Section("Measurements", [tables.summary_table(summary, title)])
     yield Section("Flows over time", list(flow_figures.flow_figures(results)), _FLOWS)

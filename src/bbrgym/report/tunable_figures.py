@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Figures of what sets the tunables does: runs over time, and policies over RTT and bandwidth."""
+"""Figures of what sets the tunables does over time."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ import polars as pl
 from bbrgym.evaluate.ranking import Ranking
 from bbrgym.evaluate.records import FIXED, TUNABLE_PREFIX, tuned_flows, with_entrants, worlds_of
 from bbrgym.evaluate.results import Results
-from bbrgym.report.figure_spec import Axis, FigureSpec, HeatMap, Line, Panel, colour
+from bbrgym.report.figure_spec import Axis, FigureSpec, Line, Panel, colour
 from bbrgym.scenario.families import described
 from bbrgym.tunables import TUNABLES
 
@@ -107,54 +107,17 @@ def _tuned(summary: pl.DataFrame) -> list[str]:
     return names
 
 
-# ---- over RTT and bandwidth ---------------------------------------------------------------------------
-
-
-def policy_figure(label: str, cells: pl.DataFrame) -> FigureSpec | None:
-    """Specify heat maps of the tunables that an agent varies most over RTT and bandwidth; None if none varies."""
-    by_tunable = {str(name): rows for (name,), rows in cells.group_by("tunable", maintain_order=True)}
-    names = _most_varied({name: [rows["mean"]] for name, rows in by_tunable.items()})
-    if not names:
-        return None
-    columns = min(2, len(names))
-    return FigureSpec(
-        name=f"policy-{label.replace(' ', '-')}",
-        title=f"{label}: mean tunables over RTT and bandwidth",
-        panels=[_policy_panel(name, by_tunable[name]) for name in names],
-        columns=columns,
-        width_in=4.75 * columns,
-        height_in=1 + 3.2 * math.ceil(len(names) / columns),
-        note="Means after the warm-up of runs with one flow alone; the tunables that vary most.",
-    )
-
-
-def _policy_panel(name: str, cells: pl.DataFrame) -> Panel:
-    rates_mbps, rtts_ms = (cells[column].unique().sort().to_list() for column in ("rate_mbps", "rtt_ms"))
-    means = cells.sort("rate_mbps", "rtt_ms")["mean"].to_numpy().reshape(len(rates_mbps), len(rtts_ms))
-    return Panel(
-        Axis("RTT (ms)", names=[f"{rtt_ms:.3g}" for rtt_ms in rtts_ms]),
-        Axis("bandwidth (Mbit/s)", names=[f"{rate_mbps:.3g}" for rate_mbps in rates_mbps]),
-        [HeatMap(means, scale="log" if TUNABLES[name].scale == "log" else "linear")],
-        with_unit(name),
-    )
-
-
 # ---- tunables that vary most --------------------------------------------------------------------------
 
 
 def varying_tunables(rows: pl.DataFrame) -> list[str]:
-    """Return the names of the tunables that any entrant varies most."""
+    """Return the names of at most `MAX_TUNABLES` tunables that any entrant varies, the most varied first."""
     names = [column.removeprefix(TUNABLE_PREFIX) for column in rows.columns if column.startswith(TUNABLE_PREFIX)]
-    by_entrant = rows.partition_by("entrant")
-    return _most_varied({name: [own[TUNABLE_PREFIX + name] for own in by_entrant] for name in names})
-
-
-def _most_varied(values: Mapping[str, Sequence[pl.Series]]) -> list[str]:
-    """Return the names of at most `MAX_TUNABLES` tunables of which a series varies, the most varied first."""
-    varied = {
-        name: max((_part_of_range(name, one.fill_nan(None).drop_nulls().to_numpy()) for one in series), default=0.0)
-        for name, series in values.items()
-    }
+    varied = dict.fromkeys(names, 0.0)
+    for own in rows.partition_by("entrant"):
+        for name in names:
+            values = own[TUNABLE_PREFIX + name].fill_nan(None).drop_nulls().to_numpy()
+            varied[name] = max(varied[name], _part_of_range(name, values))
     most = sorted(varied, key=lambda name: -varied[name])[:MAX_TUNABLES]
     return [name for name in most if varied[name] > _LEAST_VARIATION]
 

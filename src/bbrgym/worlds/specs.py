@@ -25,7 +25,7 @@ REFERENCE_WORLD = "ns3"
 """The reference: default of environments and evaluations."""
 
 FAST_WORLD = "twin"
-"""The fast world: default of training and validation; searches and policy maps run in it."""
+"""The fast world: default of training and validation; searches run in it."""
 
 
 @dataclass(frozen=True)

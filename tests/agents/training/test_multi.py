@@ -180,7 +180,6 @@ def test_it_takes_part_beside_others(world: str, sampling: Path, tmp_path: Path)
     names = [row.entrant for row in outcome.rankings[0].rows]
     assert names == ["bbr", "ppo-multi bbq", "ppo bbq", "random bbr-mix"]
     assert outcome.summary["score"].is_finite().all()
-    assert set(outcome.policy_maps) >= {"ppo-multi bbq"}
     again = run_evaluation(SCENARIO, {**asked_for, "jobs": 1}, agent=str(sampling))
     assert again.summary.equals(outcome.summary.filter(pl.col("agent").is_in(["fixed", "ppo-multi"])))
 
