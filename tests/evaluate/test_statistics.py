@@ -4,14 +4,12 @@
 import math
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import binom, norm, sem, t, trim_mean
 
-from bbrgym.evaluate.records import SUMMARY_SCHEMA
 from bbrgym.evaluate.statistics import (
     MIN_DRAWS,
     Estimate,
@@ -21,7 +19,6 @@ from bbrgym.evaluate.statistics import (
     student_mean,
     student_quantile,
 )
-from bbrgym.evaluate.world_gap import METRICS, SHARE, Difference, differences
 
 
 def drawn(runs, draws, seed=0, shift=0.0):
@@ -215,71 +212,3 @@ def test_draws_can_be_chosen_and_must_be_the_same():
 def test_how_an_estimate_is_shown():
     assert Estimate(-0.001, -0.2, 0.31).text(2, "+") == "+0.00 [-0.20, +0.31]"
     assert Estimate(math.nan, math.nan, math.nan).text(2) == "-"
-
-
-# ---- agreement of two worlds -------------------------------------------------------------------------
-
-
-NAN = math.nan
-METRIC = {metric.column: metric for metric in METRICS}
-
-
-@pytest.mark.parametrize(
-    ("column", "reference", "other", "agrees"),
-    [
-        ("share", 0.50, 0.55, True),
-        ("share", 0.50, 0.551, False),
-        ("utilisation", 0.98, 0.96, True),
-        ("utilisation", 0.98, 0.959, False),
-        ("queue_delay_ms", 5.0, 7.0, True),  # 2 ms
-        ("queue_delay_ms", 5.0, 7.01, False),
-        ("queue_delay_ms", 100.0, 115.0, True),  # 15 %
-        ("queue_delay_ms", 100.0, 115.1, False),
-        ("retransmit_rate", 0.001, 0.004, True),  # 0.003
-        ("retransmit_rate", 0.1, 0.125, True),  # 25 %
-        ("retransmit_rate", 0.1, 0.0749, False),
-        ("jain", 1.0, 0.95, True),
-        ("jain", 1.0, 0.949, False),
-        ("jain", NAN, NAN, True),
-        ("jain", NAN, 1.0, False),
-        ("jain", 1.0, NAN, False),
-    ],
-)
-def test_tolerances(column: str, reference: float, other: float, agrees: bool) -> None:
-    assert Difference(METRIC[column], None, reference, other).agrees is agrees
-
-
-def rows(**columns: list[object]) -> pl.DataFrame:
-    count = len(next(iter(columns.values())))
-    blank = {name: ["x" if kind == pl.String else 1] * count for name, kind in SUMMARY_SCHEMA.items()}
-    return pl.DataFrame({**blank, "agent": ["fixed"] * count, **columns}, schema=SUMMARY_SCHEMA)
-
-
-def test_means_over_seeds_are_compared() -> None:
-    table = rows(world=["a", "a", "b", "b"], seed=[1, 2, 1, 2], jain=[0.5, 0.9, 0.72, 0.72])
-    ((variant, cells),) = differences(table, "a", "b")
-    assert variant == "x"
-    assert [cell.metric for cell in cells] == list(METRICS)
-    assert cells[-1].difference == pytest.approx(0.02)
-    assert all(cell.agrees for cell in cells)
-
-
-@pytest.mark.parametrize(
-    ("ours", "theirs", "difference"),
-    [([0.5, 0.3, NAN], [0.48, 0.37, NAN], 0.07), ([0.5, 0.5, 0.1], [0.52, NAN, 0.1], NAN)],
-)
-def test_the_share_is_that_of_the_flow_that_differs_most_or_that_one_world_lacks(
-    ours: list[float], theirs: list[float], difference: float
-) -> None:
-    table = rows(world=[*"aaabbb"], flow=[*"xyzxyz"], share=[*ours, *theirs])
-    ((_, cells),) = differences(table, "a", "b")
-    assert cells[0].metric is SHARE
-    assert cells[0].flow == "y"
-    assert cells[0].difference == pytest.approx(difference, nan_ok=True)
-    assert not cells[0].agrees
-
-
-def test_a_difference_too_small_to_show_has_no_minus() -> None:
-    assert METRIC["utilisation"].text(-1e-6, "+") == "+0.0"
-    assert METRIC["utilisation"].text(-0.02, "+") == "-2.0"
-    assert METRIC["utilisation"].text(NAN, "+") == "-"

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bbrgym.evaluate.ranking import Ranking
-from bbrgym.evaluate.records import worlds_of
 from bbrgym.evaluate.results import Results
 from bbrgym.report import flow_figures, ranking_figures, scenario_figures, spread_figures, tables, tunable_figures
 from bbrgym.report.output_settings import OutputSettings
@@ -82,9 +81,7 @@ def _sections(results: Results) -> Iterator[Section]:
     if results.rankings:
         yield Section("Measurements", [tables.summary_table(summary, title)])
     yield Section("Flows over time", list(flow_figures.flow_figures(results)), _FLOWS)
-    reference, *others = worlds_of(summary)
-    differences = [tables.difference_table(summary, reference, other) for other in others]
-    yield Section("Worlds", [*differences, tables.speed_table(results.timing)])
+    yield Section("Worlds", [tables.speed_table(results.timing)])
     yield Section("Configuration", [Code("All settings, defaults included", results.config)])
 
 

@@ -2,8 +2,8 @@
 """Tables of an evaluation for people.
 
 The summary has a row per entrant (and world) of means with their 95 % intervals: over seeds of one scenario by
-Student's t, over draws of a distribution by bootstrap (`bbrgym.evaluate.statistics`). With several worlds, a table of
-their differences and one of their speeds follow; over draws, the ranking, which alone shows scores there.
+Student's t, over draws of a distribution by bootstrap (`bbrgym.evaluate.statistics`). Over draws, the ranking alone
+shows scores.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from bbrgym.evaluate.ranking import Ranking, RankingRow
 from bbrgym.evaluate.records import per_run, with_entrants, worlds_of
 from bbrgym.evaluate.results import Results
 from bbrgym.evaluate.statistics import MIN_DRAWS, Estimate, bootstrap_mean, student_mean
-from bbrgym.evaluate.world_gap import METRICS, differences
 
 MAX_GROUPS = 4  # groups of flows with a goodput column of their own; of more, the total is shown
 
@@ -53,7 +52,7 @@ def title_of(summary: pl.DataFrame, what: str | None = None) -> str:
 
 def tables_of_results(results: Results) -> Iterator[Table]:
     """Yield all tables of an evaluation except that of the speed."""
-    yield from tables_of(results.summary, results.title)
+    yield summary_table(results.summary, results.title)
     yield from others_tables(results)
     if has_transfers(results.summary):
         yield transfers_table(results.summary, results.title)
@@ -62,14 +61,6 @@ def tables_of_results(results: Results) -> Iterator[Table]:
     for ranking in results.rankings:
         yield ranking_table(ranking, results.title)
         yield families_table(ranking, results.title)
-
-
-def tables_of(summary: pl.DataFrame, what: str | None = None) -> Iterator[Table]:
-    """Yield the summary, and the differences of each world after the first from the first."""
-    yield summary_table(summary, what)
-    reference, *others = worlds_of(summary)
-    for other in others:
-        yield difference_table(summary, reference, other)
 
 
 def summary_table(summary: pl.DataFrame, what: str | None = None) -> Table:
@@ -124,21 +115,6 @@ def _interval_caption(n: int, *, over_draws: bool) -> str:
 def _share_columns(groups: dict[str, str]) -> Iterator[_Column]:
     """Return the share columns of all groups but the last, which has the rest."""
     return ((f"share:{heading}", f"share\n{heading}\n", 3, 1.0) for heading in list(groups.values())[:-1])
-
-
-def difference_table(summary: pl.DataFrame, reference: str, other: str) -> Table:
-    """Return a table with a row per entrant: ``other`` minus ``reference``, with ``!`` beyond the tolerances."""
-    rows = list(differences(summary, reference, other))
-    agreeing = sum(all(cell.agrees for cell in cells) for _, cells in rows)
-    chance = "; of one seed, so chance is part of it" if summary["seed"].n_unique() == 1 else ""
-    title = f"{other} minus {reference}: {agreeing} of {len(rows)} variants within the tolerances{chance}"
-    headings = [f"{metric.heading}\n{metric.tolerance_text()}" for metric in METRICS]
-    table = new_table(title, ["variant\n\n"], headings)
-    table.add_column("agree\n\n")
-    for entrant, cells in rows:
-        shown = [cell.metric.text(cell.difference, "+") + ("" if cell.agrees else " !") for cell in cells]
-        table.add_row(entrant, *shown, "yes" if all(cell.agrees for cell in cells) else "no")
-    return table
 
 
 def has_transfers(summary: pl.DataFrame) -> bool:
