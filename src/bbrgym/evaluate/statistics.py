@@ -18,7 +18,7 @@ Draws of a distribution (`bootstrap_mean`, `Scores`), clusters such as the peers
     Interquartile means: percentiles, expanded. Probabilities of improvement, whose resamples all agree where one
     entrant always wins: Wilson's interval, of as many trials as their variance tells (Korn and Graubard, Survey
     Methodology, 1998). Unequal weights count as fewer clusters, by Kish's effective number.
-    `benchmarks/interval_coverage.py` measures how many of 100 intervals hold the truth.
+    `tests/evaluate/test_statistics.py` counts how many of 100 intervals hold the truth.
 
 The interquartile mean and the probability of improvement are those of Agarwal et al., Deep reinforcement learning at
 the edge of the statistical precipice, NeurIPS 2021 (the package rliable), with a draw in the place of a task. The tests
