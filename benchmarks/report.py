@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import os
 import platform
@@ -35,17 +34,6 @@ def ns3_version() -> str:
     engine_class(registered_worlds()["ns3"].engine)  # loads them
     found = re.search(r"/libns(3\.\d+)\S*-core", Path("/proc/self/maps").read_text(encoding="utf-8"))
     return found.group(1) if found else "of unknown version"
-
-
-def parser_of_runs(description: str | None, runs: str) -> argparse.ArgumentParser:
-    """Return a parser of run folders, of the draws to compare them on, and of the page to write."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", metavar=runs, nargs="+", type=Path)
-    parser.add_argument("--draws", type=int, default=200)
-    parser.add_argument("--first-draw", type=int, default=0)
-    parser.add_argument("--world", default="twin")
-    parser.add_argument("--write", type=Path, help="page whose section is replaced")
-    return parser
 
 
 def command() -> str:
