@@ -43,8 +43,7 @@ class Ns3GymOptions:
 
     Attributes:
         command: command line that starts a simulation: a list of words, or a text that is split into words.
-            `bbrgym.ns3gym.command` describes the placeholders in it. Default: wait for a simulation that is started
-            elsewhere.
+            `bbrgym.ns3gym.command` says what follows it. Default: wait for a simulation that is started elsewhere.
         arguments: arguments of the simulation, by name.
         port: port on which to listen; 0 selects a free one.
         host: address on which to listen. The default accepts connections from this machine only.
@@ -123,7 +122,7 @@ class Ns3GymEnv(FromArguments, gymnasium.Env[Any, Any]):
 
     ## Example
         >>> import gymnasium, bbrgym
-        >>> served = "bbrgym serve scenario=steady world=twin --openGymPort={port} --simSeed={seed}"
+        >>> served = "bbrgym serve scenario=steady world=twin"
         >>> with gymnasium.make("bbrgym/Ns3Gym-v0", command=served) as env:
         ...     observation, info = env.reset(seed=1)
         ...     observation, reward, terminated, truncated, info = env.step(env.action_space.sample())

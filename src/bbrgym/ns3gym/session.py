@@ -20,7 +20,7 @@ from typing import Any
 
 from bbrgym.ns3gym.channel import AgentSocket, Watch
 from bbrgym.ns3gym.child import Child
-from bbrgym.ns3gym.command import Value, fill, split_command
+from bbrgym.ns3gym.command import Value, split_command, with_arguments
 from bbrgym.ns3gym.errors import PeerGone, ProtocolError
 from bbrgym.ns3gym.messages import Message
 from bbrgym.processes import output_tail
@@ -50,7 +50,7 @@ class Session:
         """Start a simulation with a seed and arguments, or wait for one without, and return the SimInitMsg."""
         self.stop()
         if self._words is not None:
-            self._child = Child(fill(self._words, self.agent.port, seed, arguments), self._cwd, self._log)
+            self._child = Child(with_arguments(self._words, self.agent.port, seed, arguments), self._cwd, self._log)
         with self.ending_on_error():
             return self.agent.await_simulation(self._watch("SimInitMsg"))
 
