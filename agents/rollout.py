@@ -110,19 +110,12 @@ class Rollout(ABC):
     def _actions(self) -> NDArray[Any]:
         """Return the actions of the policies."""
 
-    def scores(
-        self,
-        make_policy: MakePolicy,
-        *,
-        objective: Objective = _SCORE,
-        on_advanced: Callable[[Flags], object] = lambda _: None,
-    ) -> Table:
+    def scores(self, make_policy: MakePolicy, *, objective: Objective = _SCORE) -> Table:
         """Run all episodes with new policies to the end; return the scores, [N], NaN where nothing was measured.
 
         Args:
             make_policy: as for `begin`.
             objective: score of an episode.
-            on_advanced: called after each interval with the episodes that ended in it, [N].
 
         Raises:
             WorldError: a simulation failed.
@@ -131,7 +124,6 @@ class Rollout(ABC):
         self.begin(make_policy)
         while True:
             ended = self.advance()
-            on_advanced(ended)
             for index in np.flatnonzero(ended & ~has_ended).tolist():
                 scores[index] = objective.of_world(self.worlds, index)
             has_ended |= ended

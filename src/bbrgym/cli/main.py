@@ -41,7 +41,6 @@ _COMMANDS = {
     "conformance": _Command("run the test cases of BBR's Internet-Draft"),
     "train": _Command("train an agent", is_program=True, keeps=True),
     "adversary": _Command("search for networks where an entrant loses most", is_program=True, keeps=True),
-    "explain": _Command("say what a trained agent does"),
     "export": _Command("write a trained agent's network"),
     "report": _Command("make the tables, figures and page of a multirun", module="report_multirun"),
     "serve": _Command("let an ns3-gym agent drive a world", is_program=True),
