@@ -6,7 +6,7 @@
                               of the draw and, as another entrant (`oracle-in-run`), on the run itself
     random                    tunables drawn again every interval
     shipped/NAME              a trained agent that comes with bbrgym: `fixed`, the best fixed tunables on wan_mix,
-                              `flow`, a rule that each flow follows by itself, or `wan`, a portfolio for all flows
+                              `flow`, a portfolio that each flow follows by itself, or `wan`, a portfolio for all flows
     RUN_DIR                   run folder of `bbrgym train`: a trained agent, or the fixed tunables that a search found
     MODULE:NAME               a function from an observation to an action, or an object with ``predict``; in Python also
                               the function or object itself. It sets the tunables of ``variant`` every 0.5 s
