@@ -20,8 +20,6 @@ from bbrgym.scenario.model import Scenario
 from bbrgym.worlds import Flags, Table, VectorWorld
 from bbrgym.worlds.score import Objective
 
-_SCORE = Objective()
-
 MakePolicy: TypeAlias = Callable[[Sequence[int]], Policy]
 """Function such as `Agent.make_policy`."""
 
@@ -110,22 +108,23 @@ class Rollout(ABC):
     def _actions(self) -> NDArray[Any]:
         """Return the actions of the policies."""
 
-    def scores(self, make_policy: MakePolicy, *, objective: Objective = _SCORE) -> Table:
-        """Run all episodes with new policies to the end; return the scores, [N], NaN where nothing was measured.
+    def scores(self, make_policy: MakePolicy, *objectives: Objective) -> Table:
+        """Run all episodes with new policies to the end; return scores, [objectives, N], NaN where none was measured.
 
         Args:
             make_policy: as for `begin`.
-            objective: score of an episode.
+            objectives: scores of an episode.
 
         Raises:
             WorldError: a simulation failed.
         """
-        scores, has_ended = np.full(len(self._seeds), np.nan), np.zeros(len(self._seeds), np.bool_)
+        scores = np.full((len(objectives), len(self._seeds)), np.nan)
+        has_ended = np.zeros(len(self._seeds), np.bool_)
         self.begin(make_policy)
         while True:
             ended = self.advance()
             for index in np.flatnonzero(ended & ~has_ended).tolist():
-                scores[index] = objective.of_world(self.worlds, index)
+                scores[:, index] = [objective.of_world(self.worlds, index) for objective in objectives]
             has_ended |= ended
             if has_ended.all():
                 return scores

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ from bbrgym.worlds import world_spec
 _PROGRESS_S = 0.2  # seconds between two reports of progress
 _NEVER = -1  # step of the last record before the first one
 SCORE = "validation/score"
-VALIDATION_SCHEMA = pl.Schema({"step": pl.Int64, "seed": pl.Int64, "score": pl.Float64})
+VALIDATION_SCHEMA = pl.Schema({"step": pl.Int64, "seed": pl.Int64, "score": pl.Float64, "own_score": pl.Float64})
 
 
 @dataclass(frozen=True)
@@ -243,12 +243,14 @@ class TrainingRun:
             self.folder.write_json(SUMMARY, self.summary())
             return
         began_s = time.perf_counter()
-        scores = self._validation.scores(agent.make_policy, objective=self.settings.objective)
+        objective = self.settings.objective
+        scores, own = self._validation.scores(agent.make_policy, objective, replace(objective, score="own"))
         score = float(scores.mean())
         if not math.isfinite(score):
             raise self.broken("the validation score", step)
         self._add(step, {SCORE: score, "validation/median": float(np.median(scores)), "validation/worst": scores.min()})
-        columns = {"step": [step] * len(scores), "seed": list(self._validation_seeds), "score": scores}
+        steps, seeds = [step] * len(scores), list(self._validation_seeds)
+        columns = {"step": steps, "seed": seeds, "score": scores, "own_score": own}
         self._scores = pl.concat([self._scores, pl.DataFrame(columns, schema=VALIDATION_SCHEMA)])
         self.state.step, self.state.score = step, score
         is_best = score > self.state.best_score

@@ -19,6 +19,7 @@ from bbrgym.cli.main import main
 from bbrgym.evaluate.agent_option import trained
 from bbrgym.evaluate.statistics import Scores
 from bbrgym.scenario.distribution import load_distribution, split_seeds
+from bbrgym.worlds.score import Objective
 
 minari = pytest.importorskip("minari", reason="the data set is in its format")
 torch = pytest.importorskip("torch", reason="the policy is of PyTorch")
@@ -77,7 +78,7 @@ def scores_of(teacher: Any, agent: Any) -> list[float]:
     scenarios = [load_distribution("rtt_pairs")(seed) for seed in seeds]
     rollout = make_rollout(replace(teacher, controller=agent).options(scenario=scenarios, world="twin"), seeds)
     try:
-        return rollout.scores(agent.make_policy).tolist()
+        return rollout.scores(agent.make_policy, Objective())[0].tolist()
     finally:
         rollout.close()
 

@@ -26,6 +26,7 @@ from bbrgym.envs.scaling import TunableScaling
 from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.evaluate.records import TUNABLE_PREFIX
 from bbrgym.scenario.distribution import split_seeds
+from bbrgym.worlds.score import Objective
 
 pytestmark = pytest.mark.usefixtures("undrawn_file")
 
@@ -72,7 +73,7 @@ def validated(agent: Agent, arguments: dict[str, Any]) -> list[float]:
         bbrgym.load_distribution(SCENARIO),
         split_seeds("validation", 3),
     )
-    scores: list[float] = validation.scores(agent.make_policy).tolist()
+    scores: list[float] = validation.scores(agent.make_policy, Objective())[0].tolist()
     validation.close()
     return scores
 

@@ -60,7 +60,7 @@ def scores_on(
     elif isinstance(entrant, Learned) and entrant.kind != "reference":
         options = entrant.options(world=world, scenario=scenarios, threads=threads)
         with closing(make_rollout(options, run_seeds)) as rollout:
-            found = rollout.scores(entrant.controller.make_policy, objective=Objective(delta))
+            found = rollout.scores(entrant.controller.make_policy, Objective(delta))[0]
     else:
         raise ConfigError(f"agent: {entrant.agent} knows what no agent can, expected a variant or a trained agent")
     return found.reshape(len(networks), len(seeds))
