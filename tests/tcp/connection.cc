@@ -107,8 +107,12 @@ Connection::TrySend()
                 "the window is kept");
         if (next.kind == bbrgym::ToSend::Kind::NEW)
         {
-            Depart(sender.Board().Next(), Departure::Kind::NEW);
-            sender.OnNewSent(m_settings.mss_bytes, false, now_ns);
+            const uint32_t pkts = m_settings.tells_bursts ? sender.LeftInBurstPkts() : 1;
+            for (uint32_t i = 0; i < pkts; ++i)
+            {
+                Depart(sender.Board().Next() + i, Departure::Kind::NEW);
+            }
+            sender.OnNewSent(m_settings.mss_bytes, false, now_ns, pkts);
         }
         else
         {

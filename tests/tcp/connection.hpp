@@ -33,6 +33,8 @@ struct Departure
     uint64_t seqno;
     Kind kind;
     uint32_t nth; ///< transmission of this segment, from 1 on
+
+    bool operator==(const Departure&) const = default;
 };
 
 struct Settings
@@ -41,6 +43,7 @@ struct Settings
     uint32_t initial_cwnd_pkts = 10;
     uint32_t mss_bytes = 1250;
     uint64_t pacing_Bps = 12'500'000; ///< 0.1 ms a segment, so that they leave one by one
+    bool tells_bursts = false;        ///< of new segments, to the sender, as a whole
     // Segments leave one by one, and a reduction shows at once.
     bbrgym::SocketFacts facts{.gso_max_segs = 1, .prr = bbrgym::prr_choice::none};
 };

@@ -145,6 +145,25 @@ TEST(segments_that_left_and_were_lost_together_leave_together_again)
     Equal(c.Transmission(24, 2).at_ns - c.Transmission(23, 2).at_ns, MS);
 }
 
+TEST(a_burst_told_as_a_whole_is_that_of_its_segments)
+{
+    const auto departures = [](bool tells_bursts) {
+        Connection c({.pacing_Bps = 5'000'000, .tells_bursts = tells_bursts, .facts = {.gso_max_segs = 65'535}});
+        c.arrival = [](const Departure& d, int64_t arrives_ns) {
+            return d.nth == 1 && d.seqno % 97 < d.seqno / 1000 ? NEVER_NS : arrives_ns;
+        };
+        for (int i = 0; i < 10; ++i)
+        {
+            c.Write(400 + 3 * i); // it pauses in between, so the timer starts again
+            c.Drain(c.now_ns + 10 * SECOND);
+        }
+        Equal(c.Undelivered(), 0);
+        Require(c.dropped_pkts > 50, "some are lost");
+        return c.departures;
+    };
+    Require(departures(true) == departures(false), "the same segments leave at the same times");
+}
+
 /** A segment each 10 ms for a second, then as much as goes. */
 TEST(samples_of_a_slow_application_are_marked)
 {

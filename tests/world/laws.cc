@@ -196,6 +196,46 @@ CheckFairness(Random& random)
     Require(outcome.queued <= *queue.size_packets, "the limit is the whole queue's");
 }
 
+/** A queue that takes trains holds and drops the same as one that takes their packets one by one. */
+void
+CheckTrains(Random& random)
+{
+    Queue queue;
+    (random.Chance(0.5) ? queue.size_packets : queue.size_bytes) = 1 + static_cast<uint64_t>(Below(random, 40));
+    queue.size_bytes = queue.size_bytes ? std::optional(*queue.size_bytes * FULL_BYTES / 2) : std::nullopt;
+    PacketQueue<TestPacket> by_train;
+    by_train.Reset(LinkWith(queue), 1, FULL_BYTES, 1);
+    PacketQueue<TestPacket> one_by_one = by_train;
+    Counts of_trains;
+    Counts of_packets;
+    const auto numbers = [](const std::vector<TestPacket>& packets) {
+        std::vector<uint64_t> result;
+        std::ranges::transform(packets, std::back_inserter(result), &TestPacket::number);
+        return result;
+    };
+    uint64_t number = 0;
+    for (int i = 0; i < 100; ++i)
+    {
+        const auto pkts = static_cast<uint64_t>(Below(random, 12));
+        const auto at = [&](uint64_t ahead) { return TestPacket{.number = number + ahead}; };
+        by_train.PutTrain(pkts, at, of_trains);
+        for (uint64_t ahead = 0; ahead < pkts; ++ahead)
+        {
+            one_by_one.Put(at(ahead), 0, of_packets);
+        }
+        number += pkts;
+        Require(by_train.Size() == one_by_one.Size() && by_train.Bytes() == one_by_one.Bytes(), "a train fills alike");
+        for (auto left = Below(random, 12); left > 0; --left)
+        {
+            TestPacket first;
+            TestPacket second;
+            Require(by_train.Dequeue(first, 0, of_trains) == one_by_one.Dequeue(second, 0, of_packets), "and empties");
+            Require(first.number == second.number, "a train keeps its order");
+        }
+    }
+    Require(numbers(of_trains.dropped) == numbers(of_packets.dropped), "what does not fit of a train is dropped");
+}
+
 /** A full fq_codel takes from the front of the fattest flow: half of its bytes, 64 packets at most. */
 void
 CheckForcedDrops(Random& random)
@@ -832,5 +872,9 @@ main(int argc, char** argv)
     }
     CheckExponential(random);
     CheckClocks(random);
+    for (int i = 0; i < 50; ++i)
+    {
+        CheckTrains(random);
+    }
     return 0;
 }
