@@ -87,7 +87,8 @@ site: $(STAMPS)/site
 	@echo "$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000"
 
 # Each wheel is built from the sdist, by a CPython of 3.11 to 3.13; PYTHONS=python3.13 names one. How old a Linux they run
-# on, their manylinux tag, depends on the machine's C and C++ libraries. The sdist holds the commit, for provenance.
+# on, their manylinux tag, depends on the machine's C and C++ libraries. By g++ the twin is compiled by what it does in a run
+# (BBRGYM_PROFILE_GUIDED), which takes a minute more. The sdist holds the commit, for provenance.
 # (GNU make drops what a shell said that ended with 127, as one does whose last Python is not here.)
 GIT := git -c safe.directory='*'
 WHEELS_FOR := python3.11 python3.12 python3.13
@@ -103,7 +104,8 @@ wheels: $(STAMPS)/wheels
 		fi; \
 		$(BIN)/python -m build --sdist --outdir build/wheelhouse .
 	@set -e; export PATH="$$PATH:$(CURDIR)/$(BIN)" PIP_CONSTRAINT=$(CURDIR)/constraints.txt; for one in $(PYTHONS); do \
-		$$one -m pip wheel --quiet --no-deps --wheel-dir build/wheels build/wheelhouse/bbrgym-*.tar.gz; done
+		$$one -m pip wheel --quiet --no-deps --config-settings=cmake.define.BBRGYM_PROFILE_GUIDED=ON \
+		--wheel-dir build/wheels build/wheelhouse/bbrgym-*.tar.gz; done
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir build/wheelhouse build/wheels/*.whl
 	@ls build/wheelhouse/*
 
