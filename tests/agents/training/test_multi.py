@@ -119,8 +119,8 @@ def test_a_validation_gives_each_run_the_score_that_it_has_alone(options: type[O
     agent = Constant("mine", np.full(action.space.shape, 0.25, np.float32))
     arguments = options(world="twin", scenario=distribution, variant="bbq", control_interval_s=0.15)
     validation = validation_rollout(arguments, distribution, seeds)
-    scores = validation.scores(agent.make_policy)
-    assert validation.scores(agent.make_policy).tolist() == scores.tolist()
+    [scores] = validation.scores(agent.make_policy, Objective())
+    assert validation.scores(agent.make_policy, Objective())[0].tolist() == scores.tolist()
     validation.close()
     for seed, score in zip(seeds, scores, strict=True):
         values = action.to_values(agent.action)
