@@ -26,7 +26,7 @@ from bbrgym.evaluate.bench.results import read_results
 from bbrgym.ns3gym import command
 from bbrgym.papers.catalogue import select_experiments
 from bbrgym.papers.page import papers_page
-from bbrgym.report.bench_table import bench_table
+from bbrgym.report.bench_table import bench_tables
 from bbrgym.report.markdown import markdown_table
 from bbrgym.scenario import checks, distribution, flow, link, model, queue, stack
 from bbrgym.scenario.distribution import SPLITS
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing, fail if something differs")
     is_check = parser.parse_args(arguments).check
     blocks = {
-        "bench/README.md": {"entries": bench_entries()},
+        "bench/README.md": bench_blocks(),
         "docs/environments.md": environment_blocks(),
         "docs/ns3gym.md": ns3gym_blocks(),
         "docs/scenarios.md": scenario_blocks(),
@@ -101,8 +101,9 @@ def filled(page: Path, blocks: Mapping[str, str]) -> str:
     return text
 
 
-def bench_entries() -> str:
-    return bench_table({path.name: read_results(path) for path in sorted((ROOT / "bench").glob("*.json"))})
+def bench_blocks() -> dict[str, str]:
+    files = {path.name: read_results(path) for path in sorted((ROOT / "bench").glob("*.json"))}
+    return dict(zip(("entries", "deployable"), bench_tables(files), strict=True))
 
 
 def variant_blocks() -> dict[str, str]:

@@ -15,17 +15,14 @@ from bbrgym.runs.atomic_files import check_output
 
 _CHECK, _DATASET = "check", "dataset"
 DESCRIPTION = """\
-Runs entrants on the frozen draws of bbrgym-bench-1 and writes one JSON file: their scores with 95 % intervals, the
-checks that they pass, version, commit, machine, and the hash of the draws. An entrant is a variant with its preset, or
-an agent as evaluate's option agent takes it: shipped/flow, a run folder, a model's file, my_module:act,
+Runs entrants on the frozen draws of bbrgym-bench-2 and writes one JSON file: their scores with 95 % intervals, harm to
+others, the checks that they pass, version, commit, machine, and the hash of the draws. An entrant is a variant with its
+preset, or an agent as evaluate's option agent takes it: shipped/flow, a run folder, a model's file, my_module:act,
 random.
 
 bench check FILE runs the entrants of a file again, and refuses it if a score or a check differs; its version, commit
 and machine are shown as claims. An agent that is code runs only if BBRGYM_TRUSTED_MODULES has its module. bench dataset
 AGENT writes episodes of a trained agent on training draws as a data set of Minari, of the name --output.
-
-With --traces an entry has scores on recordings of cellular links besides, which bbrgym may not carry: DIR holds
-Verizon-LTE-short.down and .up of https://github.com/ravinet/mahimahi. Their names and hashes are checked.
 
 examples:
   bbrgym bench bbr bbq cubic --output bench/presets.json
@@ -42,7 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "entrants", nargs="+", metavar="AGENT|VARIANT", help="entrants, or check and a FILE, or dataset and AGENT"
     )
     parser.add_argument("--output", metavar="FILE", help=f"default: {load_benchmark().name}.json")
-    parser.add_argument("--traces", metavar="DIR", type=Path, help="folder of the recordings; default: without them")
     parser.add_argument("--episodes", type=int, default=200, help="of a data set; default: 200")
 
 
@@ -54,7 +50,7 @@ def run(options: argparse.Namespace) -> None:
         if len(others) != 1 or options.output is not None:
             raise ConfigError(f"bench check: {others} given, expected one file, and no --output")
         with runs_bar() as show:
-            results = check_results(Path(others[0]), show, options.traces)
+            results = check_results(Path(others[0]), show)
         _print(results, f"{others[0]}: running it again gives the same", f"claimed, not checked: {results.claims()}")
         return
     if first == _DATASET:
@@ -63,7 +59,7 @@ def run(options: argparse.Namespace) -> None:
     path = Path(options.output or f"{load_benchmark().name}.json")
     check_output(path)  # not after minutes
     with runs_bar() as show:
-        results = bench(options.entrants, show, options.traces)
+        results = bench(options.entrants, show)
     write_results(results, path)
     _print(results, f"results: {path}")
 
@@ -80,10 +76,10 @@ def _write_dataset(agents: list[str], options: argparse.Namespace) -> None:
 
 def _print(results: BenchResults, *outcome: str) -> None:
     table = named_table(
-        f"{results.benchmark}, mean scores", "entrant", "all", *results.entries[0].tasks, "checks passed"
+        f"{results.benchmark}, mean scores", "entrant", "all", "own", *results.entries[0].tasks, "checks passed"
     )
     for entry in results.entries:
-        means = [f"{one.mean:.3f} [{one.low:.3f}, {one.high:.3f}]" for one in (entry.score, *entry.tasks.values())]
+        means = [one.estimate.text(3) for one in (entry.score, entry.own_score, *entry.tasks.values())]
         checks = sum(map(len, entry.checks.values()))
         table.add_row(entry.entrant, *means, f"{entry.checks_passed} of {checks}")
     print_results(table, *outcome)

@@ -4,25 +4,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 
+import numpy.typing as npt
 import polars as pl
 
 from bbrgym.errors import ConfigError
+from bbrgym.evaluate.bench.deployable import deployment_measures
 from bbrgym.evaluate.bench.tasks import Benchmark, TaskRuns, load_benchmark, task_runs
 from bbrgym.evaluate.check_results import Verdict, check_runs, verdicts_of
 from bbrgym.evaluate.entrant_list import entrants_of
 from bbrgym.evaluate.entrants import Entrant, Kind
 from bbrgym.evaluate.evaluation_settings import parse_settings
-from bbrgym.evaluate.records import FIXED, RunRecord
-from bbrgym.evaluate.runner import EvaluationProgress, run_all
-from bbrgym.evaluate.statistics import Estimate, Scores
-from bbrgym.scenario.distribution import Distribution
+from bbrgym.evaluate.harm import with_harm
+from bbrgym.evaluate.records import FIXED, SUMMARY_SCHEMA, RunRecord, per_run
+from bbrgym.evaluate.runner import EvaluationJob, EvaluationProgress, run_all
+from bbrgym.evaluate.statistics import Estimate, bootstrap_mean
 from bbrgym.schema import Float, List, Model, Whole, shown
 from bbrgym.tunables import VARIANTS
 
-DIGITS = 6  # of a score: what the last bits of a processor's arithmetic may change is not kept
+DIGITS = 4  # of a number: what the last bits of a processor's arithmetic may change is not kept
 
 
 class Mean(Model):
@@ -31,6 +32,11 @@ class Mean(Model):
     mean: Float
     low: Float | None
     high: Float | None
+
+    @property
+    def estimate(self) -> Estimate:
+        """The same as an estimate."""
+        return Estimate(self.mean, *(math.nan if end is None else end for end in (self.low, self.high)))
 
 
 class TaskScores(Mean):
@@ -66,8 +72,11 @@ class BenchEntry(Model):
         entrant: name of a variant, or agent as the option `agent` of an evaluation takes it.
         label: of the entrant in tables.
         kind: of the entrant.
-        score: over the draws of all scored tasks without recordings.
+        score: the network's, over the draws of all scored tasks.
+        own_score: likewise.
+        harm: to the goodput of the other flows, over those of the draws that have any.
         tasks: scores by scored task.
+        deployment: what tells whether it is deployable, by measure; those without a value are left out.
         checks_passed: number of the outcomes that passed.
         checks: outcomes by checked task.
     """
@@ -76,15 +85,16 @@ class BenchEntry(Model):
     label: str
     kind: Kind
     score: Mean
+    own_score: Mean
+    harm: Mean
     tasks: dict[str, TaskScores]
+    deployment: dict[str, Mean]
     checks_passed: Whole
     checks: dict[str, List[CheckOutcome]]
 
 
 def run_entrants(
-    names: Sequence[str],
-    on_progress: Callable[[EvaluationProgress], None] | None = None,
-    traces: Path | None = None,
+    names: Sequence[str], on_progress: Callable[[EvaluationProgress], None] | None = None
 ) -> list[BenchEntry]:
     """Run entrants in all tasks of the benchmark and return their entries.
 
@@ -92,23 +102,27 @@ def run_entrants(
         names: variants, and agents as the option `agent` of an evaluation takes them; each by itself, so that its entry
             does not depend on the others.
         on_progress: called a few times a second, in the caller's thread.
-        traces: folder of the recordings. Default: the task on recordings is left out.
 
     Raises:
-        ConfigError: a name is none, given twice or cannot take part, or the draws or recordings are not those that were
-            frozen.
+        ConfigError: a name is none, given twice or cannot take part, or the draws are not those that were frozen.
         WorldError: a run broke.
     """
     if len(set(names)) < len(names):
         raise ConfigError(f"bench: entrants are {shown(list(names))}, expected each once")
     benchmark = load_benchmark()
-    recorded = None if traces is None else benchmark.recorded.distribution(traces)
     planned = [
-        (name, entrant, _plan(benchmark, entrant, recorded)) for name in names for entrant in _entrants(benchmark, name)
+        (name, entrant, {task: task_runs(benchmark, one, entrant) for task, one in benchmark.tasks.items()})
+        for name in names
+        for entrant in _entrants(benchmark, name)
     ]
-    jobs = [job for _, _, runs in planned for of_task in runs.values() for job in of_task.jobs]
+    jobs = {  # a reference may be the run of several entrants
+        job.key: job
+        for _, _, runs in planned
+        for of_task in runs.values()
+        for job in (*of_task.jobs, *of_task.references)
+    }
     at_once = parse_settings({"world": benchmark.world, "variants": []}).jobs_at_once()
-    records = iter(run_all(jobs, at_once, on_progress=on_progress))
+    records = dict(zip(jobs, run_all(list(jobs.values()), at_once, on_progress=on_progress), strict=True))
     return [_entry(benchmark, name, entrant, runs, records) for name, entrant, runs in planned]
 
 
@@ -122,35 +136,36 @@ def _entrants(benchmark: Benchmark, name: str) -> list[Entrant]:
     return entrants_of(FIXED if is_variant else name, parse_settings(settings))
 
 
-def _plan(benchmark: Benchmark, entrant: Entrant, recorded: Distribution | None) -> dict[str, TaskRuns]:
-    """Return the runs of an entrant by task."""
-    runs = {task.scenario: task_runs(benchmark, task, entrant) for task in (*benchmark.scored, *benchmark.checked)}
-    if recorded is not None:
-        runs[recorded.name] = task_runs(benchmark, benchmark.recorded, entrant, recorded)
-    return runs
-
-
 def _entry(
-    benchmark: Benchmark, name: str, entrant: Entrant, runs: Mapping[str, TaskRuns], records: Iterator[RunRecord]
+    benchmark: Benchmark,
+    name: str,
+    entrant: Entrant,
+    runs: Mapping[str, TaskRuns],
+    records: Mapping[str, RunRecord],
 ) -> BenchEntry:
-    """Return the entry of an entrant, whose records are the next ones."""
-    summaries = {task: [next(records).summary for _ in of_task.jobs] for task, of_task in runs.items()}
-    scores = {
-        task.scenario: [round(float(one["own_score"][0]), DIGITS) for one in summaries[task.scenario]]
-        for task in (*benchmark.scored, benchmark.recorded)
-        if task.scenario in summaries
-    }
-    checks = {
-        task.scenario: _outcomes(pl.concat(summaries[task.scenario]), runs[task.scenario]) for task in benchmark.checked
-    }
+    """Return the entry of an entrant from the records of all runs by key."""
+
+    def rows(jobs: Sequence[EvaluationJob]) -> pl.DataFrame:
+        return pl.concat([pl.DataFrame(schema=SUMMARY_SCHEMA), *(records[job.key].summary for job in jobs)])
+
+    references = {task: rows(of_task.references) for task, of_task in runs.items()}
+    summaries = {task: with_harm(rows(of_task.jobs), references[task]) for task, of_task in runs.items()}
+    scored = {task.scenario: per_run(summaries[task.scenario]) for task in benchmark.scored}
+    scores = {task: [round(score, DIGITS) for score in of_task["score"]] for task, of_task in scored.items()}
+    columns = pl.concat([of_task.select("own_score", pl.col("harm").cast(pl.Float64)) for of_task in scored.values()])
+    checks = {task.scenario: _outcomes(summaries[task.scenario], runs[task.scenario]) for task in benchmark.checked}
+    measures = deployment_measures(summaries, references, benchmark.alone)
     return BenchEntry(
         entrant=name,
         label=entrant.label,
         kind=entrant.kind,
-        score=Mean.model_validate(_mean([score for task in benchmark.scored for score in scores[task.scenario]])),
+        score=_mean([score for of_task in scores.values() for score in of_task]),
+        own_score=_mean(columns["own_score"]),
+        harm=_mean(columns["harm"].drop_nulls()),
         tasks={
-            task: TaskScores.model_validate({**_mean(of_task), "scores": of_task}) for task, of_task in scores.items()
+            task: TaskScores(**_mean(of_task).model_dump(), scores=tuple(of_task)) for task, of_task in scores.items()
         },
+        deployment={measure: _rounded(one) for measure, one in measures.items() if not math.isnan(one.value)},
         checks_passed=sum(outcome.passed for of_task in checks.values() for outcome in of_task),
         checks=checks,
     )
@@ -166,9 +181,12 @@ def _outcome(verdict: Verdict) -> CheckOutcome:
     return CheckOutcome(check=verdict.check, bounds=verdict.bounds, measured=measured, passed=verdict.passed)
 
 
-def _mean(scores: Sequence[float]) -> dict[str, float | None]:
-    estimate: Estimate = Scores({"": scores}).mean("")
-    return {"mean": _known(estimate.value), "low": _known(estimate.low), "high": _known(estimate.high)}
+def _mean(values: npt.ArrayLike) -> Mean:
+    return _rounded(bootstrap_mean(values))
+
+
+def _rounded(estimate: Estimate) -> Mean:
+    return Mean(mean=round(estimate.value, DIGITS), low=_known(estimate.low), high=_known(estimate.high))
 
 
 def _known(value: float) -> float | None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -20,8 +19,6 @@ from bbrgym.runs.provenance import provenance
 from bbrgym.schema import List, Model, Whole, shortened, shown, validated
 from bbrgym.untrusted_files import read_json
 
-_NUMBERS = re.compile(r"\[[\s\d.,e+-]+\]")  # a list of numbers stays on one line
-
 
 class BenchResults(Model):
     """Content of the file.
@@ -29,7 +26,6 @@ class BenchResults(Model):
     Attributes:
         benchmark: name of the benchmark.
         draws_sha256: hash of its draws and settings.
-        recorded_sha256: hash of the draws on recordings, these included. Default: the entries have none.
         version: of bbrgym.
         commit: of bbrgym, or ``unknown``.
         is_dirty: whether files differed from the commit; null if unknown.
@@ -42,7 +38,6 @@ class BenchResults(Model):
 
     benchmark: str
     draws_sha256: Sha256
-    recorded_sha256: Sha256 | None = None
     version: str
     commit: str
     is_dirty: bool | None
@@ -54,35 +49,31 @@ class BenchResults(Model):
 
     def claims(self) -> str:
         """Return what the file says of its origin, which no check compares."""
-        origin = self.model_dump(exclude={"benchmark", "draws_sha256", "recorded_sha256", "entries"})
+        origin = self.model_dump(exclude={"benchmark", "draws_sha256", "entries"})
         return ", ".join(f"{name} {shown(value)}" for name, value in origin.items())
 
 
-def bench(
-    names: Sequence[str],
-    on_progress: Callable[[EvaluationProgress], None] | None = None,
-    traces: Path | None = None,
-) -> BenchResults:
+def bench(names: Sequence[str], on_progress: Callable[[EvaluationProgress], None] | None = None) -> BenchResults:
     """Run entrants in the benchmark; see `run_entrants`."""
     benchmark, about = load_benchmark(), provenance()
     own = ("version", "commit", "is_dirty", "python", "platform", "cpu", "cores")
     return BenchResults(
         benchmark=benchmark.name,
         draws_sha256=benchmark.draws_sha256,
-        recorded_sha256=None if traces is None else benchmark.recorded.sha256,
         **{name: about[name] for name in own},
-        entries=tuple(run_entrants(names, on_progress, traces)),
+        entries=tuple(run_entrants(names, on_progress)),
     )
 
 
 def write_results(results: BenchResults, path: Path) -> None:
-    """Write the file.
+    """Write the file, an entry on a line.
 
     Raises:
         OSError: it cannot be written.
     """
-    text = json.dumps(results.model_dump(mode="json", exclude_defaults=True), indent=1)
-    write_text(path, _NUMBERS.sub(lambda found: " ".join(found[0].split()), text) + "\n")
+    content = results.model_dump(mode="json")
+    entries = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in content.pop("entries"))
+    write_text(path, f'{json.dumps(content, indent=1)[:-2]},\n "entries": [\n{entries}\n ]\n}}\n')
 
 
 def read_results(path: Path) -> BenchResults:
@@ -97,26 +88,17 @@ def read_results(path: Path) -> BenchResults:
             f"{path}: is of {shortened(results.benchmark)} with draws {results.draws_sha256}, expected "
             f"{benchmark.name} with {benchmark.draws_sha256}"
         )
-    recorded = benchmark.recorded
-    expected = recorded.sha256 if any(recorded.scenario in entry.tasks for entry in results.entries) else None
-    if results.recorded_sha256 != expected:
-        raise ConfigError(f"{path}: has recorded_sha256 {results.recorded_sha256}, expected {expected}")
     return results
 
 
-def check_results(
-    path: Path,
-    on_progress: Callable[[EvaluationProgress], None] | None = None,
-    traces: Path | None = None,
-) -> BenchResults:
+def check_results(path: Path, on_progress: Callable[[EvaluationProgress], None] | None = None) -> BenchResults:
     """Run the entrants of a file again and compare; an agent that is a code of its author's is not run.
 
     Returns:
         The content of the file.
 
     Raises:
-        ConfigError: the file cannot be read, is of other draws, names a code, has scores on recordings whose folder is
-            not given, or an entry differs.
+        ConfigError: the file cannot be read, is of other draws, names a code, or an entry differs.
         WorldError: a run broke.
     """
     from bbrgym.evaluate.agent_option import check_no_code  # with agents, which a table does not need
@@ -124,15 +106,7 @@ def check_results(
     results = read_results(path)
     names = list(dict.fromkeys(entry.entrant for entry in results.entries))
     check_no_code(names)
-    if results.recorded_sha256 is None:
-        traces = None
-    elif traces is None:
-        recorded = load_benchmark().recorded
-        raise ConfigError(
-            f"{path}: has scores on {recorded.scenario}, expected --traces with the folder of "
-            f"{' and '.join(recorded.traces)}, which are at {recorded.published}"
-        )
-    again = run_entrants(names, on_progress, traces)
+    again = run_entrants(names, on_progress)
     if [entry.label for entry in again] != [entry.label for entry in results.entries]:
         raise ConfigError(
             f"{path}: has entries of {[entry.label for entry in results.entries]}, running it again those of "

@@ -18,12 +18,10 @@ from bbrgym.errors import ConfigError
 from bbrgym.evaluate.entrants import Entrant
 from bbrgym.evaluate.evaluation import Draw, prepare_evaluation
 from bbrgym.evaluate.runner import EvaluationJob
-from bbrgym.scenario.distribution import Distribution
-from bbrgym.scenario.traces import MAX_BYTES
+from bbrgym.scenario.distribution import Distribution, load_distribution
 from bbrgym.schema import Count, Float, List, Model, Whole, validated
-from bbrgym.untrusted_files import read_bytes
 
-_FILE = Path(__file__).with_name("bbrgym-bench-1.yaml")
+_FILE = Path(__file__).with_name("bbrgym-bench-2.yaml")
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -35,6 +33,7 @@ class Task(Model):
         seeds: of a scenario.
         first_draw: number of the first draw of a distribution in the test split.
         draws: number of draws of a distribution.
+        fields: of the distribution that differ; those of its link one by one.
         sha256: hash of the draws, see `hash_of`.
     """
 
@@ -42,6 +41,7 @@ class Task(Model):
     seeds: List[Whole] = ()
     first_draw: Whole = 0
     draws: Count | None = None
+    fields: dict[str, Any] = Field(default_factory=dict)
     sha256: Sha256
 
     @model_validator(mode="after")
@@ -50,36 +50,26 @@ class Task(Model):
             raise ValueError("expected either seeds or draws")
         return self
 
+    def source(self) -> str | Distribution:
+        """Return the scenario or distribution."""
+        if not self.fields:
+            return self.scenario
+        fields = load_distribution(self.scenario).fields
+        return Distribution({**fields, **self.fields, "link": {**fields["link"], **self.fields.get("link", {})}})
 
-class RecordedTask(Task):
-    """A distribution over links that follow recordings, which bbrgym may not carry.
+
+class Alone(Model):
+    """Scores in the task ``alone``, without other flows, that an entrant's are compared with.
 
     Attributes:
-        fields: of the distribution, without the recordings.
-        traces: hash of each recording by the name of its file.
-        published: address that they are published at.
+        commit: of bbrgym, with whose agents they were measured.
+        fixed: score of shipped/fixed on each draw.
+        gain: mean score of shipped/flow minus that of shipped/fixed.
     """
 
-    fields: dict[str, Any]
-    traces: dict[str, Sha256]
-    published: str
-
-    def distribution(self, folder: Path) -> Distribution:
-        """Return the distribution over the recordings in a folder.
-
-        Raises:
-            ConfigError: one is missing or another one.
-        """
-        for name, expected in self.traces.items():
-            found = hashlib.sha256(read_bytes(folder / name, MAX_BYTES)).hexdigest()
-            if found != expected:
-                raise ConfigError(
-                    f"{folder / name}: has the hash {found}, expected {expected}, that of {name} at {self.published}"
-                )
-        trace_path = {"choice": [str(folder / name) for name in self.traces]}
-        return Distribution(
-            {"name": self.scenario, **self.fields, "link": {**self.fields["link"], "trace_path": trace_path}}
-        )
+    commit: str
+    fixed: List[Float]
+    gain: Float
 
 
 @dataclass(frozen=True)
@@ -89,6 +79,7 @@ class TaskRuns:
     task: Task
     draws: Sequence[Draw]
     jobs: Sequence[EvaluationJob]  # a run per draw, in their order
+    references: Sequence[EvaluationJob]  # runs that harm is measured against
 
 
 class Benchmark(Model):
@@ -99,7 +90,8 @@ class Benchmark(Model):
         world: in which all runs are.
         score_delta: weight of the RTT in the score.
         scored: tasks whose scores are compared.
-        recorded: task that is scored too where its recordings are at hand; ranks are without it.
+        deployment: tasks by which an entrant is deployable, see `bbrgym.evaluate.bench.deployable`, by name.
+        alone: what its score in the task of this name is compared with.
         checked: tasks whose scenarios have checks, of which the passed ones are counted.
     """
 
@@ -107,13 +99,19 @@ class Benchmark(Model):
     world: str
     score_delta: Float
     scored: List[Task]
-    recorded: RecordedTask
+    deployment: dict[str, Task]
+    alone: Alone
     checked: List[Task]
 
     @property
+    def tasks(self) -> dict[str, Task]:
+        """All tasks by name."""
+        return {**{task.scenario: task for task in (*self.scored, *self.checked)}, **self.deployment}
+
+    @property
     def draws_sha256(self) -> str:
-        """Hash of all that the runs without recordings depend on, beside the entrant."""
-        tasks = [[task.scenario, task.sha256] for task in (*self.scored, *self.checked)]
+        """Hash of all that the runs depend on, beside the entrant."""
+        tasks = [[name, task.sha256] for name, task in self.tasks.items()]
         return _sha256([self.name, self.world, self.score_delta, tasks])
 
 
@@ -123,14 +121,8 @@ def load_benchmark() -> Benchmark:
     return validated(Benchmark, yaml.safe_load(_FILE.read_text(encoding="utf-8")))
 
 
-def task_runs(benchmark: Benchmark, task: Task, entrant: Entrant, source: str | Distribution | None = None) -> TaskRuns:
-    """Return the runs of an entrant in a task.
-
-    Args:
-        benchmark: that the task is of.
-        task: to run.
-        entrant: that runs.
-        source: of the draws. Default: the task's scenario.
+def task_runs(benchmark: Benchmark, task: Task, entrant: Entrant) -> TaskRuns:
+    """Return the runs of an entrant in a task of a benchmark.
 
     Raises:
         ConfigError: the draws are not those that were frozen, or the entrant cannot take part.
@@ -142,14 +134,17 @@ def task_runs(benchmark: Benchmark, task: Task, entrant: Entrant, source: str | 
         "score_delta": benchmark.score_delta,
         **({"seeds": task.seeds} if task.seeds else where),
     }
-    prepared = prepare_evaluation(source or task.scenario, settings, agent=entrant)
+    prepared = prepare_evaluation(task.source(), settings, agent=entrant)
     found = hash_of(prepared.draws)
     if found != task.sha256:
         raise ConfigError(
             f"{benchmark.name}: the draws of {task.scenario} have the hash {found}, expected {task.sha256}: the "
             f"scenario, or how it is drawn, is not the one that was frozen"
         )
-    return TaskRuns(task, prepared.draws, [replace(job, keeps_series=False) for job in prepared.jobs])
+    jobs, references = (
+        [replace(job, keeps_series=False) for job in part] for part in (prepared.jobs, prepared.references)
+    )
+    return TaskRuns(task, prepared.draws, jobs, references)
 
 
 def hash_of(draws: Sequence[Draw]) -> str:
