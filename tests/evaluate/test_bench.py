@@ -2,12 +2,12 @@
 """The frozen benchmark: its draws, its file of results, and the check of such a file."""
 
 import dataclasses
-import hashlib
 import json
 import re
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from repository import ROOT
 
@@ -20,71 +20,59 @@ from bbrgym.errors import ConfigError
 from bbrgym.evaluate.agent_entrants import Learned
 from bbrgym.evaluate.agent_option import trained
 from bbrgym.evaluate.bench import entries, results, tasks
-from bbrgym.evaluate.bench.tasks import Benchmark, RecordedTask, Task, load_benchmark, task_runs
+from bbrgym.evaluate.bench.tasks import Alone, Benchmark, Task, load_benchmark, task_runs
 from bbrgym.evaluate.entrants import preset
 from bbrgym.evaluate.evaluation import Draw
-from bbrgym.report import bench_table as bench_table_module
-from bbrgym.report.bench_table import bench_table
+from bbrgym.report.bench_table import bench_tables
 from bbrgym.scenario.distribution import load_distribution
 from bbrgym.scenario.files import load_scenario
 
 ZERO = "0" * 64
-RECORDING = "".join(f"{time_ms}\n" for time_ms in range(1, 400, 3))
-RECORDED: dict[str, Any] = {
-    "scenario": "real_trace",
-    "first_draw": 1,
-    "draws": 2,
-    "sha256": ZERO,
-    "published": "https://example.org",
-    "traces": {"mine.down": hashlib.sha256(RECORDING.encode()).hexdigest()},
-    "fields": {
-        "variables": {},
-        "duration_s": 2.0,
-        "link": {"queue": {"size_packets": 40}},
-        "flows": [{"name": "flow", "rtt_ms": {"uniform": [20, 50]}}],
-    },
-}
+SHORT: dict[str, Any] = {"duration_s": 8.0, "link": {"changes": []}}
 
 
-def draws_of(task: dict[str, Any]) -> list[Draw]:
-    if "seeds" in task:
-        return [Draw(load_scenario(task["scenario"]), seed) for seed in task["seeds"]]
-    seeds = range(2**32 + task["first_draw"], 2**32 + task["first_draw"] + task["draws"])
-    return [Draw(load_distribution(task["scenario"])(seed), seed) for seed in seeds]
+def frozen(task: dict[str, Any]) -> Task:
+    """Return a task with the hash of its draws."""
+    made = Task(**{**task, "sha256": ZERO})
+    if made.seeds:
+        draws = [Draw(load_scenario(made.scenario), seed) for seed in made.seeds]
+    else:
+        seeds = range(2**32 + made.first_draw, 2**32 + made.first_draw + (made.draws or 0))
+        draws = [Draw(load_distribution(made.source())(seed), seed) for seed in seeds]
+    return made.model_copy(update={"sha256": tasks.hash_of(draws)})
 
 
 @pytest.fixture
-def traces(tmp_path: Path) -> Path:
-    """A folder with the recording of the small benchmark."""
-    (tmp_path / "traces").mkdir()
-    (tmp_path / "traces" / "mine.down").write_text(RECORDING, encoding="ascii")
-    return tmp_path / "traces"
-
-
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch, traces: Path) -> Benchmark:
+def small(monkeypatch: pytest.MonkeyPatch) -> Benchmark:
     """A benchmark of few runs in place of the one that takes minutes."""
-    drawn = RecordedTask(**RECORDED).distribution(traces)
-    on_recording = tasks.hash_of([Draw(drawn(seed), seed) for seed in (2**32 + 1, 2**32 + 2)])
-    chosen: list[dict[str, Any]] = [
-        {"scenario": "rtt_pairs", "first_draw": 3, "draws": 10},
-        {"scenario": "rfc9743_data_center", "seeds": [1]},
-    ]
-    found = [Task(**task, sha256=tasks.hash_of(draws_of(task))) for task in chosen]
-    recorded = RecordedTask(**{**RECORDED, "sha256": on_recording})
+    whole = load_benchmark()
+    deployment = {
+        name: frozen({**task.model_dump(), "draws": 2, "fields": {**task.fields, **SHORT}})
+        for name, task in whole.deployment.items()
+    }
     made = Benchmark(
-        name="small", world="twin", score_delta=0.5, scored=found[:1], recorded=recorded, checked=found[1:]
+        name="small",
+        world="twin",
+        score_delta=0.5,
+        scored=(
+            frozen({"scenario": "rtt_pairs", "first_draw": 3, "draws": 10}),
+            frozen({"scenario": "with_cubic", "first_draw": 3, "draws": 10, "fields": {"duration_s": 8.0}}),
+        ),
+        deployment=deployment,
+        alone=Alone(commit="0" * 7, fixed=(-1.0, -1.0), gain=0.5),
+        checked=(frozen({"scenario": "rfc9743_data_center", "seeds": [1]}),),
     )
-    for module in (entries, results, bench_table_module):
+    for module in (entries, results):
         monkeypatch.setattr(module, "load_benchmark", lambda: made)
     return made
 
 
 def test_the_draws_are_those_that_were_frozen() -> None:
     benchmark = load_benchmark()
-    for task in (*benchmark.scored, *benchmark.checked):
+    for task in benchmark.tasks.values():
         task_runs(benchmark, task, preset("bbr"))
-    assert benchmark.draws_sha256 == "d46f2565673ce5691bd763e3101be903c340247d29e430e604671e6037b8fce9"
+    assert benchmark.draws_sha256 == "a4f6b416566065f37ace398ec375ac740933e116d0b974b4be50ac7edebfc2ae"
+    assert len(benchmark.alone.fixed) == benchmark.deployment["alone"].draws
 
 
 def test_a_changed_draw_is_an_error_by_its_hash(small: Benchmark) -> None:
@@ -106,10 +94,13 @@ def test_the_file_is_the_same_each_time_and_passes_its_check(small: Benchmark, t
         results.write_results(results.bench(["bbr", "cubic"]), path)
     assert first.read_bytes() == second.read_bytes()
     assert results.check_results(first) == results.read_results(first)
-    table = bench_table({"first.json": results.read_results(first)})
-    assert [line.split("|")[1].strip() for line in table.splitlines()[2:]] == ["1", "2"]
+    lines = first.read_text(encoding="utf-8").splitlines()
+    assert [line[:16] for line in lines if line.startswith('{"')] == ['{"entrant":"bbr"', '{"entrant":"cubi']
+    ranking, deployability = bench_tables({"first.json": results.read_results(first)})
+    assert [line.split("|")[1].strip() for line in ranking.splitlines()[2:]] == ["1", "2"]
+    assert len(deployability.splitlines()) == 4
     with pytest.raises(ConfigError, match="an entrant has two entries"):
-        bench_table({"a.json": results.read_results(first), "b.json": results.read_results(second)})
+        bench_tables({"a.json": results.read_results(first), "b.json": results.read_results(second)})
 
 
 @pytest.mark.parametrize(
@@ -121,6 +112,8 @@ def test_the_file_is_the_same_each_time_and_passes_its_check(small: Benchmark, t
         ),
         (lambda one: one["entries"][0]["tasks"]["rtt_pairs"]["scores"].pop(), "has 9 scores in rtt_pairs, expected 10"),
         (lambda one: one["entries"][0]["score"].update(mean=1.0), "bbr: score, which follow from the runs"),
+        (lambda one: one["entries"][0]["deployment"]["alone"].update(mean=1.0), "bbr: deployment, which follow from"),
+        (lambda one: one["entries"][0]["harm"].update(mean=0.0), "bbr: harm, which follow from"),
         (lambda one: one["entries"][0].update(label="mine"), "has entries of"),
         *(
             (
@@ -131,7 +124,6 @@ def test_the_file_is_the_same_each_time_and_passes_its_check(small: Benchmark, t
         ),
         (lambda one: one.update(entries=[]), "entries: is .., expected at least 1"),
         (lambda one: one.update(draws_sha256=ZERO), "with draws 0000"),
-        (lambda one: one.update(recorded_sha256=ZERO), "has recorded_sha256 0000"),
         (lambda one: one.update(more=1), "more"),
     ],
 )
@@ -171,46 +163,29 @@ def test_a_shipped_agent_scores_what_its_entry_says(name: str) -> None:
     assert found.round(entries.DIGITS).to_list() == list(entry.tasks["rtt_pairs"].scores[:3])
 
 
-def test_recordings_are_another_column_that_does_not_count_in_the_score(
-    small: Benchmark, traces: Path, tmp_path: Path
-) -> None:
-    with_it, without = tmp_path / "with.json", tmp_path / "without.json"
-    results.write_results(results.bench(["bbr"], traces=traces), with_it)
-    results.write_results(results.bench(["cubic"]), without)
-    content = with_it.read_text(encoding="utf-8")
-    assert str(tmp_path) not in content
-    assert json.loads(content)["recorded_sha256"] == small.recorded.sha256
-    (entry,) = results.read_results(with_it).entries
-    assert entry.score.mean == entry.tasks["rtt_pairs"].mean
-    assert len(entry.tasks["real_trace"].scores) == 2
-    assert results.check_results(with_it, traces=traces).entries == (entry,)
-    results.check_results(without, traces=traces)
-    table = bench_table({path.name: results.read_results(path) for path in (with_it, without)})
-    header, _, *rows = [[cell.strip() for cell in line.split("|")] for line in table.splitlines()]
-    place = header.index("real_trace")
-    assert {row[2]: bool(row[place]) for row in rows} == {"`bbr`": True, "`cubic`": False}
-    with pytest.raises(ConfigError, match=r"scores on real_trace, expected --traces with the folder of mine.down"):
-        results.check_results(with_it)
-
-
-def test_the_best_of_a_library_on_each_draw_is_entered_without_a_rank(small: Benchmark, tmp_path: Path) -> None:
-    path = tmp_path / "results.json"
-    results.write_results(results.bench(["bbr", "library-oracle:shipped/wan"]), path)
-    entered = results.read_results(path)
-    assert [entry.kind for entry in entered.entries] == ["fixed", "reference"]
-    rows = bench_table({"results.json": entered}).splitlines()[2:]
-    assert [[cell.strip() for cell in row.split("|")[1:3]] for row in rows] == [
-        ["reference", "`library-oracle bbr-mix`"],
-        ["1", "`bbr`"],
+def test_an_entry_says_what_its_evaluations_say(small: Benchmark) -> None:
+    (entry,) = entries.run_entrants(["bbq"])
+    where = {"split": "test", "world": "twin"}
+    of_task = {
+        task.scenario: bbrgym.evaluate(
+            task.source(), ["bbq"], draws=task.draws, first_draw=task.first_draw, **where
+        ).group_by("seed", maintain_order=True)
+        for task in small.scored
+    }
+    found = {task: rows.agg(pl.col("score", "own_score").first()) for task, rows in of_task.items()}
+    for task, rows in found.items():
+        assert rows["score"].round(entries.DIGITS).to_list() == list(entry.tasks[task].scores)
+    own = pl.concat(found.values())["own_score"]
+    assert entry.own_score.mean == pytest.approx(own.mean(), abs=1e-4)
+    assert entry.score.mean < entry.own_score.mean  # beside CUBIC
+    harm = of_task["with_cubic"].agg(pl.col("harm").fill_nan(None).mean())["harm"]
+    assert entry.harm.mean == pytest.approx(harm.mean(), abs=1e-4)
+    task = small.deployment["deployed_90"]
+    rows = [
+        bbrgym.evaluate(task.source(), [one], draws=2, first_draw=task.first_draw, **where)["own_score"]
+        for one in ("bbq", "bbr")
     ]
-
-
-def test_another_recording_is_refused(small: Benchmark, traces: Path) -> None:
-    (traces / "mine.down").write_text("5\n", encoding="ascii")
-    with pytest.raises(ConfigError, match=r"mine.down: has the hash \w{64}, expected \w{64}, that of mine.down at"):
-        results.bench(["bbr"], traces=traces)
-    with pytest.raises(ConfigError, match="No such file"):
-        results.bench(["bbr"], traces=traces / "none")
+    assert entry.deployment["gain_90"].mean == pytest.approx(rows[0].mean() - rows[1].mean(), abs=1e-4)
 
 
 def test_an_entrant_is_given_once(small: Benchmark) -> None:

@@ -27,7 +27,6 @@ from bbrgym.envs.library import load_library
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate import agent_option
 from bbrgym.evaluate.bench.results import read_results
-from bbrgym.evaluate.bench.tasks import load_benchmark
 from bbrgym.loggers.csv_files import CsvSettings
 from bbrgym.loggers.logger import LoggedRun
 from bbrgym.papers import page as papers_page
@@ -234,11 +233,6 @@ READERS = [
     Reader(TRACES, "t.down", lambda at: read_trace(str(at / "t.down"))),
     Reader("paths.detect read_log", "path.log", lambda at: read_log(at / "path.log")),
     Reader("evaluate.bench.results read_results", "b.json", lambda at: read_results(at / "b.json")),
-    Reader(
-        "evaluate.bench.tasks RecordedTask.distribution",
-        "Verizon-LTE-short.down",
-        lambda at: load_benchmark().recorded.distribution(at),
-    ),
     Reader("papers.catalogue _fields_in", "e.yaml", lambda at: load_experiment(str(at / "e.yaml"))),
     Reader(
         "papers.published_csv _rows_of",
