@@ -5,7 +5,7 @@ usage: python benchmarks/first_page.py flows|bench [--output docs/figures]
 
     flows      two flows over time in the twin under BBR, BBQ and a learned policy, as a table too. The policy is
                agents/shipped/flow in C, compiled here: it needs a C compiler, and no PyTorch
-    bench      mean scores of bench/*.json, with 95 % intervals
+    bench      mean scores of bench/*.json, with 95 % intervals, and own scores
 
 Their ground is transparent and their ink grey, for light pages and dark ones.
 """
@@ -13,7 +13,6 @@ Their ground is transparent and their ink grey, for light pages and dark ones.
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import subprocess
 import tempfile
@@ -29,7 +28,6 @@ from bbrgym.agents.deploy.policy_file import read_policy
 from bbrgym.agents.deploy.policy_header import policy_header
 from bbrgym.agents.shipped import POLICY, SHIPPED
 from bbrgym.evaluate.bench.results import read_results
-from bbrgym.evaluate.statistics import Estimate
 from bbrgym.report.figure_spec import NEUTRAL, Axis, FigureSpec, Line, Panel, Points, colour
 from bbrgym.report.markdown import markdown_table
 from bbrgym.report.matplotlib_renderer import write_figures
@@ -42,6 +40,7 @@ LEARNED = "learned"
 VARIANTS = {"BBR": "bbr", "BBQ": "bbq", LEARNED: "bbr-mix"}  # each a column of the flows' picture
 #: Kinds of entries; a fixed setting is the best one that a search found.
 COLOURS = {"published": colour(5), "fixed": colour(4), "learned": colour(2)}
+OWN = "tuned flows alone"
 INK = "#717983"
 STYLE: dict[Any, Any] = {
     **dict.fromkeys(("figure.facecolor", "axes.facecolor"), "none"),
@@ -111,14 +110,14 @@ def bench_picture() -> FigureSpec:
     """Specify the mean score of each entry of the benchmark that is not a reference."""
     found = [entry for path in sorted((ROOT / "bench").glob("*.json")) for entry in read_results(path).entries]
     entries = sorted((entry for entry in found if entry.kind in COLOURS), key=lambda entry: -entry.score.mean)
-    points = []
+    series: list[Line | Points] = []
     for at, entry in enumerate(entries):
         kind = "published" if entry.entrant in bbrgym.VARIANTS else entry.kind
-        mean = Estimate(entry.score.mean, entry.score.low or math.nan, entry.score.high or math.nan)
-        points.append(Points([at], [mean], "x", kind, COLOURS[kind]))
+        series.append(Line([entry.own_score.mean], [at], OWN, NEUTRAL, width=0, opacity=0.6, symbol="diamond"))
+        series.append(Points([at], [entry.score.estimate], "x", kind, COLOURS[kind]))
     names = Axis(names=[entry.entrant.removeprefix("runs/") for entry in entries], is_reversed=True)
-    panel = Panel(Axis("score, 95 % intervals", limits=(-2.0, 0.0)), names, points)
-    return FigureSpec("bench", "Mean score on 400 held-out networks", [panel], width_in=4.6, height_in=4.4)
+    panel = Panel(Axis("score of all flows, 95 % intervals", limits=(-2.0, 0.0)), names, series)
+    return FigureSpec("bench", "Mean score on 500 held-out networks", [panel], width_in=4.6, height_in=4.4)
 
 
 if __name__ == "__main__":
