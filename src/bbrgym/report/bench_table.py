@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from bbrgym.errors import ConfigError
-from bbrgym.evaluate.bench.deployable import CONDITIONS, Condition, held
+from bbrgym.evaluate.bench.deployable import CONDITIONS, DeploymentCondition, held
 from bbrgym.evaluate.bench.entries import BenchEntry
 from bbrgym.evaluate.bench.results import BenchResults
 from bbrgym.evaluate.entrants import Kind
@@ -104,7 +104,7 @@ def _cells(measures: Mapping[str, Estimate]) -> Iterable[str]:
     return (_cell(one, measures.get(one.measure)) for one in CONDITIONS)
 
 
-def _cell(condition: Condition, estimate: Estimate | None) -> str:
+def _cell(condition: DeploymentCondition, estimate: Estimate | None) -> str:
     """Return an estimate, in bold where it fails."""
     if estimate is None:
         return "-"

@@ -23,7 +23,7 @@ from bbrgym.evaluate.statistics import Array, Estimate, bootstrap_mean
 
 
 @dataclass(frozen=True)
-class Condition:
+class DeploymentCondition:
     """Bounds of a measure; a letter holds if all of its conditions do."""
 
     letter: str
@@ -40,21 +40,21 @@ class Condition:
 
 
 CONDITIONS = (
-    Condition("a", "loss_based_share", "share of CUBIC, Reno", at_least=0.72),
-    Condition("a", "loss_based_below_half", "draws with these below half, minus beside CUBIC", at_most=0.05),
-    Condition("a", "loss_based_rtt", "log2 of their p95 RTT / that beside CUBIC", at_most=0.0, end="low"),
-    Condition("a", "loss_based_loss", "their loss minus that beside CUBIC (%)", at_most=0.0, end="low"),
-    Condition("b", "bbr_share_50", "share of BBR, 50 % deployed", at_least=0.8, at_most=1.25),
-    Condition("b", "own_share_50", "own share, 50 %", at_least=0.8),
-    Condition("b", "bbr_share_deep", "share of BBR beside two, deep", at_least=0.8, at_most=1.25),
-    Condition("b", "own_share_deep", "own share, deep", at_least=0.8),
-    Condition("c", "gain_10", "own gain over BBR, 10 % deployed", at_least=0.0, end="high"),
-    Condition("c", "gain_50", "50 %", at_least=0.0, end="high"),
-    Condition("c", "gain_90", "90 %", at_least=0.0, end="high"),
-    Condition("d", "lead_wan_mix", "lead on wan_mix", at_least=0.0),
-    Condition("d", "lead_with_cubic", "on with_cubic", at_least=0.0),
-    Condition("d", "lead_commons", "on commons", at_least=0.0, end="low"),
-    Condition("e", "alone", "gain without others / that of shipped/flow then", at_least=0.8),
+    DeploymentCondition("a", "loss_based_share", "share of CUBIC, Reno", at_least=0.72),
+    DeploymentCondition("a", "loss_based_below_half", "draws with these below half, minus beside CUBIC", at_most=0.05),
+    DeploymentCondition("a", "loss_based_rtt", "log2 of their p95 RTT / that beside CUBIC", at_most=0.0, end="low"),
+    DeploymentCondition("a", "loss_based_loss", "their loss minus that beside CUBIC (%)", at_most=0.0, end="low"),
+    DeploymentCondition("b", "bbr_share_50", "share of BBR, 50 % deployed", at_least=0.8, at_most=1.25),
+    DeploymentCondition("b", "own_share_50", "own share, 50 %", at_least=0.8),
+    DeploymentCondition("b", "bbr_share_deep", "share of BBR beside two, deep", at_least=0.8, at_most=1.25),
+    DeploymentCondition("b", "own_share_deep", "own share, deep", at_least=0.8),
+    DeploymentCondition("c", "gain_10", "own gain over BBR, 10 % deployed", at_least=0.0, end="high"),
+    DeploymentCondition("c", "gain_50", "50 %", at_least=0.0, end="high"),
+    DeploymentCondition("c", "gain_90", "90 %", at_least=0.0, end="high"),
+    DeploymentCondition("d", "lead_wan_mix", "lead on wan_mix", at_least=0.0),
+    DeploymentCondition("d", "lead_with_cubic", "on with_cubic", at_least=0.0),
+    DeploymentCondition("d", "lead_commons", "on commons", at_least=0.0, end="low"),
+    DeploymentCondition("e", "alone", "gain without others / that of shipped/flow then", at_least=0.8),
 )
 
 
