@@ -320,18 +320,20 @@ def cells_of(runs: Runs, setup: Setup, arguments: argparse.Namespace) -> list[Co
 
 
 def cells_section(runs: Runs, asked: list[Setup], arguments: argparse.Namespace) -> str:
-    """Return how many cells are inside, and a row for each scenario."""
+    """Return how many cells are inside, and a row for each scenario of which some are not."""
     cells = {setup.name: cells_of(runs, setup, arguments) for setup in asked if runs.of(setup, "linux", arguments.runs)}
     inside = sum(cell.is_inside for found in cells.values() for cell in found)
     count = sum(map(len, cells.values()))
     rows = []
     for name, found in cells.items():
         outside = [f"{one.figure}: {shown(one.kernel)}, {shown(one.twin)}" for one in found if not one.is_inside]
-        rows.append([name, f"{len(found) - len(outside)} of {len(found)}", "; ".join(outside)])
+        if outside:
+            rows.append([name, f"{len(found) - len(outside)} of {len(found)}", "; ".join(outside)])
+    whole = ", ".join(name for name, found in cells.items() if all(one.is_inside for one in found))
     return (
         f"{head(arguments)}, each of {arguments.seconds:g} s. In {inside} of {count} cells ({inside / count:.0%}) the "
         f"twin's mean differs from the kernel's by no more than the larger of {TOLERANCE:.0%} and the range of the "
-        "kernel's own runs.\n\n"
+        f"kernel's own runs; in all cells of {whole}.\n\n"
     ) + markdown_table(["scenario", "cells inside", "outside: the kernel's mean (range), the twin's"], rows)
 
 

@@ -49,14 +49,15 @@ def verdicts_text(verdicts: Sequence[DraftVerdict]) -> str:
         ]
         for case in cases.values()
     ]
-    table = markdown_table(["", "case", "title", *names], [["", "", "all", *totals], *rows])
+    title = f"title; runs {'/'.join(OUTCOMES)}"
+    table = markdown_table(["", "case", title, *names], [["", "", "all", *totals], *rows])
     return "\n\n".join([table, *_for_authors(verdicts)])
 
 
 def _counts_text(verdicts: Iterable[DraftVerdict]) -> str:
     """Return how many verdicts have each outcome."""
     found = [one.outcome for one in verdicts]
-    return ", ".join(f"{found.count(outcome)} {outcome}" for outcome in OUTCOMES if outcome in found)
+    return "/".join(str(found.count(outcome)) for outcome in OUTCOMES)
 
 
 def _for_authors(verdicts: Sequence[DraftVerdict]) -> Iterator[str]:

@@ -31,7 +31,6 @@ def bench_tables(files: Mapping[str, BenchResults]) -> tuple[str, str]:
         ConfigError: an entrant has two entries.
     """
     entries = {entry.label: entry for results in files.values() for entry in results.entries}
-    file_of = {entry.label: file for file, results in files.items() for entry in results.entries}
     if len(entries) < sum(len(results.entries) for results in files.values()):
         raise ConfigError(f"bench: an entrant has two entries in {', '.join(files)}, expected one")
     if not entries:
@@ -52,7 +51,7 @@ def bench_tables(files: Mapping[str, BenchResults]) -> tuple[str, str]:
         [
             *("rank", "entrant", "score", "own score", "harm", "deployable", "within chance of"),
             *by_task,
-            *("checks passed", "file"),
+            "checks passed",
         ],
         (
             [
@@ -68,9 +67,8 @@ def bench_tables(files: Mapping[str, BenchResults]) -> tuple[str, str]:
                     if other != label and not whole.difference(label, other).excludes_zero
                 )
                 or "none",
-                *(scores.mean(label).text(3) for scores in by_task.values()),
+                *(f"{scores.mean(label).value:.3f}" for scores in by_task.values()),
                 f"{entries[label].checks_passed}/{sum(map(len, entries[label].checks.values()))}",
-                f"[{file_of[label]}]({file_of[label]})",
             ]
             for label in ordered
         ),

@@ -41,20 +41,20 @@ class DeploymentCondition:
 
 CONDITIONS = (
     DeploymentCondition("a", "loss_based_share", "share of CUBIC, Reno", at_least=0.72),
-    DeploymentCondition("a", "loss_based_below_half", "draws with these below half, minus beside CUBIC", at_most=0.05),
-    DeploymentCondition("a", "loss_based_rtt", "log2 of their p95 RTT / that beside CUBIC", at_most=0.0, end="low"),
-    DeploymentCondition("a", "loss_based_loss", "their loss minus that beside CUBIC (%)", at_most=0.0, end="low"),
-    DeploymentCondition("b", "bbr_share_50", "share of BBR, 50 % deployed", at_least=0.8, at_most=1.25),
+    DeploymentCondition("a", "loss_based_below_half", "below half, over CUBIC's", at_most=0.05),
+    DeploymentCondition("a", "loss_based_rtt", "log2 p95 RTT, over CUBIC's", at_most=0.0, end="low"),
+    DeploymentCondition("a", "loss_based_loss", "loss (%), over CUBIC's", at_most=0.0, end="low"),
+    DeploymentCondition("b", "bbr_share_50", "BBR's share, 50 %", at_least=0.8, at_most=1.25),
     DeploymentCondition("b", "own_share_50", "own share, 50 %", at_least=0.8),
-    DeploymentCondition("b", "bbr_share_deep", "share of BBR beside two, deep", at_least=0.8, at_most=1.25),
+    DeploymentCondition("b", "bbr_share_deep", "BBR's share, deep", at_least=0.8, at_most=1.25),
     DeploymentCondition("b", "own_share_deep", "own share, deep", at_least=0.8),
-    DeploymentCondition("c", "gain_10", "own gain over BBR, 10 % deployed", at_least=0.0, end="high"),
+    DeploymentCondition("c", "gain_10", "own gain, 10 %", at_least=0.0, end="high"),
     DeploymentCondition("c", "gain_50", "50 %", at_least=0.0, end="high"),
     DeploymentCondition("c", "gain_90", "90 %", at_least=0.0, end="high"),
-    DeploymentCondition("d", "lead_wan_mix", "lead on wan_mix", at_least=0.0),
-    DeploymentCondition("d", "lead_with_cubic", "on with_cubic", at_least=0.0),
-    DeploymentCondition("d", "lead_commons", "on commons", at_least=0.0, end="low"),
-    DeploymentCondition("e", "alone", "gain without others / that of shipped/flow then", at_least=0.8),
+    DeploymentCondition("d", "lead_wan_mix", "lead, wan_mix", at_least=0.0),
+    DeploymentCondition("d", "lead_with_cubic", "with_cubic", at_least=0.0),
+    DeploymentCondition("d", "lead_commons", "commons", at_least=0.0, end="low"),
+    DeploymentCondition("e", "alone", "gain alone", at_least=0.8),
 )
 
 
