@@ -3,9 +3,10 @@
 
 usage: python benchmarks/page_minutes.py [--only TEXT] [--checkout DIR] [--write]
 
-They run in the pages' order in a fresh clone without a compiler cache, as root. --only runs those that contain TEXT;
---checkout runs them in a checkout that is set up; --write puts the minutes on the pages. W&B is offline. `wandb sweep`,
-which needs a login, is left out, and `bbrgym kernel` without a BPF file system at /sys/fs/bpf.
+They run in the pages' order, those that set up first, in a fresh clone without a compiler cache, as root. --only runs
+those that contain TEXT; --checkout runs them in a checkout that is set up; --write puts the minutes on the pages.
+W&B is offline. `wandb sweep`, which needs a login, is left out, and `bbrgym kernel` without a BPF file system at
+/sys/fs/bpf.
 """
 
 from __future__ import annotations
@@ -103,7 +104,8 @@ def main() -> None:
             subprocess.run(["git", "clone", "--quiet", ROOT, checkout], check=True, timeout=600)
         write_log(checkout)
         for page, of_page in minutes.items():
-            for kind, text in steps_of((ROOT / page).read_text(encoding="utf-8")):
+            steps = steps_of((ROOT / page).read_text(encoding="utf-8"))
+            for kind, text in sorted(steps, key=lambda step: not step[1].startswith(("make", "pip"))):
                 if asked.only in text and not text.startswith(left_out):
                     began_s = time.monotonic()
                     run(script_of(kind, text), checkout, timeout_s=7200).check_returncode()
