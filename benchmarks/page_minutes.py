@@ -125,7 +125,7 @@ def sentence(minutes: Mapping[str, float]) -> str:
     make = {text: one for text, one in minutes.items() if text.startswith("make")}
     rest = sum(minutes.values()) - sum(make.values())
     parts = [f"`{text}` takes {one:.1f} minutes" for text, one in make.items()]
-    return ", ".join([*parts, f"{'all else' if make else 'all'} on this page {rest:.1f} minutes"])
+    return ", ".join([*parts, f"{'all else on this page' if make else 'All on this page takes'} {rest:.1f} minutes"])
 
 
 if __name__ == "__main__":
