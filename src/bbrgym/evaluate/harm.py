@@ -17,7 +17,7 @@ _SAME_FLOW = ("scenario", "world", "seed", "flow")
 
 
 def reference_controls(scenario: Scenario, world: str) -> list[str]:
-    """Return the controls whose runs in place of the tuned flows measure harm in a world; none without other flows."""
+    """Return the controls whose runs in place of the tuned flows measure harm in a world, if there are other flows."""
     others = [flow.cc for flow in scenario.flows if flow.role != "tuned"]
     if not 0 < len(others) < len(scenario.flows):
         return []

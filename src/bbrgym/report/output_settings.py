@@ -23,7 +23,7 @@ class FigureSettings(Model):
 
     @property
     def are_asked_for(self) -> bool:
-        """Whether the figures of a page are wanted as files too."""
+        """Wish for the figures of a page as files too."""
         return self.format is not None or self.style != "screen" or chosen_by_environment() == "all"
 
 

@@ -35,7 +35,7 @@ class Mean(Model):
 
     @property
     def estimate(self) -> Estimate:
-        """The same as an estimate."""
+        """Mean and interval, NaN where an end is not known."""
         return Estimate(self.mean, *(math.nan if end is None else end for end in (self.low, self.high)))
 
 
