@@ -40,6 +40,8 @@ def plain(value: Any) -> Any:
     """
     if type(value) in _PLAIN:
         return value
+    if type(value) is dict:
+        return {plain(name): one if type(one) in _PLAIN else plain(one) for name, one in value.items()}
     if isinstance(value, str):
         return str.__str__(value)
     omegaconf = sys.modules.get("omegaconf")  # imported by whoever has such values; it takes as long as all of this

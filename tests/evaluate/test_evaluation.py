@@ -438,7 +438,7 @@ def outcomes(errors: list[WorldError], monkeypatch: pytest.MonkeyPatch) -> tuple
 def test_a_late_run_is_repeated(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     jobs, left = outcomes([LATE, LATE], monkeypatch)
     with caplog.at_level(logging.WARNING):
-        assert runner.run_all(jobs, 1) == ["record after 2"]
+        assert runner.run_each(jobs, 1) == ["record after 2"]
     assert [record.message for record in caplog.records] == [f"{jobs[0].key} is repeated: packets were late"] * 2
     assert not left
 
@@ -455,7 +455,7 @@ def test_a_third_late_run_and_a_broken_run_are_errors(
 ) -> None:
     jobs, left = outcomes(errors, monkeypatch)
     with pytest.raises(WorldError, match=says):
-        runner.run_all(jobs, 1)
+        runner.run_all(dict(enumerate(jobs)), 1)
     assert left == ["record"]
 
 

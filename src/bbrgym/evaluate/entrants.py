@@ -109,9 +109,13 @@ class Preset(Entrant):
 
     kind = "fixed"
 
+    @property
+    def own_tunables(self) -> dict[str, float]:
+        """Those of `tunables` that the variant has."""
+        return {name: value for name, value in self.tunables.items() if name in VARIANTS[self.variant].preset}
+
     def prepared(self, scenario: Scenario) -> Scenario:
-        own = {name: value for name, value in self.tunables.items() if name in VARIANTS[self.variant].preset}
-        return with_variant(scenario, self.variant, own)
+        return with_variant(scenario, self.variant, self.own_tunables)
 
     def start(self, conditions: Conditions) -> Run:
         return FixedRun(conditions, self.prepared(conditions.scenario))

@@ -17,12 +17,12 @@ import yaml
 from bbrgym.errors import ConfigError
 from bbrgym.evaluate.check_results import check_runs, with_checks_passed
 from bbrgym.evaluate.entrant_list import entrants_of
-from bbrgym.evaluate.entrants import Entrant, preset
+from bbrgym.evaluate.entrants import Entrant, Preset, preset
 from bbrgym.evaluate.evaluation_settings import Evaluation, parse_settings
 from bbrgym.evaluate.harm import reference_controls, with_harm
 from bbrgym.evaluate.logged_results import log_results
 from bbrgym.evaluate.ranking import find_reference
-from bbrgym.evaluate.records import FIXED, SUMMARY_SCHEMA, EvaluationFolder
+from bbrgym.evaluate.records import FIXED, EvaluationFolder
 from bbrgym.evaluate.results import Results
 from bbrgym.evaluate.resume import check_same_evaluation
 from bbrgym.evaluate.runner import EvaluationJob, EvaluationProgress, run_all
@@ -31,6 +31,7 @@ from bbrgym.scenario.distribution import Distribution, Split, is_distribution, l
 from bbrgym.scenario.files import Source, load_scenario
 from bbrgym.scenario.model import Scenario
 from bbrgym.schema import plain, shown
+from bbrgym.tunables import VARIANTS
 from bbrgym.worlds import check_world_has, world_spec
 
 __all__ = ["Evaluation", "EvaluationOptions", "EvaluationProgress", "evaluate"]
@@ -163,7 +164,7 @@ def prepare_evaluation(
     asked = parse_settings(settings)
     entrants = entrants_of(agent, asked)
     draws = draws_of(source, asked)
-    jobs, references = plan(entrants, draws, asked), plan_references(draws, asked)
+    jobs, references = plan(entrants, draws, asked), plan_references(draws, asked, entrants)
     return PreparedEvaluation(source, asked, config_of(source, asked, agent), entrants, draws, jobs, references)
 
 
@@ -205,13 +206,11 @@ class PreparedEvaluation:
             WorldError: a run broke; finished runs are kept.
             OSError: a file cannot be written; finished runs are kept.
         """
-        jobs = {job.key: job for job in (*self.jobs, *self.references)}  # a reference may be an entrant's run
-        found = run_all(list(jobs.values()), self.settings.jobs_at_once(), folder, on_progress)
-        by_key = dict(zip(jobs, found, strict=True))
-        records, others = ([by_key[job.key] for job in part] for part in (self.jobs, self.references))
+        jobs = {job.run_id: job for job in (*self.jobs, *self.references)}  # a reference may be an entrant's run
+        found = run_all(jobs, self.settings.jobs_at_once(), folder, on_progress)
+        records, others = (found.of([job.run_id for job in part]) for part in (self.jobs, self.references))
         is_drawn = isinstance(self.source, Distribution)
-        references = pl.concat([pl.DataFrame(schema=SUMMARY_SCHEMA), *(record.summary for record in others)])
-        summary = with_harm(pl.concat([record.summary for record in records]), references)
+        summary = with_harm(records.summary, others.summary)
         checks = check_runs(summary, {draw.seed: draw.scenario for draw in self.draws})
         results = Results(
             title=title_of(self.source, self.settings),
@@ -219,10 +218,10 @@ class PreparedEvaluation:
             draws={draw.seed: draw.scenario for draw in self.draws} if is_drawn else {},
             reference=self.settings.reference,
             summary=with_checks_passed(summary, checks),
-            references=with_harm(references, references),
-            timeseries=pl.concat([record.timeseries for record in records], how="diagonal"),
+            references=with_harm(others.summary, others.summary),
+            timeseries=records.timeseries,
             checks=checks,
-            timing=pl.concat([record.timing for record in records]),
+            timing=records.timing,
             config=yaml.safe_dump(dict(self.config), sort_keys=False),
             distribution=self.source if isinstance(self.source, Distribution) else None,
         )
@@ -319,27 +318,32 @@ def plan(entrants: Sequence[Entrant], draws: Sequence[Draw], settings: Evaluatio
             )
     for world, world_settings in settings.world.items():
         world_spec(world).given_options(world_settings.options)
-    prepared = [(entrant, draw, entrant.prepared(draw.scenario)) for entrant in entrants for draw in draws]
-    for world in settings.world:
-        for _, _, scenario in prepared:
-            check_world_has(world_spec(world), scenario)
-    return [_job(*one, world, settings) for world in settings.world for one in prepared]
+    for entrant in entrants:
+        for draw in draws:
+            scenario = entrant.prepared(draw.scenario)
+            for world in settings.world:
+                check_world_has(world_spec(world), scenario)
+    return [_job(entrant, draw, world, settings) for world in settings.world for entrant in entrants for draw in draws]
 
 
-def plan_references(draws: Sequence[Draw], settings: Evaluation) -> list[EvaluationJob]:
-    """Return the runs that harm is measured against, see `bbrgym.evaluate.harm`."""
+def plan_references(
+    draws: Sequence[Draw], settings: Evaluation, entrants: Sequence[Entrant] = ()
+) -> list[EvaluationJob]:
+    """Return the runs that harm is measured against, see `bbrgym.evaluate.harm`; those of entrants are theirs."""
+    own = {one.variant: one for one in entrants if isinstance(one, Preset) and not one.own_tunables}
+    presets = {cc: own.get(cc) or preset(cc) for cc in VARIANTS}
     return [
-        _job(preset(cc), draw, preset(cc).prepared(draw.scenario), world, settings)
+        _job(presets[cc], draw, world, settings)
         for world in settings.world
         for draw in draws
         for cc in reference_controls(draw.scenario, world)
     ]
 
 
-def _job(entrant: Entrant, draw: Draw, scenario: Scenario, world: str, settings: Evaluation) -> EvaluationJob:
+def _job(entrant: Entrant, draw: Draw, world: str, settings: Evaluation) -> EvaluationJob:
     return EvaluationJob(
         entrant=entrant,
-        scenario=scenario,
+        scenario=draw.scenario,
         world=world,
         seed=draw.seed,
         interval_s=settings.interval_s,

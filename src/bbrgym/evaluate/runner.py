@@ -9,11 +9,12 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -25,6 +26,7 @@ from bbrgym.evaluate.records import (
     TIMING_SCHEMA,
     TUNABLE_PREFIX,
     EvaluationFolder,
+    Records,
     RunRecord,
 )
 from bbrgym.worlds import LateRunError, Table, WorldError, repeat_late, world_spec
@@ -32,22 +34,31 @@ from bbrgym.worlds.score import HARMS, score_of_run, shares_of_fair
 
 _LOG = logging.getLogger(__name__)
 _LATENESS = ("late_p50_us", "late_p99_us", "late_p999_us", "late_share")
+_UNSEEN_S = 1.0  # between two measurements of a run that leaves no time series
 _POLL_S = 0.2  # between two looks at progress and Ctrl-C
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationJob(Conditions):
-    """A run of an entrant: all that its records depend on, save the isolation and the timeout of `world_settings`."""
+    """A run of an entrant: all that its records depend on, save the isolation and the timeout of `world_settings`.
 
-    entrant: Entrant  # that takes part; the scenario is prepared for it
+    The scenario need not be prepared for the entrant: that takes its memory while the run lasts alone.
+    """
+
+    entrant: Entrant  # that takes part
     score_delta: float  # weight of the RTT in the score
     keeps_series: bool  # whether it leaves rows in the time series
+
+    @property
+    def run_id(self) -> tuple[Entrant, str, int, int]:
+        """What tells it from other runs of one evaluation, whose entrants are all different."""
+        return self.entrant, self.world, self.seed, id(self.scenario)
 
     @property
     def key(self) -> str:
         """Return a name that differs between runs whose records may differ."""
         depends_on = [
-            self.scenario.resolved_json(),
+            self.entrant.prepared(self.scenario).resolved_json(),
             self.entrant.variant,
             self.entrant.agent,
             self.entrant.identity(),
@@ -75,12 +86,12 @@ class EvaluationProgress:
 
 
 def run_all(
-    jobs: Sequence[EvaluationJob],
+    jobs: Mapping[Hashable, EvaluationJob],
     at_once: int,
     folder: EvaluationFolder | None = None,
     on_progress: Callable[[EvaluationProgress], None] | None = None,
-) -> list[RunRecord]:
-    """Return the records of all jobs, in their order; ``on_progress`` is called now and then in the caller's thread.
+) -> Records:
+    """Return the records of all jobs by their keys; ``on_progress`` is called now and then in the caller's thread.
 
     The folder, which is open, keeps the records of each finished run, and spares the runs that it holds.
 
@@ -89,7 +100,15 @@ def run_all(
         WorldError: a run broke; the others stop.
         OSError: records cannot be written; the others stop.
     """
-    return cast("list[RunRecord]", run_each(jobs, at_once, folder, on_progress, stops_at_error=True))
+    records, keys = Records(), list(jobs)
+
+    def keep(index: int, outcome: RunRecord | WorldError) -> None:
+        if isinstance(outcome, WorldError):
+            raise outcome
+        records.add(keys[index], outcome)
+
+    _run(list(jobs.values()), at_once, folder, on_progress, keep)
+    return records
 
 
 def run_each(
@@ -97,42 +116,50 @@ def run_each(
     at_once: int,
     folder: EvaluationFolder | None = None,
     on_progress: Callable[[EvaluationProgress], None] | None = None,
-    *,
-    stops_at_error: bool = False,
 ) -> list[RunRecord | WorldError]:
-    """Return the records of each job as `run_all` does, or why it broke; the others then go on, or stop if asked to."""
-    is_kept = [folder is not None and folder.has_job(job.key) for job in jobs]
-    now_s = {index: job.scenario.duration_s if is_kept[index] else 0.0 for index, job in enumerate(jobs)}
-    total_s = sum(job.scenario.duration_s for job in jobs)
-    stop = threading.Event()
+    """Return the records of each job in their order, or why it broke; the others then go on."""
+    found: dict[int, RunRecord | WorldError] = {}
+    _run(jobs, at_once, folder, on_progress, found.__setitem__)
+    return [found[index] for index in range(len(jobs))]
 
-    def run(index: int) -> RunRecord | WorldError:
-        job = jobs[index]
-        try:
-            return _run_or_load(job, folder, stop, lambda at_s: now_s.__setitem__(index, at_s))
-        except WorldError as error:
-            if stops_at_error:
-                raise
-            return error
-        finally:
-            now_s[index] = job.scenario.duration_s
+
+def _run(
+    jobs: Sequence[EvaluationJob],
+    at_once: int,
+    folder: EvaluationFolder | None,
+    on_progress: Callable[[EvaluationProgress], None] | None,
+    keep: Callable[[int, RunRecord | WorldError], None],
+) -> None:
+    """Run all jobs; ``keep`` takes the index of each and what it gave, and stops the others by an exception."""
+    ended, ended_s, now_s = ([0.0] * at_once for _ in range(3))  # of each thread: its runs, their time, and that now
+    total_s = sum(job.scenario.duration_s for job in jobs)
+    stop, left = threading.Event(), iter(range(len(jobs)))
+
+    def work(thread: int) -> None:
+        for index in left:
+            job = jobs[index]
+            try:
+                outcome: RunRecord | WorldError = _run_or_load(job, folder, stop, partial(now_s.__setitem__, thread))
+            except WorldError as error:
+                outcome = error
+            keep(index, outcome)
+            now_s[thread], ended_s[thread] = 0.0, ended_s[thread] + job.scenario.duration_s
+            ended[thread] += 1
 
     with ThreadPoolExecutor(at_once, thread_name_prefix="bbrgym-run") as pool:
-        futures = [pool.submit(run, index) for index in range(len(jobs))]
-        pending = set(futures)
+        pending = {pool.submit(work, thread) for thread in range(at_once)}  # no future a run: there may be many runs
         try:
             while pending:
                 done, pending = wait(pending, timeout=_POLL_S, return_when=FIRST_COMPLETED)
                 for future in done:
                     future.result()  # raises what broke the run
                 if on_progress is not None:
-                    finished = len(jobs) - len(pending)
-                    on_progress(EvaluationProgress(sum(now_s.values()), total_s, finished, len(jobs)))
+                    done_s = sum(ended_s) + sum(now_s)
+                    on_progress(EvaluationProgress(done_s, total_s, int(sum(ended)), len(jobs)))
         except BaseException:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
-    return [future.result() for future in futures]
 
 
 class _Stopped(Exception):
@@ -143,17 +170,18 @@ def _run_or_load(
     job: EvaluationJob, folder: EvaluationFolder | None, stop: threading.Event, report: Callable[[float], None]
 ) -> RunRecord:
     """Run one job that the folder does not hold; one that was late is repeated, as the log and the records say."""
-    if folder is not None and folder.has_job(job.key):
-        return folder.load_job(job.key)
+    key = job.key
+    if folder is not None and folder.has_job(key):
+        return folder.load_job(key)
     refused: list[LateRunError] = []
 
     def note(error: LateRunError) -> None:
-        _LOG.warning("%s is repeated: %s", job.key, error.reason)
+        _LOG.warning("%s is repeated: %s", key, error.reason)
         refused.append(error)
 
     record = repeat_late(lambda: run_job(job, stop, report, len(refused)), note)
     if folder is not None:
-        folder.store_job(job.key, record)
+        folder.store_job(key, record)
     return record
 
 
@@ -168,7 +196,9 @@ def run_job(job: EvaluationJob, stop: threading.Event, report: Callable[[float],
         if stop.is_set():
             raise _Stopped
 
-    rows = _Rows()
+    rows, job = _Rows(), replace(job, scenario=job.entrant.prepared(job.scenario))
+    if not job.keeps_series and not world_spec(job.world).is_real_time:
+        job = replace(job, interval_s=max(job.interval_s, _UNSEEN_S))  # the summary does not depend on it
     with closing(job.entrant.start(replace(job, check=check))) as run:
         wall_s = _timed(run.restart)  # once more, since the first reset starts a worker and loads the engine
         while not run.worlds.done[0]:
@@ -214,7 +244,7 @@ class _Rows:
 
     def table(self, job: EvaluationJob, run: Run) -> pl.DataFrame:
         """Return all rows."""
-        names = list(run.worlds.flow_names(0))
+        names = list(run.worlds.flow_names(0)) if self._times_s else []
         columns: dict[str, Any] = {
             **_run_columns(job, len(names) * len(self._times_s)),
             "time_s": np.repeat(self._times_s, len(names)),
@@ -254,8 +284,9 @@ def _summary(job: EvaluationJob, run: Run, late_repeats: int) -> pl.DataFrame:
     lateness = {**{name: link_value[name] for name in _LATENESS}, "late_repeats": late_repeats}
     is_real_time = world_spec(job.world).is_real_time
     columns |= {name: [value if is_real_time else None] * len(flows) for name, value in lateness.items()}
-    columns |= {name: flow_column[name] for name in SUMMARY_SCHEMA if name not in columns}
-    return pl.DataFrame(columns, schema_overrides=SUMMARY_SCHEMA).select(SUMMARY_SCHEMA.names())
+    columns |= {name: flow_column[name].tolist() for name in SUMMARY_SCHEMA if name not in columns}
+    rows = list(zip(*(columns[name] for name in SUMMARY_SCHEMA), strict=True))
+    return pl.DataFrame(rows, schema=SUMMARY_SCHEMA, orient="row")  # a quarter of the time by columns
 
 
 def _run_columns(job: EvaluationJob, rows: int) -> dict[str, list[Any]]:

@@ -14,9 +14,11 @@ from typing import Any, TypeAlias, TypeGuard
 from pydantic import ValidationError
 
 from bbrgym.errors import ScenarioError, nearest
+from bbrgym.scenario.flow import Flow, check_tunables
 from bbrgym.scenario.model import Scenario
 from bbrgym.scenario.shipped import MIX, VARIABLES, folder, is_drawn, read_fields, shipped
-from bbrgym.schema import first_problem, plain, shown
+from bbrgym.schema import FieldProblem, first_problem, plain, shown
+from bbrgym.tunables import VARIANTS
 
 Source: TypeAlias = str | PathLike[str] | Mapping[str, Any] | Scenario
 """Sources from which a scenario can be loaded."""
@@ -99,6 +101,19 @@ def with_variant(scenario: Scenario, variant: str, tunables: Mapping[str, float]
     """
     if not tunables and all(flow.cc == variant for flow in scenario.flows if flow.role == "tuned"):
         return scenario
+
+    def changed(flow: Flow) -> Flow:
+        if flow.role != "tuned":
+            return flow
+        values = {**(flow.tunables if flow.cc == variant else {}), **(tunables or {})}
+        check_tunables(variant, values)
+        return flow.model_copy(update={"cc": variant, "tunables": {name: float(values[name]) for name in values}})
+
+    if variant in VARIANTS:
+        try:
+            return scenario.with_flows(changed)  # a tenth of the time of the way below
+        except FieldProblem:
+            pass  # told with its path below
     fields = scenario.model_dump()
     for flow in fields["flows"]:
         if flow["role"] == "tuned":

@@ -9,6 +9,7 @@ packets (payload + 40 bytes) on the link and of payload in an application.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Annotated, Any, cast
 
 from pydantic import PrivateAttr, model_validator
@@ -92,6 +93,12 @@ class Scenario(Model):
     def resolved(self) -> Scenario:
         """Return the scenario with plain values only, for worlds."""
         return self if self._resolved is None else self._resolved
+
+    def with_flows(self, change: Callable[[Flow], Flow]) -> Scenario:
+        """Return the scenario with changed flows; only ``cc`` and ``tunables`` may change, already checked."""
+        changed = self.model_copy(update={"flows": tuple(map(change, self.flows))})
+        changed._resolved = None if self._resolved is None else self._resolved.with_flows(change)
+        return changed
 
     def resolved_json(self) -> str:
         """Return the resolved form as JSON; the same scenario gives the same text."""

@@ -17,7 +17,7 @@ from bbrgym.evaluate.entrant_list import entrants_of
 from bbrgym.evaluate.entrants import Entrant, Kind
 from bbrgym.evaluate.evaluation_settings import parse_settings
 from bbrgym.evaluate.harm import with_harm
-from bbrgym.evaluate.records import FIXED, SUMMARY_SCHEMA, RunRecord, per_run
+from bbrgym.evaluate.records import FIXED, Records, per_run
 from bbrgym.evaluate.runner import EvaluationJob, EvaluationProgress, run_all
 from bbrgym.evaluate.statistics import Estimate, bootstrap_mean
 from bbrgym.schema import Float, List, Model, Whole, shown
@@ -122,7 +122,7 @@ def run_entrants(
         for job in (*of_task.jobs, *of_task.references)
     }
     at_once = parse_settings({"world": benchmark.world, "variants": []}).jobs_at_once()
-    records = dict(zip(jobs, run_all(list(jobs.values()), at_once, on_progress=on_progress), strict=True))
+    records = run_all(jobs, at_once, on_progress=on_progress)
     return [_entry(benchmark, name, entrant, runs, records) for name, entrant, runs in planned]
 
 
@@ -141,12 +141,12 @@ def _entry(
     name: str,
     entrant: Entrant,
     runs: Mapping[str, TaskRuns],
-    records: Mapping[str, RunRecord],
+    records: Records,
 ) -> BenchEntry:
     """Return the entry of an entrant from the records of all runs by key."""
 
     def rows(jobs: Sequence[EvaluationJob]) -> pl.DataFrame:
-        return pl.concat([pl.DataFrame(schema=SUMMARY_SCHEMA), *(records[job.key].summary for job in jobs)])
+        return records.of([job.key for job in jobs]).summary
 
     references = {task: rows(of_task.references) for task, of_task in runs.items()}
     summaries = {task: with_harm(rows(of_task.jobs), references[task]) for task, of_task in runs.items()}
