@@ -30,7 +30,7 @@ template <class Packet> class PacketQueue
     template <class Report> void Put(Packet packet, int64_t now_ns, Report&& report);
 
     /** Whether a packet's length alone decides whether it is taken, if it is not ECN-capable. */
-    bool IsPlain() const { return m_is_plain; }
+    bool IsPlain() const { return std::holds_alternative<DropTail>(m_discipline); }
     /** Takes `pkts` full packets in a row, of those that fit, while IsPlain(); `at(i)` is one of them. */
     template <class At, class Report> [[gnu::always_inline]] void PutTrain(uint64_t pkts, At&& at, Report&& report);
 
@@ -38,32 +38,114 @@ template <class Packet> class PacketQueue
     template <class Report> [[gnu::always_inline]] bool Dequeue(Packet& packet, int64_t now_ns, Report&& report);
 
     uint64_t Bytes() const { return m_bytes; }
-    std::size_t Size() const { return m_is_fair ? m_fair.Size() : m_packets.size(); }
+    std::size_t Size() const
+    {
+        const auto* fair = std::get_if<Fair>(&m_discipline);
+        return fair != nullptr ? fair->Size() : m_packets.size();
+    }
     /** The packets among which are those of a flow. */
-    const Ring<Packet>& PacketsWith(std::size_t flow) const { return m_is_fair ? m_fair.PacketsOf(flow) : m_packets; }
+    const Ring<Packet>& PacketsWith(std::size_t flow) const
+    {
+        const auto* fair = std::get_if<Fair>(&m_discipline);
+        return fair != nullptr ? fair->PacketsOf(flow) : m_packets;
+    }
 
     // A source of CoDel's.
     [[gnu::always_inline]] bool PopFront(Packet& packet);
 
   private:
-    template <class Report> [[gnu::noinline]] bool DequeueByDiscipline(Packet& packet, int64_t now_ns, Report& report);
-    template <class Report> [[gnu::noinline]] void PutFairly(Packet& packet, Report& report);
-    template <class Report>
-    bool RedPasses(RedState& red, Packet& packet, uint32_t ip_bytes, int64_t now_ns, Report& report);
+    using Fair = FairQueue<Packet>;
+
+    // A discipline is a state in m_discipline and a set of these three: Begin, PutBy, DequeueBy.
+
+    void Begin(const DropTail&, const Link&, std::size_t, uint64_t) { m_discipline = DropTail{}; }
+    template <class Report> void PutBy(DropTail&, Packet& packet, int64_t, Report& report) { Append(packet, report); }
+    template <class Report> bool DequeueBy(DropTail&, Packet& packet, int64_t, Report&) { return PopFront(packet); }
+
+    void Begin(const Red& red, const Link& link, std::size_t, uint64_t run_seed)
+    {
+        m_discipline.template emplace<RedState>(red, MeanRateBps(link), m_full_packet_bytes, run_seed);
+        if (link.queue.size_packets)
+        {
+            m_max_bytes = *link.queue.size_packets * m_full_packet_bytes; // RED counts in bytes
+            m_max_packets = std::numeric_limits<uint64_t>::max();
+        }
+    }
+    /** Early drops may become marks; above max RED always drops. */
+    template <class Report> void PutBy(RedState& red, Packet& packet, int64_t now_ns, Report& report)
+    {
+        const RedState::Verdict verdict = red.Judge(packet.Bytes(m_full_packet_bytes), m_bytes, now_ns);
+        const bool is_early = verdict == RedState::Verdict::EARLY;
+        const bool passes = verdict == RedState::Verdict::PASS || (is_early && m_marks && MarkPacket(packet, report));
+        passes ? Append(packet, report) : report.Dropped(packet);
+    }
+    template <class Report> bool DequeueBy(RedState& red, Packet& packet, int64_t now_ns, Report&)
+    {
+        const bool is_there = PopFront(packet);
+        if (!is_there)
+        {
+            red.FoundEmpty(now_ns);
+        }
+        return is_there;
+    }
+
+    void Begin(const CoDel& codel, const Link&, std::size_t, uint64_t)
+    {
+        m_discipline.template emplace<CoDelState>(codel, m_full_packet_bytes);
+    }
+    template <class Report> void PutBy(CoDelState&, Packet& packet, int64_t, Report& report) { Append(packet, report); }
+    template <class Report> bool DequeueBy(CoDelState& codel, Packet& packet, int64_t now_ns, Report& report)
+    {
+        return DequeueByCoDel(codel, *this, m_marks, packet, now_ns, report);
+    }
+
+    void Begin(const FqCoDel& settings, const Link&, std::size_t flows, uint64_t)
+    {
+        auto* fair = std::get_if<Fair>(&m_discipline);
+        (fair != nullptr ? *fair : m_discipline.template emplace<Fair>()).Reset(settings, flows, m_full_packet_bytes);
+    }
+    template <class Report> void PutBy(Fair& fair, Packet& packet, int64_t, Report& report)
+    {
+        if (fair.Bytes() >= m_mark_at_bytes || fair.Size() >= m_mark_at_packets)
+        {
+            MarkPacket(packet, report);
+        }
+        fair.Put(packet);
+        if (fair.Bytes() > m_max_bytes || fair.Size() > m_max_packets)
+        {
+            fair.DropFromFattest(report);
+        }
+        m_bytes = fair.Bytes();
+    }
+    template <class Report> bool DequeueBy(Fair& fair, Packet& packet, int64_t now_ns, Report& report)
+    {
+        const bool is_there = fair.Dequeue(packet, m_marks, now_ns, report);
+        m_bytes = fair.Bytes();
+        return is_there;
+    }
+
+    // Out of the way of drop-tail.
+    template <class Report> [[gnu::noinline]] void PutByDiscipline(Packet& packet, int64_t now_ns, Report& report)
+    {
+        std::visit([&](auto& state) { PutBy(state, packet, now_ns, report); }, m_discipline);
+    }
+    template <class Report> [[gnu::noinline]] bool DequeueByDiscipline(Packet& packet, int64_t now_ns, Report& report)
+    {
+        return std::visit([&](auto& state) { return DequeueBy(state, packet, now_ns, report); }, m_discipline);
+    }
+    /** Takes a packet that fits behind all others. */
+    template <class Report> [[gnu::always_inline]] void Append(Packet& packet, Report& report);
 
     Ring<Packet> m_packets;
     uint32_t m_full_packet_bytes = 0;
-    bool m_is_plain = true; ///< drop-tail
-    bool m_is_fair = false; ///< m_fair holds the packets
-    bool m_marks = false;   ///< RED and CoDel mark what they can
+    bool m_marks = false; ///< RED and CoDel mark what they can
     uint64_t m_bytes = 0;
     uint64_t m_max_bytes = 0;
     uint64_t m_max_packets = 0;
     uint64_t m_mark_at_bytes = 0;
     uint64_t m_mark_at_packets = 0;
     int64_t m_mark_after_ns = 0;
-    std::variant<DropTail, RedState, CoDelState> m_discipline;
-    FairQueue<Packet> m_fair;
+    std::variant<DropTail, RedState, CoDelState, Fair> m_discipline; ///< fq_codel holds the packets itself
 };
 
 template <class Packet>
@@ -81,27 +163,7 @@ PacketQueue<Packet>::Reset(const Link& link, std::size_t flows, uint32_t packet_
     m_mark_at_bytes = queue.ecn_threshold_bytes.value_or(ANY);
     m_mark_at_packets = queue.ecn_threshold_packets.value_or(ANY);
     m_mark_after_ns = queue.ecn_threshold_ns.value_or(NEVER_NS);
-    m_is_fair = false;
-    m_is_plain = std::holds_alternative<DropTail>(queue.discipline);
-    m_discipline = DropTail{};
-    if (const auto* red = std::get_if<Red>(&queue.discipline))
-    {
-        m_discipline.template emplace<RedState>(*red, MeanRateBps(link), packet_bytes, run_seed);
-        if (queue.size_packets)
-        {
-            m_max_bytes = *queue.size_packets * packet_bytes; // RED counts in bytes
-            m_max_packets = ANY;
-        }
-    }
-    else if (const auto* codel = std::get_if<CoDel>(&queue.discipline))
-    {
-        m_discipline.template emplace<CoDelState>(*codel, packet_bytes);
-    }
-    else if (const auto* fair = std::get_if<FqCoDel>(&queue.discipline))
-    {
-        m_is_fair = true;
-        m_fair.Reset(*fair, flows, packet_bytes);
-    }
+    std::visit([&](const auto& settings) { Begin(settings, link, flows, run_seed); }, queue.discipline);
 }
 
 template <class Packet>
@@ -109,21 +171,20 @@ template <class Report>
 void
 PacketQueue<Packet>::Put(Packet packet, int64_t now_ns, Report&& report)
 {
-    const uint32_t ip_bytes = packet.Bytes(m_full_packet_bytes);
-    if (!m_is_plain) [[unlikely]]
+    if (IsPlain()) [[likely]]
     {
-        if (m_is_fair)
-        {
-            PutFairly(packet, report);
-            return;
-        }
-        if (auto* red = std::get_if<RedState>(&m_discipline);
-            red != nullptr && !RedPasses(*red, packet, ip_bytes, now_ns, report))
-        {
-            report.Dropped(packet);
-            return;
-        }
+        Append(packet, report);
+        return;
     }
+    PutByDiscipline(packet, now_ns, report);
+}
+
+template <class Packet>
+template <class Report>
+inline void
+PacketQueue<Packet>::Append(Packet& packet, Report& report)
+{
+    const uint32_t ip_bytes = packet.Bytes(m_full_packet_bytes);
     if (m_bytes + ip_bytes > m_max_bytes || m_packets.size() >= m_max_packets)
     {
         report.Dropped(packet);
@@ -155,34 +216,6 @@ PacketQueue<Packet>::PutTrain(uint64_t pkts, At&& at, Report&& report)
 }
 
 template <class Packet>
-template <class Report>
-void
-PacketQueue<Packet>::PutFairly(Packet& packet, Report& report)
-{
-    if (m_fair.Bytes() >= m_mark_at_bytes || m_fair.Size() >= m_mark_at_packets)
-    {
-        MarkPacket(packet, report);
-    }
-    m_fair.Put(packet);
-    if (m_fair.Bytes() > m_max_bytes || m_fair.Size() > m_max_packets)
-    {
-        m_fair.DropFromFattest(report);
-    }
-    m_bytes = m_fair.Bytes();
-}
-
-/** Early drops may become marks; above max RED always drops. */
-template <class Packet>
-template <class Report>
-bool
-PacketQueue<Packet>::RedPasses(RedState& red, Packet& packet, uint32_t ip_bytes, int64_t now_ns, Report& report)
-{
-    const RedState::Verdict verdict = red.Judge(ip_bytes, m_bytes, now_ns);
-    return verdict == RedState::Verdict::PASS ||
-           (verdict == RedState::Verdict::EARLY && m_marks && MarkPacket(packet, report));
-}
-
-template <class Packet>
 inline bool
 PacketQueue<Packet>::PopFront(Packet& packet)
 {
@@ -201,33 +234,10 @@ template <class Report>
 inline bool
 PacketQueue<Packet>::Dequeue(Packet& packet, int64_t now_ns, Report&& report)
 {
-    const bool is_there = m_is_plain ? PopFront(packet) : DequeueByDiscipline(packet, now_ns, report);
+    const bool is_there = IsPlain() ? PopFront(packet) : DequeueByDiscipline(packet, now_ns, report);
     if (is_there && now_ns - packet.queued_ns > m_mark_after_ns)
     {
         MarkPacket(packet, report);
-    }
-    return is_there;
-}
-
-template <class Packet>
-template <class Report>
-bool
-PacketQueue<Packet>::DequeueByDiscipline(Packet& packet, int64_t now_ns, Report& report)
-{
-    if (m_is_fair) [[unlikely]]
-    {
-        const bool is_there = m_fair.Dequeue(packet, m_marks, now_ns, report);
-        m_bytes = m_fair.Bytes();
-        return is_there;
-    }
-    if (auto* codel = std::get_if<CoDelState>(&m_discipline))
-    {
-        return DequeueByCoDel(*codel, *this, m_marks, packet, now_ns, report);
-    }
-    const bool is_there = PopFront(packet);
-    if (auto* red = std::get_if<RedState>(&m_discipline); red != nullptr && !is_there)
-    {
-        red->FoundEmpty(now_ns);
     }
     return is_there;
 }
