@@ -348,23 +348,21 @@ static inline void bbr3_on_loss_state(struct cc_state *state, enum cc_ca_state o
         state->cwnd_pkts = cc_max_u32(state->cwnd_pkts, state->bbr.prior_cwnd_pkts);
 }
 
-/* Before the window becomes that of a timeout. `saves`: the kernel asks for ssthresh. */
-static inline void bbr3_on_timeout(struct cc_state *state, bool saves)
+/*
+ * Before the window becomes `cwnd_pkts`, at which the lower bound begins, or at the one before the timeout. `saves`:
+ * the kernel asks for ssthresh.
+ */
+static inline void bbr3_on_rto(struct cc_state *state, bool saves, uint32_t cwnd_pkts)
 {
+    struct bbr3_state *bbr3 = &state->bbr3;
+
     if (saves)
         bbr3_save(state);
     state->bbr.prev_ca_state = CC_CA_LOSS;
     bbr3_reset_full_bw(state, 0);
-}
-
-/* After it: the lower bound begins at the window before the timeout. */
-static inline void bbr3_bound_after_timeout(struct cc_state *state)
-{
-    struct bbr3_state *bbr3 = &state->bbr3;
-
     if (!bbr3_is_probing(&state->bbr) && bbr3->inflight_lo_pkts == BBR3_UNSET_PKTS &&
         !bbr_has(&state->bbr, CC_STACK_bbr3_inflight_lo))
-        bbr3->inflight_lo_pkts = cc_max_u32(bbr3->is_v2 ? 0 : state->cwnd_pkts, state->bbr.prior_cwnd_pkts);
+        bbr3->inflight_lo_pkts = cc_max_u32(bbr3->is_v2 ? 0 : cwnd_pkts, state->bbr.prior_cwnd_pkts);
 }
 
 /* Draft, 5.4.1: after an idle time pace at the bandwidth itself, since there is no queue to drain nor to build. */

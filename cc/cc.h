@@ -19,27 +19,67 @@
 #include "westwood.h"
 
 /*
- * Whether the algorithm is of BBR v1's headers, and whether of v3's. A program of the kernel has one of the two, so
- * that its verifier goes through no more than what runs: it defines CC_WITHOUT_BBR1 or CC_WITHOUT_BBR3.
+ * The families that there are. A program of the kernel has one generation of BBR, so that its verifier goes through no
+ * more than what runs: it defines CC_WITHOUT_BBR1 or CC_WITHOUT_BBR3.
  */
-static inline bool cc_is_bbr1(const struct cc_params *params)
-{
 #ifdef CC_WITHOUT_BBR1
-    (void)params;
-    return false;
+#define CC_HAS_BBR1 0U
 #else
-    return params->algorithm == CC_ALGORITHM_BBR;
+#define CC_HAS_BBR1 1U
 #endif
+#ifdef CC_WITHOUT_BBR3
+#define CC_HAS_BBR3 0U
+#else
+#define CC_HAS_BBR3 1U
+#endif
+#define CC_HAS_LOSS 1U
+
+/* Does what the algorithm's row says of one event, by the names of algorithms.h. */
+#define CC_DISPATCH(event)                                                                                             \
+    switch (params->algorithm) {                                                                                       \
+        CC_ALGORITHMS(CC_CASE_##event)                                                                                 \
+    default: break;                                                                                                    \
+    }
+#define CC_CASE(id, family, call)                                                                                      \
+    case CC_ALGORITHM_##id:                                                                                            \
+        if (CC_HAS_##family)                                                                                           \
+            call;                                                                                                      \
+        break;
+/* clang-format off */
+#define CC_CASE_init(id, name, family, call, ...) CC_CASE(id, family, call)
+#define CC_CASE_on_ack(id, name, family, i, call, ...) CC_CASE(id, family, call)
+#define CC_CASE_reduce(id, name, family, i, a, call, ...) CC_CASE(id, family, call)
+#define CC_CASE_on_loss_state(id, name, family, i, a, d, call, ...) CC_CASE(id, family, call)
+#define CC_CASE_on_rto(id, name, family, i, a, d, l, call, ...) CC_CASE(id, family, call)
+#define CC_CASE_on_restart(id, name, family, i, a, d, l, t, call, ...) CC_CASE(id, family, call)
+#define CC_CASE_on_undo(id, name, family, i, a, d, l, t, r, call, ...) CC_CASE(id, family, call)
+#define CC_CASE_on_packet_lost(id, name, family, i, a, d, l, t, r, u, call, ...) CC_CASE(id, family, call)
+#define CC_CASE_on_packets_lost(id, name, family, i, a, d, l, t, r, u, p, call, ...) CC_CASE(id, family, call)
+#define CC_CASE_on_probe_repair(id, name, family, i, a, d, l, t, r, u, p, m, call) CC_CASE(id, family, call)
+/* clang-format on */
+
+/* The algorithms of a family, a bit each. */
+#define CC_FAMILY_LOSS(is_bbr1, is_bbr3) 0
+#define CC_FAMILY_BBR1(is_bbr1, is_bbr3) is_bbr1
+#define CC_FAMILY_BBR3(is_bbr1, is_bbr3) is_bbr3
+#define CC_BBR1_BIT(id, name, family, ...) | CC_FAMILY_##family(CC_HAS_BBR1, 0U) << CC_ALGORITHM_##id
+#define CC_BBR3_BIT(id, name, family, ...) | CC_FAMILY_##family(0U, CC_HAS_BBR3) << CC_ALGORITHM_##id
+
+static inline bool cc_is_of(const struct cc_params *params, uint32_t algorithms)
+{
+    return (algorithms >> (params->algorithm & 31) & 1) != 0;
 }
 
+/* Whether the algorithm is of BBR v1's headers. */
+static inline bool cc_is_bbr1(const struct cc_params *params)
+{
+    return cc_is_of(params, 0U CC_ALGORITHMS(CC_BBR1_BIT));
+}
+
+/* Whether the algorithm is of v3's headers. */
 static inline bool cc_is_bbr3(const struct cc_params *params)
 {
-#ifdef CC_WITHOUT_BBR3
-    (void)params;
-    return false;
-#else
-    return params->algorithm == CC_ALGORITHM_BBR3 || params->algorithm == CC_ALGORITHM_BBR2;
-#endif
+    return cc_is_of(params, 0U CC_ALGORITHMS(CC_BBR3_BIT));
 }
 
 /* Whether the algorithm is a BBR, which paces, and whose window the stack does not reduce. */
@@ -69,18 +109,7 @@ static inline void cc_init(struct cc_state *state, const struct cc_params *param
     state->ssthresh_pkts = RENO_SSTHRESH_UNSET;
     state->pacing_Bps = UINT64_MAX;
     state->min_rtt_us = start->min_rtt_us;
-    if (cc_is_bbr1(params))
-        bbr_init(state, params, start);
-    else if (cc_is_bbr3(params))
-        bbr3_init(state, params, start);
-    else if (params->algorithm == CC_ALGORITHM_CUBIC)
-        cubic_init(state, start);
-    else if (params->algorithm == CC_ALGORITHM_BIC)
-        bic_init(state);
-    else if (params->algorithm == CC_ALGORITHM_VEGAS)
-        vegas_init(state);
-    else if (params->algorithm == CC_ALGORITHM_WESTWOOD)
-        westwood_init(state, start);
+    CC_DISPATCH(init)
 }
 
 static inline void cc_count_round(struct cc_state *state, const struct cc_sample *sample)
@@ -95,20 +124,9 @@ static inline void cc_count_round(struct cc_state *state, const struct cc_sample
 static inline void cc_on_ack(struct cc_state *state, const struct cc_params *params, const struct cc_sample *sample)
 {
     state->mark_app_limited = false;
-    switch (params->algorithm) {
-#ifndef CC_WITHOUT_BBR1
-    case CC_ALGORITHM_BBR: bbr_on_ack(state, params, sample); return;
-#endif
-#ifndef CC_WITHOUT_BBR3
-    case CC_ALGORITHM_BBR3:
-    case CC_ALGORITHM_BBR2: bbr3_on_ack(state, params, sample); return;
-#endif
-    case CC_ALGORITHM_CUBIC: cubic_on_ack(state, params, sample); break;
-    case CC_ALGORITHM_BIC: bic_on_ack(state, params, sample); break;
-    case CC_ALGORITHM_VEGAS: vegas_on_ack(state, params, sample); break;
-    case CC_ALGORITHM_WESTWOOD: westwood_on_ack(state, params, sample); break;
-    default: reno_on_ack(state, params, sample); break;
-    }
+    CC_DISPATCH(on_ack)
+    if (cc_is_bbr(params))
+        return;
     state->una_pkts = sample->una_pkts;
     cc_count_round(state, sample);
 }
@@ -117,13 +135,7 @@ static inline void cc_reduce(struct cc_state *state, const struct cc_params *par
 {
     state->before.cwnd_pkts = state->cwnd_pkts;
     state->before.ssthresh_pkts = state->ssthresh_pkts;
-    switch (params->algorithm) {
-    case CC_ALGORITHM_CUBIC: cubic_reduce(state); break;
-    case CC_ALGORITHM_BIC: bic_reduce(state); break;
-    case CC_ALGORITHM_VEGAS:
-    case CC_ALGORITHM_WESTWOOD: reno_halve(state, state->cwnd_pkts); break;
-    default: reno_reduce(state, params, in_flight_pkts); break;
-    }
+    CC_DISPATCH(reduce)
 }
 
 /* The loss state changed, except to Loss (see cc_on_rto). */
@@ -133,16 +145,9 @@ static inline void cc_on_loss_state(struct cc_state *state, const struct cc_para
     enum cc_ca_state old_state = (enum cc_ca_state)state->ca_state;
     bool is_reduced = old_state == CC_CA_CWR; /* for a mark; a loss in the same window changes nothing */
 
-    if (params->algorithm == CC_ALGORITHM_VEGAS)
-        vegas_on_loss_state(state, new_state);
-    else if (params->algorithm == CC_ALGORITHM_WESTWOOD)
-        westwood_on_loss_state(state, old_state, new_state);
     state->ca_state = new_state;
-    if (cc_is_bbr1(params)) {
-        bbr_on_loss_state(state, new_state);
-    } else if (cc_is_bbr3(params)) {
-        bbr3_on_loss_state(state, old_state, new_state);
-    } else if ((new_state == CC_CA_CWR || new_state == CC_CA_RECOVERY) && !is_reduced) {
+    CC_DISPATCH(on_loss_state)
+    if (!cc_is_bbr(params) && (new_state == CC_CA_CWR || new_state == CC_CA_RECOVERY) && !is_reduced) {
         cc_reduce(state, params, in_flight_pkts);
         state->cwnd_pkts = state->ssthresh_pkts;
     }
@@ -152,8 +157,7 @@ static inline void cc_on_loss_state(struct cc_state *state, const struct cc_para
 static inline void cc_on_packet_lost(struct cc_state *state, const struct cc_params *params,
                                      const struct cc_lost_packet *lost)
 {
-    if (cc_is_bbr3(params))
-        bbr3_on_packet_lost(state, params, lost);
+    CC_DISPATCH(on_packet_lost)
 }
 
 /* Packets that left with the same in flight were marked lost; for a world that cannot tell of each
@@ -161,17 +165,12 @@ static inline void cc_on_packet_lost(struct cc_state *state, const struct cc_par
 static inline void cc_on_packets_lost(struct cc_state *state, const struct cc_params *params,
                                       const struct cc_lost_packet *last, uint32_t count)
 {
-    if (cc_is_bbr3(params))
-        bbr3_on_packets_lost(state, params, last, count);
+    CC_DISPATCH(on_packets_lost)
 }
 
 /* A tail loss probe repaired a loss that nothing else showed; `is_app_limited`: when the probed packet first left. */
 static inline void cc_on_probe_repair(struct cc_state *state, const struct cc_params *params, uint64_t now_us,
-                                      uint64_t delivered_pkts, bool is_app_limited)
-{
-    if (cc_is_bbr3(params))
-        bbr3_on_probe_repair(state, params, now_us, delivered_pkts, is_app_limited);
-}
+                                      uint64_t delivered_pkts, bool is_app_limited){ CC_DISPATCH(on_probe_repair) }
 
 /*
  * The retransmission timer fired and everything unacknowledged was marked lost: one packet may leave.
@@ -183,27 +182,14 @@ CC_IN_LINE void cc_on_rto(struct cc_state *state, const struct cc_params *params
 {
     bool by_episode = cc_stack_has(params, CC_STACK_timeout_saves);
     bool reduces = by_episode ? is_new_episode : state->ca_state < CC_CA_CWR;
+    bool saves = is_new_episode || !by_episode;
+    uint32_t cwnd_pkts = cc_clamp_to_u32((uint64_t)in_flight_pkts + 1);
 
-    if (cc_is_bbr1(params))
-        bbr_on_rto(state, params, is_new_episode || !by_episode, total_lost_pkts);
-    else if (cc_is_bbr3(params))
-        bbr3_on_timeout(state, is_new_episode);
-    else if (reduces)
+    if (!cc_is_bbr(params) && reduces)
         cc_reduce(state, params, prior_in_flight_pkts);
-    switch (params->algorithm) {
-    case CC_ALGORITHM_CUBIC: cubic_on_rto(state); break;
-    case CC_ALGORITHM_BIC: bic_on_rto(state); break;
-    case CC_ALGORITHM_VEGAS: vegas_on_loss_state(state, CC_CA_LOSS); break;
-    case CC_ALGORITHM_WESTWOOD:
-        if (reduces)
-            westwood_on_timeout(state);
-        break;
-    default: break;
-    }
+    CC_DISPATCH(on_rto)
     state->ca_state = CC_CA_LOSS;
-    state->cwnd_pkts = cc_clamp_to_u32((uint64_t)in_flight_pkts + 1);
-    if (cc_is_bbr3(params))
-        bbr3_bound_after_timeout(state);
+    state->cwnd_pkts = cwnd_pkts;
 }
 
 /*
@@ -242,29 +228,21 @@ static inline void cc_on_cwnd_underused(struct cc_state *state, const struct cc_
 static inline void cc_on_restart(struct cc_state *state, const struct cc_params *params, uint64_t now_us,
                                  bool app_limited)
 {
-    if (cc_is_bbr1(params))
-        bbr_on_restart(state, params, now_us, app_limited);
-    else if (cc_is_bbr3(params))
-        bbr3_on_restart(state, params, now_us, app_limited);
-    else if (params->algorithm == CC_ALGORITHM_CUBIC)
-        cubic_on_restart(state, now_us);
-    else if (params->algorithm == CC_ALGORITHM_VEGAS)
-        vegas_on_restart(state);
+    CC_DISPATCH(on_restart)
 }
 
-/* The last recovery was spurious: all but BBR undo the reduction (RFC 9438, 4.9; Linux undo_cwnd). */
-static inline void cc_on_undo(struct cc_state *state, const struct cc_params *params)
+/* Undoes a loss-based algorithm's reduction (RFC 9438, 4.9; Linux undo_cwnd). */
+static inline void cc_undo(struct cc_state *state)
 {
-    if (cc_is_bbr1(params)) {
-        bbr_on_undo(state);
-    } else if (cc_is_bbr3(params)) {
-        bbr3_on_undo(state);
-    } else if (state->before.cwnd_pkts != 0) {
-        state->cwnd_pkts = cc_max_u32(state->cwnd_pkts, state->before.cwnd_pkts);
-        state->ssthresh_pkts = cc_max_u32(state->ssthresh_pkts, state->before.ssthresh_pkts);
-        state->before.cwnd_pkts = 0;
-    }
+    if (state->before.cwnd_pkts == 0)
+        return;
+    state->cwnd_pkts = cc_max_u32(state->cwnd_pkts, state->before.cwnd_pkts);
+    state->ssthresh_pkts = cc_max_u32(state->ssthresh_pkts, state->before.ssthresh_pkts);
+    state->before.cwnd_pkts = 0;
 }
+
+/* The last recovery was spurious. */
+static inline void cc_on_undo(struct cc_state *state, const struct cc_params *params) { CC_DISPATCH(on_undo) }
 
 /* ---- read-only queries ---- */
 

@@ -9,6 +9,8 @@
 #ifndef BBRGYM_CC_TYPES_H
 #define BBRGYM_CC_TYPES_H
 
+#include "algorithms.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,14 +31,9 @@
 #define CC_GSO_MAX_BYTES 65215 /* Linux: sk_gso_max_size less the headers' room */
 
 enum cc_algorithm {
-    CC_ALGORITHM_BBR = 0,
-    CC_ALGORITHM_CUBIC = 1, /* Linux's */
-    CC_ALGORITHM_RENO = 2,
-    CC_ALGORITHM_BIC = 3,
-    CC_ALGORITHM_VEGAS = 4,
-    CC_ALGORITHM_WESTWOOD = 5,
-    CC_ALGORITHM_BBR3 = 6,
-    CC_ALGORITHM_BBR2 = 7
+#define CC_NUMBER(id, ...) CC_ALGORITHM_##id,
+    CC_ALGORITHMS(CC_NUMBER)
+#undef CC_NUMBER
 };
 
 /* Linux's order: everything from CC_CA_RECOVERY on is "at least recovery" (tcp_ca_state). */

@@ -128,9 +128,11 @@ static inline void westwood_on_loss_state(struct cc_state *state, enum cc_ca_sta
     state->westwood.ends_reduction = was_reducing && new_state < CC_CA_CWR;
 }
 
-/* A timeout that begins an episode (Linux CA_EVENT_LOSS). */
-static inline void westwood_on_timeout(struct cc_state *state)
+/* A timeout; `begins`: an episode (Linux CA_EVENT_LOSS). */
+static inline void westwood_on_rto(struct cc_state *state, bool begins)
 {
+    if (!begins)
+        return;
     state->ssthresh_pkts = westwood_bdp_pkts(&state->westwood);
     state->westwood.renews_min_rtt = true;
 }

@@ -98,10 +98,9 @@ TunableTable()
 py::list
 VariantTable()
 {
-    const std::map<cc_algorithm, const char*> algorithms = {
-        {CC_ALGORITHM_BBR, "bbr"},     {CC_ALGORITHM_BBR3, "bbr3"},        {CC_ALGORITHM_BBR2, "bbr2"},
-        {CC_ALGORITHM_RENO, "reno"},   {CC_ALGORITHM_CUBIC, "cubic"},      {CC_ALGORITHM_BIC, "bic"},
-        {CC_ALGORITHM_VEGAS, "vegas"}, {CC_ALGORITHM_WESTWOOD, "westwood"}};
+#define ALGORITHM_NAME(id, name, ...) name,
+    constexpr const char* algorithms[] = {CC_ALGORITHMS(ALGORITHM_NAME)};
+#undef ALGORITHM_NAME
     py::list table;
     for (int v = 0; v < static_cast<int>(Variants().size()); ++v)
     {
@@ -120,7 +119,7 @@ VariantTable()
         }
         py::dict row;
         row["name"] = info.name;
-        row["algorithm"] = algorithms.at(info.algorithm);
+        row["algorithm"] = algorithms[info.algorithm];
         row["source"] = info.source;
         row["tunables"] = tunables;
         row["preset"] = values;
