@@ -3,7 +3,7 @@
 #   make demo    sets everything up, compares the variants on the RTT-fairness scenario: on the twin, then on ns-3 as well
 #   make test    sets everything up, runs the tests against the installed wheel, those marked slow left out
 #   make test-all  runs the slow tests too
-#   make coverage  runs the tests and prints how much of the package they reach
+#   make coverage  runs the tests, or those in COVERED, and prints how much of the package they reach
 #   make quick   the same for the tests of scenarios, worlds, environments and evaluations, in some five minutes; with
 #                PYTHON=python3.13 VENV=build/venv-3.13 on another Python, beside .venv/
 #   make check   style, types
@@ -62,7 +62,7 @@ demo: $(STAMPS)/twin
 test: TESTS := -m 'not slow'
 test-all: TESTS :=
 quick: TESTS := -m 'not slow' $(QUICK)
-coverage: TESTS := -m 'not slow' --cov --cov-report=term
+coverage: TESTS := -m 'not slow' --cov --cov-report=term $(COVERED)
 coverage: $(STAMPS)/dev
 test test-all quick coverage: $(STAMPS)/test
 	@echo "Compiling the programs of the tests"
