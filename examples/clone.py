@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Behaviour cloning in plain PyTorch, from a data set of a shipped agent's episodes.
 
-usage: pip install '.[offline,train]'; bbrgym bench dataset shipped/flow --episodes 200 --output bbrgym/flow-v0
+usage: pip install '.[offline,train]'; bbrgym bench dataset shipped/flow episodes=200 output=bbrgym/flow-v0
        python examples/clone.py bbrgym/flow-v0 [--draws 64] [--updates 1000]
 """
 

@@ -4,7 +4,7 @@
 // bbrgym-scenario --serve
 //
 // Runs the scenario of FILE.json (all fields resolved, as the package writes it; - is the standard input) to
-// its end and prints the summary, as text or as JSON. A policy (`bbrgym export --format c`, compiled) sets the tunables
+// its end and prints the summary, as text or as JSON. A policy (`bbrgym export format=c`, compiled) sets the tunables
 // of its tuned flows. A bad scenario is one line on the error output, exit 2. With --serve it is a program of bbrgym's
 // world ns3gym: the scenario's own network, on the ns-3 that it was built with.
 #include "ns3-simulation.h"

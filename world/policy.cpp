@@ -175,7 +175,7 @@ class EntryCheck
     {
         throw std::invalid_argument(
             "policy: " + m_path + " is not a policy of format " + std::to_string(FORMAT) +
-            ", expected what `bbrgym export --format c` wrote, compiled with BBRGYM_POLICY_ENTRY");
+            ", expected what `bbrgym export format=c` wrote, compiled with BBRGYM_POLICY_ENTRY");
     }
 
     [[noreturn]] void Refuse(const std::string& why) const

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// A policy in integer arithmetic (`bbrgym export --format c`), compiled as a shared object, that sets the tunables of a
+// A policy in integer arithmetic (`bbrgym export format=c`), compiled as a shared object, that sets the tunables of a
 // world's tuned flows in place of whoever drives the world.
 //
 //   run time   |--- interval ---|--- interval ---|---

@@ -16,7 +16,7 @@ _HEADER = """\
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The policy of an agent, {agent}, that sets tunables of {variant} every {interval_us} us. Written by
- * `bbrgym export --format c`: integers only, no libc, no allocation.
+ * `bbrgym export format=c`: integers only, no libc, no allocation.
  *
  *   struct policy_state state = {{0}};   tunables = the current ones       policy_begin(&state);
  *   every interval:                    fields, flows = the measurements  policy_decide(&state); tunables = the new ones

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * State and tables of a policy. In the one header that `bbrgym export --format c` writes stand:
+ * State and tables of a policy. In the one header that `bbrgym export format=c` writes stand:
  *
  *   sizes (#define)   policy_types.h   tables   policy_runtime.h
  */

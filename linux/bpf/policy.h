@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A policy in integer arithmetic (`bbrgym export --format c`) in the kernel: measures a flow and, every interval, sets
+ * A policy in integer arithmetic (`bbrgym export format=c`) in the kernel: measures a flow and, every interval, sets
  * its tunables, on the first ACK at or after the interval's end. Only in a program that is compiled with
  *
  *   -DBBRGYM_POLICY='"FILE.h"'

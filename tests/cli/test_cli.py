@@ -150,6 +150,24 @@ def test_a_wrong_option_is_one_clear_line(given: str | list[str], says: str, her
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["export"], "export: nothing is given, expected RUN_DIR"),
+        (["list", "a=1"], "a=1: is not an option, bbrgym list has none"),
+        (["conformance", "wrld=ns3"], "wrld: is not an option; did you mean world?"),
+        (["kernel", "lod", "bbq"], "ACTION: is 'lod'; did you mean load?"),
+        (["kernel", "set", "a", "b"], "kernel set: a b is given, expected NAME"),
+        (["kernel", "watch", "interval=0"], "interval: is 0, expected a number > 0"),
+        (["kernel", "load", "bbq", "bbq_beta=x"], "bbq_beta: is 'x', expected a number"),
+    ],
+)
+def test_words_and_options_of_a_plain_command_are_checked(given: list[str], says: str, here: Here) -> None:
+    done = here(*given)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"bbrgym: {says}")
+
+
 @pytest.mark.usefixtures("undrawn")
 def test_a_resumed_evaluation_is_the_folder_s_own(here: Here, tmp_path: Path) -> None:
     """The example of the command's help."""

@@ -87,4 +87,4 @@ def test_without_a_world_all_are_checked_and_any_one_may_be() -> None:
     lacking = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (lacking.returncode, answers(lacking.stdout)) == (2, {"ns3gym": "NO"})
     assert re.match("bbrgym: world ns3gym cannot run on this machine: .* needs psutil: pip install", lacking.stderr)
-    assert "invalid choice: 'ns4'" in doctor(world="ns4").stderr
+    assert "WORLD: is 'ns4'; did you mean ns3?" in doctor(world="ns4").stderr

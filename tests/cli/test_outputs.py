@@ -20,8 +20,8 @@ LOG = ROOT / "tests" / "paths" / "cases" / "iperf3_bbr_shallow_60ms.json"
 SHORT = ["evaluate", "scenario=steady", "scenario.duration_s=1", "variants=[bbr]", "world=twin"]
 #: Commands with a file to write, and with a folder.
 FILES = {
-    "bench": ["bench", "bbr", "--output", "{out}"],
-    "export": ["export", str(SHIPPED["shipped/flow"]), "--format", "c", "--output", "{out}"],
+    "bench": ["bench", "bbr", "output={out}"],
+    "export": ["export", str(SHIPPED["shipped/flow"]), "format=c", "output={out}"],
     "path": ["path", "{log}", "output={out}.yaml"],
     "record": ["scenario", "wifi", "record={out}", "seconds=0.1"],
 }

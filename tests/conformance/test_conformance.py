@@ -41,7 +41,7 @@ def test_the_cases_are_the_drafts() -> None:
 def test_the_command_prints_the_verdicts_and_writes_the_page(here: Here, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(PAGE)
-    code, output, errors = here("bbr3", "bbr3-draft", "bbr", "--case", "drain-inflight", "--write", str(page))
+    code, output, errors = here("bbr3", "bbr3-draft", "bbr", "case=drain-inflight", f"write={page}")
     assert code == 0, errors
     assert "drain-inflight, 40 ms, 10 Mbit/s, bbr3: explained at " in output
     row = "| 3 | `drain-inflight` | Exiting DRAIN Based on Inflight | 0/8/0/0 | 6/2/0/0 | 0/8/0/0 |"
@@ -118,10 +118,10 @@ def test_packets_are_held_back_behind_an_up_that_probe_rtt_leaves_whole() -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--case", "drain-inflihgt"], "case: is 'drain-inflihgt'; did you mean drain-inflight"),
-        (["--case", "foo"], "docs/conformance.md shows all"),
+        (["case=drain-inflihgt"], "case: is 'drain-inflihgt'; did you mean drain-inflight"),
+        (["case=foo"], "docs/conformance.md shows all"),
         (["cubic"], "CC: is 'cubic'; allowed are bbr3, bbr3-draft, bbr2, bbr"),
-        (["bbr", "--case", "up-plateau", "--write", "none.md"], "none.md"),
+        (["bbr", "case=up-plateau", "write=none.md"], "none.md"),
     ],
 )
 def test_a_wrong_option_is_one_error(here: Here, arguments: list[str], message: str) -> None:
@@ -131,7 +131,7 @@ def test_a_wrong_option_is_one_error(here: Here, arguments: list[str], message: 
 
 
 def test_a_case_that_is_not_applicable_says_why(here: Here) -> None:
-    code, output, _ = here("bbr", "--case", "up-plateau")
+    code, output, _ = here("bbr", "case=up-plateau")
     assert (code, "not applicable (BBR v1 has no such phase" in output) == (0, True)
 
 

@@ -62,8 +62,9 @@ def test_a_command_is_taken(page: Path, command: str, monkeypatch: pytest.Monkey
         assert [option for option in options if option.startswith("--") and f'"{option}"' not in source] == []
     else:
         asked = _parser().parse_args(words)
-        options = [OWN.get(word, word) for word in getattr(asked, "overrides", [])]
+        given = getattr(asked, "overrides", [word for word in vars(asked).get("arguments", []) if "=" in word])
+        options = [OWN.get(word, word) for word in given]
         if getattr(asked, "multirun", False):
             Loader().load_configuration(words[0], options, RunMode.MULTIRUN)
-        elif "overrides" in asked:
+        elif words[0] != "kernel" and options:
             compose_config(words[0], options)

@@ -87,7 +87,7 @@ def test_a_policy_cloned_from_a_data_set_is_between_random_and_its_teacher(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
-    command = ["bench", "dataset", "shipped/flow", "--episodes", str(EPISODES), "--output", "bbrgym/flow-v0"]
+    command = ["bench", "dataset", "shipped/flow", f"episodes={EPISODES}", "output=bbrgym/flow-v0"]
     assert main(command) == 0
     dataset = minari.load_dataset("bbrgym/flow-v0")
     episodes = list(dataset.iterate_episodes())
@@ -120,13 +120,13 @@ def test_a_wrong_name_is_one_sentence_before_anything_runs_and_a_full_disk_leave
 ) -> None:
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     for name in ("mine", "../mine-v0", "a//b-v0/", ""):
-        assert main(["bench", "dataset", "no/agent", "--output", name]) == 2
-        assert capsys.readouterr().err == f"bbrgym: --output: is {name!r}, expected a name such as bbrgym/mine-v0\n"
+        assert main(["bench", "dataset", "no/agent", f"output={name}"]) == 2
+        assert capsys.readouterr().err == f"bbrgym: output: is {name!r}, expected a name such as bbrgym/mine-v0\n"
     (tmp_path / ".999999999.partial" / "data").mkdir(parents=True)  # of a process that was killed
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
     try:
-        assert main(["bench", "dataset", "shipped/wan", "--episodes", "1", "--output", "mine/a-v0"]) == 1
+        assert main(["bench", "dataset", "shipped/wan", "episodes=1", "output=mine/a-v0"]) == 1
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert capsys.readouterr().err.count("\n") == 1

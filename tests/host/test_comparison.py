@@ -181,12 +181,12 @@ def test_a_comparison_without_a_connection_has_a_report(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("share=1", "share: is 1.0, expected a number < 1"),
+        ("share=1", "share: is 1, expected a number < 1"),
         ("share=half", "share: is 'half', expected a number"),
         ("ports=80,x", "ports[1]: is 'x', expected a whole number"),
         ("ports=80,70000", "ports[1]: is 70000, expected a number <= 65535"),
         ("port=80", "port: is not a field; "),
-        ("least_bytes=-1", "least_bytes: is '-1', expected a whole number"),
+        ("least_bytes=-1", "least_bytes: is -1, expected a number >= 0"),
     ],
 )
 def test_a_wrong_option_is_told(option: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,7 +54,7 @@ def test_a_log_of_many_parts_is_one_file_and_a_path_s(tmp_path: Path, monkeypatc
 def test_a_log_has_one_writer_and_says_what_is_kept_where_it_finds_no_room(tmp_path: Path) -> None:
     (tmp_path / "flows.parquet.parts").mkdir()  # of the user's
     log, before = FlowLog(tmp_path / "flows.parquet"), resource.getrlimit(resource.RLIMIT_FSIZE)
-    with pytest.raises(ConfigError, match=r"--log: .* is in use by bbrgym kernel watch, process "):
+    with pytest.raises(ConfigError, match=r"log: .* is in use by bbrgym kernel watch, process "):
         FlowLog(tmp_path / "flows.parquet")
     log.add(looks(0, 1))
     log._parts.flush()

@@ -192,7 +192,7 @@ def test_several_logs_give_a_distribution_that_draws_one(tmp_path: Path, capsys:
     ("arguments", "said"),
     [
         (["a.json", "a.json"], "given twice"),
-        (["output=mine.yaml"], "no log is given"),
+        (["output=mine.yaml"], "path: nothing is given, expected LOG"),
         (["a.json", "output=mine.txt"], "ends in .yaml"),
         (["a.json", "outputs=mine.yaml"], "outputs"),
         (["nowhere.json"], "No such file"),

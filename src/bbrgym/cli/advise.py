@@ -3,21 +3,21 @@
 
 from __future__ import annotations
 
-import argparse
+import math
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
 
-from bbrgym.cli.path import fit_notes, fit_table, logs_and_config
+from bbrgym.cli.composition import compose_config
+from bbrgym.cli.path import fit_notes, fit_table, read_logs
+from bbrgym.cli.plain_command import Words
 from bbrgym.cli.terminal import new_run_dir, print_results, print_run_folder, runs_bar, take_output_dir
 from bbrgym.evaluate.evaluation import prepare_evaluation
 from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.paths.advice import AGENTS_ADVISED, VARIANTS_ADVISED, advice, possible_paths
-from bbrgym.paths.detect import read_log
 from bbrgym.paths.fit_figure import fit_figures
 from bbrgym.paths.fitted_scenario import write_scenario
-from bbrgym.paths.mirror import checked_fit
 from bbrgym.report.page import Section
 from bbrgym.report.report import evaluation_page
 from bbrgym.report.report_files import write_report_files
@@ -37,18 +37,12 @@ examples:
   bbrgym advise upload.ss
   bbrgym advise monday.pcap tuesday.pcap draws=50 output_dir=runs/mine
 """
+WORDS = Words("LOG ...", 1, math.inf)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.add_argument("logs", nargs="+", metavar="LOG", help="a log's file, or draws=NUMBER or output_dir=FOLDER")
-
-
-def run(options: argparse.Namespace) -> None:
+def run(words: Sequence[str], given: Sequence[str]) -> None:
     """Read the logs, fit the paths, compare on the fitted paths, and print and write the results."""
-    names, config = logs_and_config("advise", options.logs)
-    logs = {name: read_log(Path(name)) for name in names}
-    fits = {name: checked_fit(log) for name, log in logs.items()}
+    config, (logs, fits) = compose_config("advise", given), read_logs(words)
     folder = EvaluationFolder(take_output_dir(config) or new_run_dir("advise"))
     with folder.opened(resume=False):
         scenarios = []
@@ -70,7 +64,7 @@ def run(options: argparse.Namespace) -> None:
             scores.caption = f"{missing[0]} is not compared: it needs torch (pip install torch)."
         tables = [fit_table(fits), scores, summary_table(results.summary, results.title)]
         figures = fit_figures(logs, fits, scenarios, "path")
-        page = evaluation_page(results, shlex.join(["bbrgym", "advise", *options.logs]))
+        page = evaluation_page(results, shlex.join(["bbrgym", "advise", *words, *given]))
         sentence = advice(ranking, known, results.summary)
         advised = Section("Advice", [fit_table(fits), *figures], " ".join([sentence, *fit_notes(fits)]))
         write_report_files(folder.path, tables, replace(page, sections=[advised, *page.sections]))

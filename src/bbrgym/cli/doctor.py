@@ -3,16 +3,23 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
 from rich.table import Table
 
+from bbrgym.cli.plain_command import Words
 from bbrgym.cli.terminal import named_table, print_results
-from bbrgym.errors import ConfigError, one_line
+from bbrgym.errors import ConfigError, nearest, one_line
 from bbrgym.worlds import registered_worlds, world_spec
 from bbrgym.worlds.engine import engine_class
 
+DESCRIPTION = """\
+Shows which worlds can run on this machine (default: all of them), and what the world linux misses here.
+
+example:
+  bbrgym doctor linux
+"""
+WORDS = Words("[WORLD]", 0)
 _OF_THE_MACHINE = "linux"  # the world that needs more of the machine than its engine
 
 
@@ -40,14 +47,11 @@ def machine_table() -> tuple[Table, list[str]]:
     return table, [check.name for check in checks if check.is_needed and not check.is_there]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.add_argument("world", nargs="?", choices=list(registered_worlds()), help="the world; default: all of them")
-
-
-def run(options: argparse.Namespace) -> None:
+def run(words: Sequence[str], given: Sequence[str]) -> None:  # noqa: ARG001
     """Print the tables. Raises ConfigError: a world cannot run here."""
-    worlds = [options.world] if options.world else list(registered_worlds())
+    worlds = words or list(registered_worlds())
+    if worlds[0] not in registered_worlds():
+        raise ConfigError(f"WORLD: is {worlds[0]!r}; {nearest(worlds[0], registered_worlds())}")
     table, problems = engines_table(worlds)
     print_results(table)
     if _OF_THE_MACHINE in worlds and _OF_THE_MACHINE not in problems:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,12 +11,15 @@ from pathlib import Path
 
 from rich.table import Table
 
+from bbrgym.cli.plain_command import Words
 from bbrgym.cli.terminal import named_table, print_results
 from bbrgym.papers.names import experiment_names, heading_of
 from bbrgym.scenario.shipped import distribution_names, role_of, scenario_names, shipped
 from bbrgym.tunables import BASES, SWITCHES, TUNABLES, VARIANTS
 from bbrgym.worlds import registered_worlds
 
+DESCRIPTION = "Shows tables of all names to choose from.\n"
+WORDS = Words("", 0, 0)
 _CONF = Path(str(resources.files("bbrgym") / "conf"))
 _GROUPS = ("experiment", "agent", "env", "observation", "action", "reward", "logger", "rollouts")
 
@@ -85,6 +87,6 @@ def _first_sentence(group: str, name: str) -> str:
     return re.split(r"(?<=\.)\s|:\sbbrgym", comment)[0].rstrip(".")
 
 
-def run(options: argparse.Namespace) -> None:  # noqa: ARG001
+def run(words: Sequence[str], given: Sequence[str]) -> None:  # noqa: ARG001
     """Print the tables."""
     print_results(*listing())

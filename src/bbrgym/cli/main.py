@@ -128,7 +128,7 @@ def _parsed(given: Sequence[str]) -> argparse.Namespace:
         others = [] if translate else [one for one in others if one.startswith("-")]
         options.overrides = [one for one in options.overrides if one not in others]
     if others:
-        parser.error(f"unrecognized arguments: {' '.join(others)}")
+        parser.error(f"unrecognized arguments: {' '.join(others)}; options are written OPTION=VALUE")
     return options
 
 
@@ -166,12 +166,6 @@ def _parser(asked: Collection[str] = _COMMANDS) -> argparse.ArgumentParser:
         module = importlib.import_module(f"bbrgym.cli.{of or name}")
         if is_program:
             importlib.import_module("bbrgym.cli.hydra_program").add_program(commands, name, purpose, module)
-            continue
-        text = getattr(module, "DESCRIPTION", None)
-        command = commands.add_parser(
-            name, help=purpose, description=text, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
-        command.set_defaults(run_command=getattr(module, "run", None))  # or each action of it has one
-        if hasattr(module, "add_arguments"):
-            module.add_arguments(command)
+        else:
+            importlib.import_module("bbrgym.cli.plain_command").add_plain_command(commands, name, purpose, module)
     return parser

@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-import argparse
 import math
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 
 from bbrgym.cli.composition import compose_config
+from bbrgym.cli.plain_command import Words
 from bbrgym.cli.terminal import print_results
 from bbrgym.errors import ConfigError
 from bbrgym.paths.detect import FORMATS, read_log
@@ -20,6 +18,7 @@ from bbrgym.paths.fit import FittedValue, PathFit
 from bbrgym.paths.fit_figure import fit_figures
 from bbrgym.paths.fitted_scenario import write_scenario
 from bbrgym.paths.mirror import checked_fit
+from bbrgym.paths.samples import PathLog
 from bbrgym.report.figure_spec import FigureSpec
 from bbrgym.runs.drawing import reason_not_to_draw
 from bbrgym.scenario.files import read_scenario
@@ -42,6 +41,7 @@ examples:
   bbrgym path upload.ss output=mine.yaml
   bbrgym evaluate scenario=mine.yaml
 """
+WORDS = Words("LOG ...", 1, math.inf)
 
 _SHARES: dict[tuple[bool | None, bool | None], str] = {
     (None, None): "not seen",
@@ -50,22 +50,14 @@ _SHARES: dict[tuple[bool | None, bool | None], str] = {
     (True, False): "varies",
     (True, True): "shared with other traffic, or varies all the time",
 }
-_OPTION = re.compile(r"[a-z_.]+=")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.add_argument("logs", nargs="+", metavar="LOG", help="a log's file, or output=FILE.yaml of the scenario")
-
-
-def run(options: argparse.Namespace) -> None:
+def run(words: Sequence[str], given: Sequence[str]) -> None:
     """Read the logs, fit the paths, write the scenario and print the results."""
-    names, config = logs_and_config("path", options.logs)
-    output = Path(str(config["output"]))
+    output = Path(str(compose_config("path", given)["output"]))
     if output.suffix not in (".yaml", ".yml"):
         raise ConfigError(f"output: is {str(output)!r}, expected the name of a file that ends in .yaml")
-    logs = {name: read_log(Path(name)) for name in names}
-    fits = {name: checked_fit(log) for name, log in logs.items()}
+    logs, fits = read_logs(words)
     written = [f"{'trace' if index else 'scenario'}: {file}" for index, file in enumerate(write_scenario(fits, output))]
     fields = read_scenario(output)
     figures = fit_figures(logs, fits, fields.get(MIX, [fields]), output.stem)
@@ -83,16 +75,12 @@ def _draw(figures: Sequence[FigureSpec], folder: Path) -> list[str]:
     return [f"figure: {folder / figure.name}.png" for figure in figures]
 
 
-def logs_and_config(command: str, arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
-    """Return the logs among a command's arguments, and its configuration with the options among them."""
-    given = [one for one in arguments if _OPTION.match(one)]
-    logs = [one for one in arguments if one not in given]
-    config = compose_config(command, given)
-    if not logs:
-        raise ConfigError("no log is given, expected at least one")
-    if len(set(logs)) < len(logs):
+def read_logs(names: Sequence[str]) -> tuple[dict[str, PathLog], dict[str, PathFit]]:
+    """Return logs, and fits of their paths, by the names of the files."""
+    if len(set(names)) < len(names):
         raise ConfigError("a log is given twice, expected each once")
-    return logs, config
+    logs = {name: read_log(Path(name)) for name in names}
+    return logs, {name: checked_fit(log) for name, log in logs.items()}
 
 
 def fit_table(fits: dict[str, PathFit]) -> Table:

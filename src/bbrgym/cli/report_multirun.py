@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
+from bbrgym.cli.plain_command import Words
 from bbrgym.cli.polars_threads import start_polars
 
 DESCRIPTION = """\
@@ -15,18 +16,14 @@ the jobs that have ended so far, and prints the tables.
 example:
   bbrgym report runs/multirun
 """
+WORDS = Words("DIR")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.add_argument("folder", metavar="DIR", help="folder of a multirun, hydra.sweep.dir")
-
-
-def run(options: argparse.Namespace) -> None:
+def run(words: Sequence[str], given: Sequence[str]) -> None:  # noqa: ARG001
     """Write the report and print the tables."""
     from bbrgym.cli.many_runs import show
     from bbrgym.sweeps.multirun import report_multirun
 
     start_polars()
-    folder = Path(options.folder)
+    folder = Path(words[0])
     show(folder, report_multirun(folder))

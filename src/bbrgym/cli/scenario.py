@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from bbrgym.cli.composition import compose_config
+from bbrgym.cli.plain_command import Words
 from bbrgym.errors import ConfigError
 from bbrgym.scenario.distribution import Distribution, is_distribution, load_distribution, split_seeds
 from bbrgym.scenario.files import parse_scenario
@@ -27,18 +28,12 @@ examples:
   bbrgym scenario wan_mix draw=5 split=validation
   bbrgym scenario wifi record=wifi.down seconds=20 seed=1
 """
+WORDS = Words("NAME|FILE")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.add_argument("scenario", metavar="NAME", help="a shipped scenario or a file")
-    options = "scenario.FIELD=VALUE, draw=, split=, record=, seconds=, seed="
-    parser.add_argument("overrides", nargs="*", metavar="OPTION=VALUE", help=options)
-
-
-def run(options: argparse.Namespace) -> None:
+def run(words: Sequence[str], given: Sequence[str]) -> None:
     """Print the scenario, or a draw of the distribution; or record the last hop."""
-    config = compose_config("scenario", [f"scenario={options.scenario}", *options.overrides])
+    config = compose_config("scenario", [f"scenario={words[0]}", *given])
     source = scenario_of(config["scenario"])
     scenario = draw_of(source, config["draw"], config["split"])
     if config["record"] is None:

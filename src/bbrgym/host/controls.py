@@ -201,7 +201,9 @@ def unload(name: str, *, is_forced: bool = False, tell: Callable[[str], object] 
         users = sum(len(_moved(folder_of(name), name, "", file)) for _, file in network_namespaces())
         users = max(users, len(control.connections()))
         if users and not is_forced:
-            raise HostError(f"{name} is used by {users} sockets: close them, or move them to the default with --force")
+            raise HostError(
+                f"{name} is used by {users} sockets: close them, or move them to the default with force=true"
+            )
         _restore_defaults(control, tell)
         folder = unregister(folder_of(name))
         moved = _move_all(folder, name) if is_forced else 0

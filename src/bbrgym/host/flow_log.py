@@ -44,7 +44,7 @@ SCHEMA = pl.Schema(_KNOWN | dict.fromkeys(sorted(_TUNABLES), pl.Float64))
 class _PartsFolder(RunFolder):
     """The folder of a log's parts, which one process writes at a time."""
 
-    command, option = "kernel watch", "--log"
+    command, option = "kernel watch", "log"
 
 
 class FlowLog:

@@ -133,7 +133,7 @@ def test_a_file_says_what_it_is(brief: Path) -> None:
 
 def test_the_command_exports(brief: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mine.pt"
-    asked = ["export", str(brief), "--format", "torchscript", "--checkpoint", "last", "--output", str(file)]
+    asked = ["export", str(brief), "format=torchscript", "checkpoint=last", f"output={file}"]
     assert main(asked) == 0
     assert capsys.readouterr().out == f"exported: {file}\n"
     _, arguments = load_agent(brief)

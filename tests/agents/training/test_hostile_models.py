@@ -151,7 +151,7 @@ def test_an_export_without_room_is_one_sentence_and_leaves_no_file(
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
     try:
-        code = main(["export", str(run), "--format", format_])
+        code = main(["export", str(run), f"format={format_}"])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     said = capsys.readouterr().err

@@ -99,10 +99,10 @@ def _free_place(name: str) -> Path:
     try:
         parse_dataset_id(name)
     except (ValueError, TypeError) as error:  # TypeError: it has no version
-        raise ConfigError(f"--output: is {shown(name)}, expected a name such as bbrgym/mine-v0") from error
+        raise ConfigError(f"output: is {shown(name)}, expected a name such as bbrgym/mine-v0") from error
     path: Path = get_dataset_path(name)
     if os.path.lexists(path):
-        raise ConfigError(f"--output: is {shown(name)}, which is there already in {str(path)!r}; expected a new name")
+        raise ConfigError(f"output: is {shown(name)}, which is there already in {str(path)!r}; expected a new name")
     return path
 
 
