@@ -57,7 +57,7 @@ class Rollout(ABC):
 
     def __init__(self, batch: TuneBatch | FlowBatch, seeds: Sequence[int]) -> None:
         self._batch = batch
-        batch.refuses_late = True
+        batch.episodes.refuses_late = True
         self._seeds = list(seeds)
         self.tunables = batch.scaling.names
         self._observations: Any = None
@@ -69,9 +69,9 @@ class Rollout(ABC):
         Raises:
             ValueError: the rollout has not begun, or is closed.
         """
-        if self._batch.worlds is None:
+        if self._batch.episodes.worlds is None:
             raise ValueError("the rollout has not begun, or is closed")
-        return self._batch.worlds
+        return self._batch.episodes.worlds
 
     def begin(self, make_policy: MakePolicy) -> None:
         """Begin all episodes, with new policies."""
@@ -94,7 +94,7 @@ class Rollout(ABC):
         else:
             self._batch.act(self._actions())
         self._observations = self._batch.observe()
-        return self._batch.has_ended
+        return self._batch.episodes.has_ended
 
     @abstractmethod
     def _renew(self, make_policy: MakePolicy) -> None:
@@ -133,7 +133,7 @@ class Rollout(ABC):
 
     def close(self) -> None:
         """End the worlds."""
-        self._batch.close()
+        self._batch.episodes.close()
 
 
 class _EpisodeRollout(Rollout):

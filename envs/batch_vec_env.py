@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbrgym.envs.action import ActType
-from bbrgym.envs.episodes import Episodes
+from bbrgym.envs.batch import Batch
 from bbrgym.envs.seeding import Generators
 from bbrgym.envs.sub_env import SubEnv
 from bbrgym.envs.tune_properties import TuneProperties
@@ -30,7 +30,7 @@ Wrapper: TypeAlias = type[gymnasium.Wrapper[Any, Any, Any, Any]]
 class BatchVecEnv(TuneProperties, VecEnv):
     """Vector of environments that are stepped together; a `SubEnv` answers for each of them."""
 
-    def __init__(self, batch: Episodes, generators: Generators, sub_envs: Sequence[SubEnv]) -> None:
+    def __init__(self, batch: Batch, generators: Generators, sub_envs: Sequence[SubEnv]) -> None:
         self._batch = batch
         self._generators = generators
         self._sub_envs = sub_envs
@@ -43,11 +43,11 @@ class BatchVecEnv(TuneProperties, VecEnv):
 
     def close(self) -> None:
         """End the worlds for good."""
-        self._batch.close()
+        self._batch.episodes.close()
 
     def get_images(self) -> list[NDArray[np.uint8] | None]:
         """Return an RGB image [720, 960, 3] of each episode so far."""
-        return [self._batch.render(index) for index in range(self._batch.num_envs)]
+        return [self._batch.episodes.render(index) for index in range(self._batch.num_envs)]
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
         """Return an attribute of each `SubEnv`."""
@@ -79,7 +79,7 @@ class BatchVecEnv(TuneProperties, VecEnv):
         """Begin all episodes with the seeds and options given since the last reset; return their observations."""
         every = list(range(self._batch.num_envs))
         for index in every:
-            self._batch.set_options(self._options[index], [index])
+            self._batch.episodes.set_options(self._options[index], [index])
         observations = self._batch.reset(every, self._generators.draw_seeds(every, self._seeds[: len(every)]))
         self.reset_infos = self.env_method("info")
         self._reset_seeds()
@@ -88,5 +88,5 @@ class BatchVecEnv(TuneProperties, VecEnv):
 
     def _reset_ended(self) -> Any:
         """Begin the next episodes where one has ended; return the observations of all."""
-        ended = np.flatnonzero(self._batch.has_ended).tolist()
+        ended = np.flatnonzero(self._batch.episodes.has_ended).tolist()
         return self._batch.reset(ended, self._generators.draw_seeds(ended, [None] * len(ended)))

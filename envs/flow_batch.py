@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bbrgym.envs.action import ActType
-from bbrgym.envs.episode_spec import EpisodeSpec, to_ns
-from bbrgym.envs.episodes import Episodes
+from bbrgym.envs.batch import Batch
+from bbrgym.envs.episode_spec import to_ns
 from bbrgym.envs.features import Observation, View
-from bbrgym.envs.observation import FrameStack, SenderObservation
+from bbrgym.envs.observation import FrameStack
 from bbrgym.envs.options import Options
 from bbrgym.envs.row_sums import sum_rows
 from bbrgym.envs.scaling import NormalisedAction
@@ -75,7 +75,7 @@ class MultiOptions(FlowOptions):
             raise ConfigError(f"absent_agents: {self.absent_agents!r}, allowed are 'leave' and 'idle'")
 
 
-class FlowBatch(Episodes):
+class FlowBatch(Batch):
     """N episodes with a controller for each of their L tuned flows.
 
     A step is `simulate` (or `act`, and `hold` while it `is_holding`), then in any order `observe`, `reward_terms` and
@@ -86,18 +86,15 @@ class FlowBatch(Episodes):
         options: arguments of all environments.
         runs_to_the_end: whether episodes go on to the end of the scenario even if no tuned flow is left.
 
-    The other attributes are those of `Episodes`; an environment has the capacity that its own scenarios need.
+    An environment has the capacity that its own scenarios need.
     """
 
     def __init__(self, num_envs: int, options: FlowOptions, *, runs_to_the_end: bool = False) -> None:
-        super().__init__(num_envs, options, has_equal_capacity=False)
+        super().__init__(num_envs, options, is_per_flow=True)
         self._runs_to_the_end = runs_to_the_end
         tunables, flows = len(self.scaling.names), (num_envs, self.max_tuned)
         self._is_own = options.reward_scope == "own"
-        # mapping from measurements to observations, of one flow
-        self.observation = SenderObservation(1, tunables, options.features, options.frame_stack, options.view)
         self.observation_space = self.observation.space
-        self._memory = self._new_memory()
         self._frames = FrameStack(num_envs * self.max_tuned, self.observation)
         self._normalised = np.zeros((*flows, tunables), np.float32)
         self._values = np.zeros((*flows, tunables))
@@ -110,7 +107,7 @@ class FlowBatch(Episodes):
         self._begin(indices, seeds)
         self._look_ahead()
         rows = np.array(indices)[:, None] * self.max_tuned + np.arange(self.max_tuned)
-        view = self._view(self._tuned.stats(self._open_worlds(), indices), indices)
+        view = self._view(self.episodes.tuned.stats(self.episodes.open_worlds(), indices), indices)
         self._frames.begin(rows.ravel().tolist(), view)
         return self.observe()
 
@@ -121,17 +118,17 @@ class FlowBatch(Episodes):
             actions: [N, L, tunables], [N, L] if flat; those of flows that do not act are ignored.
         """
         actions = self.action.array(actions, self.will_act.shape)
-        self.check_running()
+        self.episodes.check_running()
         self.has_acted, former = self.will_act, self._normalised
         self._apply(actions)
-        self._advance()
+        self.episodes.advance()
         self._measure(np.abs(self._normalised - former))
         self._begin_step(None)
         self._end_step()
-        self._record()
+        self.episodes.record(self._normalised)
 
     def hold(self) -> None:
-        """Run for another control interval of the last actions, where the episode goes on; see `Episodes`."""
+        """Run for another control interval of the last actions, where the episode goes on."""
         super().hold()
         self._end_step()
 
@@ -144,13 +141,13 @@ class FlowBatch(Episodes):
         tuned = self.max_tuned
         by_flow = {
             name: values.reshape(tuned, self.num_envs).T if self._is_own else np.repeat(values[:, None], tuned, axis=1)
-            for name, values in self._terms_of_step().items()
+            for name, values in self.rewards.terms().items()
         }
         return {name: np.where(self.has_acted, values, 0.0) for name, values in by_flow.items()}
 
     def reward(self, terms: dict[str, Table]) -> Table:
         """Return the weighted sum of reward terms, [N, L]."""
-        return self._reward.total({name: values.ravel() for name, values in terms.items()}).reshape(self.will_act.shape)
+        return self.rewards.total({name: values.ravel() for name, values in terms.items()}).reshape(self.will_act.shape)
 
     @property
     def has_left(self) -> Flags:
@@ -166,17 +163,7 @@ class FlowBatch(Episodes):
 
     def is_waiting(self, index: int) -> bool:
         """Return whether an environment's episode goes on, but no flow of it acts next."""
-        return bool(self._is_running[index]) and not self.will_act[index].any()
-
-    def flow_names(self, index: int) -> tuple[str, ...]:
-        """Return the names of the tuned flows of an environment's episode, in order."""
-        spec = self._specs[index]
-        return () if spec is None else spec.names
-
-    def given_flow_names(self, index: int) -> tuple[str, ...] | None:
-        """Return the names of the tuned flows in an environment's next episode; None if its scenario is drawn."""
-        source = self._sources[index]
-        return source.names if isinstance(source, EpisodeSpec) else None
+        return bool(self.episodes.is_running[index]) and not self.will_act[index].any()
 
     def info_of_flow(self, index: int, tuned_flow: int | None, terms: dict[str, Table] | None = None) -> dict[str, Any]:
         """Return the privileged state of an environment, with a tuned flow's name and current tunables.
@@ -186,13 +173,13 @@ class FlowBatch(Episodes):
             tuned_flow: which of its tuned flows; None for one that the episode does not have.
             terms: reward terms to be added.
         """
-        info = self._state_of(index)
+        info = self.episodes.state_of(index)
         if tuned_flow is None:
             preset = VARIANTS[self.scaling.variant].preset
             info |= {"tunables": {name: preset[name] for name in self.scaling.names}, "flow": None}
         else:
             tunables = dict(zip(self.scaling.names, self._values[index, tuned_flow].tolist(), strict=True))
-            info |= {"tunables": tunables, "flow": self.flow_names(index)[tuned_flow]}
+            info |= {"tunables": tunables, "flow": self.episodes.flow_names(index)[tuned_flow]}
         if terms is not None:
             rewarded = {name: 0.0 if tuned_flow is None else float(terms[name][index, tuned_flow]) for name in terms}
             info["reward_terms"] = rewarded
@@ -208,15 +195,16 @@ class FlowBatch(Episodes):
         acts = self.will_act[:, :, None]
         self._values = np.where(acts, values, self._values)
         self._normalised = np.where(acts, normalised, self._normalised)
-        self._tuned.set_each(self._open_worlds(), self._values)
+        self.episodes.tuned.set_each(self.episodes.open_worlds(), self._values)
 
     def _look_ahead(self) -> None:
         """Find the flows that act in the next step, and end the episodes that have none left."""
-        now_ns = to_ns(self._open_worlds().now_s)
-        is_to_stop = self._tuned.stop_ns > now_ns
+        episodes = self.episodes
+        now_ns = to_ns(episodes.open_worlds().now_s)
+        is_to_stop = episodes.tuned.stop_ns > now_ns
         if not self._runs_to_the_end:
-            self._is_running &= is_to_stop.any(axis=0)
-        acts = is_to_stop & (self._tuned.start_ns < now_ns + self._step_ns) & self._is_running
+            episodes.is_running &= is_to_stop.any(axis=0)
+        acts = is_to_stop & (episodes.tuned.start_ns < now_ns + self._step_ns) & episodes.is_running
         self.will_act = np.ascontiguousarray(acts.T)
 
     def _end_step(self) -> None:
@@ -237,24 +225,27 @@ class FlowBatch(Episodes):
         Args:
             change: distance that each normalised tunable of each flow has moved, [N, L, tunables].
         """
-        stats = self._tuned.stats(self._open_worlds())
-        self._inputs = self._inputs_of_flows(stats, change) if self._is_own else self._inputs_of_team(stats, change)
+        stats = self.episodes.tuned.stats(self.episodes.open_worlds())
+        if self._is_own:
+            self.rewards.inputs = self._inputs_of_flows(stats, change)
+        else:
+            self.rewards.measure(stats, self._mean_change(change))
         self._memory.add(stats)
         self._frames.add(self._view(stats))
 
-    def _inputs_of_team(self, stats: Table, change: NormalisedAction) -> TermInputs:
-        """Return what the terms of N environments are computed from; the change is the mean over flows that acted."""
+    def _mean_change(self, change: NormalisedAction) -> NormalisedAction:
+        """Return the mean change of the flows that acted, [N, tunables]."""
         acted = self.has_acted.T[:, :, None]
         total = sum_rows(change.transpose(1, 0, 2) * acted)
-        return self._inputs_of_all(stats, (total / np.maximum(sum_rows(acted), 1.0)).astype(np.float32))
+        return (total / np.maximum(sum_rows(acted), 1.0)).astype(np.float32)
 
     def _inputs_of_flows(self, stats: Table, change: NormalisedAction) -> TermInputs:
-        """Return the same of L * N environments with one tuned flow each: all first flows, all second ones, ..."""
-        by_flow = self._rewarded_stats(stats)
+        """Return inputs of L * N environments with one tuned flow each: all first flows, all second ones, ..."""
+        by_flow = self.rewards.rewarded(stats)
         return TermInputs(
             counted=by_field(by_flow.reshape(len(by_flow), 1, -1)),
-            flows=by_field(np.tile(self._open_worlds().flow_stats.T, (1, 1, self.max_tuned))),
-            base_rtt_ms=self._tuned.base_rtt_ms.reshape(1, -1),
+            flows=by_field(np.tile(self.episodes.open_worlds().flow_stats.T, (1, 1, self.max_tuned))),
+            base_rtt_ms=self.episodes.tuned.base_rtt_ms.reshape(1, -1),
             change=change.transpose(1, 0, 2).reshape(-1, change.shape[2]),
         )
 
@@ -271,18 +262,12 @@ class FlowBatch(Episodes):
         flows = flows.reshape(-1, tuned, envs).transpose(0, 2, 1).reshape(len(flows), -1)
         return self.observation.view(self._memory.fields, flows, normalised.reshape(-1, tunables))
 
-    def _adopt(self, index: int, spec: EpisodeSpec) -> tuple[Table, NormalisedAction]:
-        values, normalised = super()._adopt(index, spec)
-        self._values[index, : len(values)], self._normalised[index, : len(values)] = values, normalised
-        return values, normalised
+    def _begin(self, indices: Sequence[int], seeds: Sequence[int]) -> None:
+        """Begin episodes with these seeds in some environments."""
+        for index, (values, normalised) in zip(indices, self.episodes.begin(indices, seeds), strict=True):
+            self._values[index, : len(values)], self._normalised[index, : len(values)] = values, normalised
+        self._forget(indices)
 
     def _arrays(self) -> list[NDArray[Any]]:
         stacks = self._frames.array().reshape(self.num_envs, self.max_tuned, self.observation.frame_stack, -1)
         return [*super()._arrays(), stacks, self._normalised, self._values, self.has_acted, self.will_act]
-
-    def _normalised_of(self, index: int) -> dict[str, float]:
-        return {
-            f"{flow} {name}": value
-            for flow, normalised in zip(self.flow_names(index), self._normalised[index].tolist(), strict=False)
-            for name, value in zip(self.scaling.names, normalised, strict=True)
-        }

@@ -37,7 +37,7 @@ class FlowSubEnv(SubEnv):
     @property
     def flow(self) -> str | None:
         """Name of the flow; None if it is absent."""
-        names = self._batch.flow_names(self.world)
+        names = self._batch.episodes.flow_names(self.world)
         return names[self.tuned_flow] if self.tuned_flow < len(names) else None
 
     def info(self) -> dict[str, Any]:
@@ -98,8 +98,8 @@ class FlowVecEnv(BatchVecEnv):
         self.num_worlds = options.num_worlds
         batch, generators = FlowBatch(self.num_worlds, options), Generators(self.num_worlds)
         self._full_infos = options.full_infos
-        self.world_of_row = np.repeat(np.arange(self.num_worlds), batch.tuned_capacity)
-        self.tuned_of_row = np.concatenate([np.arange(tuned) for tuned in batch.tuned_capacity])
+        self.world_of_row = np.repeat(np.arange(self.num_worlds), batch.episodes.tuned_capacity)
+        self.tuned_of_row = np.concatenate([np.arange(tuned) for tuned in batch.episodes.tuned_capacity])
         self._places = self.world_of_row * batch.max_tuned + self.tuned_of_row  # in [worlds, tuned flows]
         rows = len(self._places)
         self.row_will_act: Flags = np.zeros(rows, np.bool_)
@@ -132,7 +132,7 @@ class FlowVecEnv(BatchVecEnv):
         self.row_is_active = self._of_rows(batch.has_acted)
         self._returns += rewards
         self._lengths += self.row_is_active
-        row_has_ended = batch.has_ended[self.world_of_row]
+        row_has_ended = batch.episodes.has_ended[self.world_of_row]
         done = self._of_rows(batch.has_left | batch.has_joined) | row_has_ended
         infos = self._infos(observations, terms, done)
         if row_has_ended.any():

@@ -120,7 +120,7 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
         self._keeps_absent = options.absent_agents == "idle"
         self._batch = FlowBatch(1, options, runs_to_the_end=self._keeps_absent)
         self._generators = Generators(1)
-        names = self._batch.given_flow_names(0)
+        names = self._batch.episodes.given_flow_names(0)
         self._has_flow_names = names is not None
         self._tuned_of: dict[str, int] = {}  # index of each agent's flow among the tuned flows of this episode
         self.render_mode = options.render_mode
@@ -142,7 +142,7 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
         """
         given = _scenario_of({} if options is None else options)
         seed = None if seed is None else check_seed(seed)
-        self._batch.set_options(given, [0])
+        self._batch.episodes.set_options(given, [0])
         self.agents = []
         observations = self._batch.reset([0], self._generators.draw_seeds([0], [seed]))
         self._tuned_of = self._assign_agents()
@@ -165,7 +165,7 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
             Observations, rewards, terminations, truncations and infos of the agents that acted and of those that join.
         """
         batch, acted = self._batch, self.agents
-        batch.check_running()
+        batch.episodes.check_running()
         if not acted:  # the last reset was refused
             raise ResetNeeded(RESET_FIRST)
         batch.simulate(self._action_array(actions))
@@ -201,18 +201,18 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
 
     def render(self) -> NDArray[np.uint8] | None:
         """Return an RGB image [720, 960, 3] of the episode so far; None without a render mode."""
-        return self._batch.render(0)
+        return self._batch.episodes.render(0)
 
     def close(self) -> None:
         """End the world for good."""
         self.agents = []
-        self._batch.close()
+        self._batch.episodes.close()
 
     # ---- details -----------------------------------------------------------------------------------------------
 
     def _assign_agents(self) -> dict[str, int]:
         """Return the index of each agent's flow among the tuned flows of the episode that has begun."""
-        flows = self._batch.flow_names(0)
+        flows = self._batch.episodes.flow_names(0)
         agents = flows if self._has_flow_names else self.possible_agents[: len(flows)]
         for agent in agents:
             if agent not in self.possible_agents:
@@ -236,7 +236,7 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
         self, terms: dict[str, Table]
     ) -> tuple[Observations, dict[str, float], dict[str, bool], dict[str, bool], Infos]:
         """Return what a step of all possible agents returns."""
-        agents, has_ended = self.agents, bool(self._batch.has_ended[0])
+        agents, has_ended = self.agents, bool(self._batch.episodes.has_ended[0])
         present = list(self._tuned_of)
         rewards = dict.fromkeys(agents, 0.0) | self._by_agent(present, self._batch.reward(terms).tolist())
         truncated = dict.fromkeys(agents, has_ended)
@@ -246,7 +246,7 @@ class TuneMultiEnv(TuneProperties, ParallelEnv[str, Observation, ActType]):  # t
     def _observe_all(self) -> Observations:
         """Return the observation of each possible agent: 0, unless it acts next or the episode ends with its step."""
         batch = self._batch
-        is_shown = batch.has_acted if batch.has_ended[0] else batch.will_act
+        is_shown = batch.has_acted if batch.episodes.has_ended[0] else batch.will_act
         absent = np.zeros(batch.observation.space.shape, np.float32)
         observations = {agent: absent.copy() for agent in self.possible_agents}
         return observations | self._by_agent(self._agents_where(is_shown), batch.observe())

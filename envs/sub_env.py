@@ -14,8 +14,9 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
+from bbrgym.envs.batch import Batch
 from bbrgym.envs.episode_spec import ScenarioSampler
-from bbrgym.envs.episodes import RESET_FIRST, Episodes, EpisodeSnapshot
+from bbrgym.envs.episodes import RESET_FIRST, EpisodeSnapshot
 from bbrgym.envs.features import ObsType
 from bbrgym.envs.options import Options
 from bbrgym.envs.seeding import Generators
@@ -29,7 +30,7 @@ class SubEnv(TuneProperties):
 
     spec: EnvSpec | None = None  # by which Gymnasium makes it alone
 
-    def __init__(self, batch: Episodes, generators: Generators, index: int, render_mode: str | None) -> None:
+    def __init__(self, batch: Batch, generators: Generators, index: int, render_mode: str | None) -> None:
         self._batch = batch
         self._generators = generators
         self._index = index
@@ -50,13 +51,13 @@ class SubEnv(TuneProperties):
     @property
     def scenario(self) -> Scenario:
         """Scenario of the current episode; can be set, to all that `TuneEnv` takes, for the next episodes."""
-        if self._batch.worlds is None:
+        if self._batch.episodes.worlds is None:
             raise ResetNeeded(RESET_FIRST)
-        return self._batch.worlds.scenarios[self._index]
+        return self._batch.episodes.worlds.scenarios[self._index]
 
     @scenario.setter
     def scenario(self, scenario: Source | ScenarioSampler) -> None:
-        self._batch.set_options({"scenario": scenario}, [self._index])
+        self._batch.episodes.set_options({"scenario": scenario}, [self._index])
 
     def info(self) -> dict[str, Any]:
         """Return the info of `TuneEnv`, without `reward_terms`."""
@@ -64,13 +65,13 @@ class SubEnv(TuneProperties):
 
     def render(self) -> NDArray[np.uint8] | None:
         """Return an RGB image [720, 960, 3] of the episode so far; None without a render mode."""
-        return self._batch.render(self._index)
+        return self._batch.episodes.render(self._index)
 
 
 class TuneSubEnv(SubEnv):
     """One environment of a vector of `TuneEnv`; holds no reference that keeps the vector alive."""
 
-    def __init__(self, vector: Any, batch: Episodes, generators: Generators, index: int, options: Options) -> None:
+    def __init__(self, vector: Any, batch: Batch, generators: Generators, index: int, options: Options) -> None:
         super().__init__(batch, generators, index, options.render_mode)
         self.spec = _spec_of(options, index)
         self._vector = weakref.proxy(vector)

@@ -11,34 +11,29 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from bbrgym.envs.action import ActType
-from bbrgym.envs.episode_spec import EpisodeSpec
-from bbrgym.envs.episodes import Episodes
+from bbrgym.envs.batch import Batch
 from bbrgym.envs.features import Observation, ObsType
-from bbrgym.envs.observation import FrameStack, SenderObservation
+from bbrgym.envs.observation import FrameStack
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.worlds import Flags, Table
 
 
-class TuneBatch(Episodes):
+class TuneBatch(Batch):
     """N episodes, each with a controller that sets the tunables of all its tuned flows.
 
-    A step is `simulate` (or `act`, and `hold` while it `is_holding`), then in any order `observe`, `reward_terms`,
-    `has_ended` and `info`. Its attributes are those of `Episodes`.
+    A step is `simulate` (or `act`, and `hold` while it `is_holding`), then in any order `observe`, `reward_terms` and
+    `info`.
     """
 
     def __init__(self, num_envs: int, options: Options) -> None:
         super().__init__(num_envs, options)
         tunables = len(self.scaling.names)
-        self.observation = SenderObservation(
-            self.max_tuned, tunables, options.features, options.frame_stack, options.view
-        )
         self.observation_space = (
             spaces.Dict(actor=self.observation.space, critic=self.critic.space)
             if options.critic
             else self.observation.space
         )
-        self._memory = self._new_memory()
         self._frames = FrameStack(num_envs, self.observation)
         self._normalised = np.zeros((num_envs, tunables), np.float32)
         self._values = np.zeros((num_envs, tunables))
@@ -47,7 +42,7 @@ class TuneBatch(Episodes):
     def reset(self, indices: Sequence[int], seeds: Sequence[int]) -> ObsType:
         """Begin episodes in some environments and return the observations of all."""
         self._begin(indices, seeds)
-        stats = self._tuned.stats(self._open_worlds(), indices)
+        stats = self.episodes.tuned.stats(self.episodes.open_worlds(), indices)
         self._frames.begin(indices, self._view(stats, indices))
         return self.observe()
 
@@ -59,23 +54,23 @@ class TuneBatch(Episodes):
             begin: environments that begin an episode instead; their actions are ignored.
             seeds: seeds of these episodes.
         """
-        actions = self.action.array(actions, (self.num_envs,))
+        actions, episodes = self.action.array(actions, (self.num_envs,)), self.episodes
         runs = self._all_but(begin)
-        self.check_running(runs)
+        episodes.check_running(runs)
         former = self._normalised
         if len(begin) < self.num_envs:
             if len(begin):
                 actions = actions.copy()
                 actions[begin] = self.action.default
             self._values, self._normalised = self.action.apply(actions, self._normalised)
-            self._tuned.set_all(self._open_worlds(), self._values)
-            self._advance(runs)
+            episodes.tuned.set_all(episodes.open_worlds(), self._values)
+            episodes.advance(runs)
         if len(begin):
             self._begin(begin, seeds)
         self._measure(np.abs(self._normalised - former), begin)
         self._episode_starts = None if runs is None else ~runs
         self._begin_step(runs)
-        self._record(runs)
+        episodes.record(self._normalised, runs)
 
     def observe(self) -> ObsType:
         """Return the observations, [N, numbers], or those of the actor and the critic; the caller's own."""
@@ -84,7 +79,7 @@ class TuneBatch(Episodes):
 
     def reward_terms(self) -> dict[str, Table]:
         """Return the reward terms of the last step by name, [N] each; 0 where an episode began instead."""
-        terms = self._terms_of_step()
+        terms = self.rewards.terms()
         if self._episode_starts is not None:
             for values in terms.values():
                 np.copyto(values, 0.0, where=self._episode_starts)
@@ -92,17 +87,17 @@ class TuneBatch(Episodes):
 
     def reward(self, terms: dict[str, Table]) -> Table:
         """Return the weighted sum of reward terms, [N]."""
-        return self._reward.total(terms)
+        return self.rewards.total(terms)
 
     def info(self) -> dict[str, Any]:
         """Return the privileged state of all environments, in arrays that are the caller's own; see `TuneEnv`."""
         tunables = np.ascontiguousarray(self._values.T)
-        return {**super().info(), "tunables": dict(zip(self.scaling.names, tunables, strict=True))}
+        return {**self.episodes.info(), "tunables": dict(zip(self.scaling.names, tunables, strict=True))}
 
     def info_of(self, index: int, terms: dict[str, Table] | None = None) -> dict[str, Any]:
         """Return the privileged state of one environment, as it would be without the others."""
         tunables = dict(zip(self.scaling.names, self._values[index].tolist(), strict=True))
-        info = {**self._state_of(index), "tunables": tunables}
+        info = {**self.episodes.state_of(index), "tunables": tunables}
         if terms is not None:
             info["reward_terms"] = {name: float(terms[name][index]) for name in terms}
         return self.as_asked(info)
@@ -127,8 +122,8 @@ class TuneBatch(Episodes):
             change: distance that each normalised tunable has moved, [N, tunables].
             starting: environments whose episode starts.
         """
-        stats = self._tuned.stats(self._open_worlds())
-        self._inputs = self._inputs_of_all(stats, change, starting)
+        stats = self.episodes.tuned.stats(self.episodes.open_worlds())
+        self.rewards.measure(stats, change, starting)
         self._memory.add(stats, starting)
         view = self._view(stats)
         self._frames.add(view)
@@ -143,16 +138,14 @@ class TuneBatch(Episodes):
             indices: these environments. Default: all.
         """
         normalised = self._normalised if indices is None else self._normalised[indices]
-        flows, is_present = self._memory.extend(stats, indices), self._tuned.presence(indices)
+        flows, is_present = self._memory.extend(stats, indices), self.episodes.tuned.presence(indices)
         return self.observation.view(self._memory.fields, flows, normalised, is_present)
 
-    def _adopt(self, index: int, spec: EpisodeSpec) -> tuple[Table, NormalisedAction]:
-        values, normalised = super()._adopt(index, spec)
-        self._values[index], self._normalised[index] = values[0], normalised[0]
-        return values, normalised
+    def _begin(self, indices: Sequence[int], seeds: Sequence[int]) -> None:
+        """Begin episodes with these seeds in some environments."""
+        for index, (values, normalised) in zip(indices, self.episodes.begin(indices, seeds), strict=True):
+            self._values[index], self._normalised[index] = values[0], normalised[0]
+        self._forget(indices)
 
     def _arrays(self) -> list[NDArray[Any]]:
         return [*super()._arrays(), self._frames.array(), self._normalised, self._values]
-
-    def _normalised_of(self, index: int) -> dict[str, float]:
-        return dict(zip(self.scaling.names, self._normalised[index].tolist(), strict=True))

@@ -127,7 +127,7 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
             options: `scenario`, see Starting State.
         """
         seed = None if seed is None else check_seed(seed)
-        self._batch.set_options({} if options is None else options, [0])
+        self._batch.episodes.set_options({} if options is None else options, [0])
         super().reset(seed=seed)
         observations = self._batch.reset([0], [draw_seed(self.np_random) if seed is None else seed])
         return observation_at(observations, 0), self._batch.info_of(0)
@@ -143,7 +143,7 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
         observation = observation_at(batch.observe(), 0)
         terms = batch.reward_terms()
         reward = float(batch.reward(terms)[0])
-        truncated = bool(batch.has_ended[0])
+        truncated = bool(batch.episodes.has_ended[0])
         info = batch.info_of(0, terms)
         return observation, reward, False, truncated, info
 
@@ -174,8 +174,8 @@ class TuneEnv(TuneProperties, gymnasium.Env[ObsType, ActType]):
 
     def render(self) -> NDArray[np.uint8] | None:
         """Return an RGB image [720, 960, 3] of the episode so far; None without a render mode."""
-        return self._batch.render(0)
+        return self._batch.episodes.render(0)
 
     def close(self) -> None:
         """End the world for good."""
-        self._batch.close()
+        self._batch.episodes.close()

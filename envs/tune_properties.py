@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from bbrgym.envs.action import ActType
-from bbrgym.envs.episodes import Episodes
+from bbrgym.envs.batch import Batch
 from bbrgym.envs.options import FromArguments
 from bbrgym.worlds import VectorWorld
 
@@ -21,7 +21,7 @@ class TuneProperties(FromArguments):
         link_fields: columns of `link_stats` in infos.
     """
 
-    _batch: Episodes
+    _batch: Batch
 
     flow_fields = VectorWorld.flow_fields
     link_fields = VectorWorld.link_fields
@@ -65,4 +65,4 @@ class TuneProperties(FromArguments):
 
     def holds_a_run(self) -> bool:
         """Return whether the environment has been reset or closed."""
-        return self._batch.has_been_used
+        return self._batch.episodes.has_been_used

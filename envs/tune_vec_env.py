@@ -79,7 +79,7 @@ class TuneVecEnv(BatchVecEnv):
         observations = batch.observe()
         terms = batch.reward_terms()
         rewards = batch.reward(terms).astype(np.float32)
-        truncated = batch.has_ended
+        truncated = batch.episodes.has_ended
         infos: list[dict[str, Any]] = [{"TimeLimit.truncated": ended} for ended in truncated.tolist()]
         for index in range(self.num_envs) if self._full_infos else np.flatnonzero(truncated).tolist():
             infos[index] = batch.info_of(index, terms) | infos[index]

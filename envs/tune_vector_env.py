@@ -119,7 +119,7 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
         mask = self._checked_mask(others.pop("reset_mask", self._everywhere))
         seeds = self._checked_seeds(seed)
         indices = np.flatnonzero(mask).tolist()
-        self._batch.set_options(others, indices)
+        self._batch.episodes.set_options(others, indices)
         observations = self._restart(indices, [seeds[index] for index in indices])
         remain = self._needs_reset & ~mask
         self._needs_reset = remain if remain.any() else self._nowhere
@@ -135,11 +135,11 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
         begin = np.flatnonzero(episode_starts).tolist() if self.autoreset_mode is AutoresetMode.NEXT_STEP else []
         batch.simulate(actions, begin, self._generators.draw_seeds(begin, [None] * len(begin)))
         if self._max_episode_steps is not None:
-            batch.end_after(self._max_episode_steps)
+            batch.episodes.end_after(self._max_episode_steps)
         observations = batch.observe()
         terms = batch.reward_terms()
         rewards = batch.reward(terms)
-        truncated = batch.has_ended
+        truncated = batch.episodes.has_ended
         if self.autoreset_mode is AutoresetMode.SAME_STEP:
             observations, infos = self._infos_and_resets(observations, terms, truncated)
         else:
@@ -177,12 +177,12 @@ class TuneVectorEnv(TuneProperties, VectorEnv[ObsType, ActType, NDArray[Any]]):
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """Return an RGB image [720, 960, 3] of each episode so far; None without a render mode."""
-        images = [self._batch.render(index) for index in range(self.num_envs)]
+        images = [self._batch.episodes.render(index) for index in range(self.num_envs)]
         return None if self.render_mode is None else tuple(image for image in images if image is not None)
 
     def close_extras(self, **kwargs: Any) -> None:  # noqa: ARG002 - Gymnasium passes the arguments of close()
         """End the worlds for good."""
-        self._batch.close()
+        self._batch.episodes.close()
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override] # as of SyncVectorEnv

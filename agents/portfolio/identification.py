@@ -68,7 +68,7 @@ class IdentificationPart:
             histories, worlds = self._acted(batch)
             scores = self._scores(batch, worlds)
         finally:
-            batch.close()
+            batch.episodes.close()
         rows = [
             {
                 "draw": draw.seed,
@@ -109,8 +109,8 @@ class IdentificationPart:
             views.append(np.asarray(observations).reshape(*acts.shape, -1))
             for draw in np.flatnonzero(np.array(moments) == done).tolist():
                 worlds[draw] = _worlds_of(batch).save(draw)
-            if batch.has_ended.any():  # their worlds are saved; they run on, ignored, so that all can advance together
-                again = np.flatnonzero(batch.has_ended).tolist()
+            if batch.episodes.has_ended.any():  # their worlds are saved; they run on, ignored, so that all can advance
+                again = np.flatnonzero(batch.episodes.has_ended).tolist()
                 batch.reset(again, [seeds[draw] for draw in again])
             acts = _acting(batch)
         seen = np.stack(views, axis=2)
@@ -167,9 +167,9 @@ def _acting(batch: TuneBatch | FlowBatch) -> Flags:
 
 
 def _worlds_of(batch: TuneBatch | FlowBatch) -> VectorWorld:
-    if batch.worlds is None:
+    if batch.episodes.worlds is None:
         raise ValueError("the identification has not run")
-    return batch.worlds
+    return batch.episodes.worlds
 
 
 def histories(table: pl.DataFrame, intervals: int) -> Tensor:

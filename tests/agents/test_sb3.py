@@ -44,7 +44,7 @@ def first_seen(arguments: dict[str, Any]) -> tuple[Any, Any]:
     """What an agent observes first in its environment, [1, numbers], and the environment's default action."""
     batch = TuneBatch(1, Options(**{**arguments, "world": "twin"}))
     seen = batch.reset([0], [1])
-    batch.close()
+    batch.episodes.close()
     return seen, batch.action.default
 
 
@@ -109,7 +109,7 @@ def test_the_critic_sees_more_and_the_actor_does_not(tmp_path: Path) -> None:
     actions = [agent.policy.predict({**both, "critic": x * both["critic"]}, deterministic=True)[0] for x in (1, 0)]
     assert np.array_equal(actions[0], actions[1])
     assert np.array_equal(actions[0][0], agent.make_policy([1]).act(both["actor"], np.ones(1, np.bool_))[0])
-    batch.close()
+    batch.episodes.close()
 
 
 @pytest.mark.parametrize(

@@ -72,14 +72,14 @@ def test_flows_hold_their_own_actions_and_join_between_steps(scope: Any) -> None
     held.reset([0], [1])
     acted = [held.will_act[0].tolist()]
     rewards = []
-    while not held.has_ended[0]:
+    while not held.episodes.has_ended[0]:
         held.simulate(np.zeros((1, 3, 1), np.float32))
         acted.append(held.will_act[0].tolist())
         rewards.append(held.reward(held.reward_terms())[0])
     # The third flow runs from 0.15 s to 0.35 s.
     assert acted == [[True, True, True], [True, True, True], [True, True, False], [False] * 3]
     assert all(np.isfinite(one).all() for one in rewards)
-    held.close()
+    held.episodes.close()
 
 
 def test_a_rollout_shows_every_interval_and_asks_at_the_beginning_of_a_step() -> None:

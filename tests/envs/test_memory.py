@@ -197,7 +197,7 @@ def test_flows_with_a_controller_each_are_restored_too():
         observations = batch.observe()
         assert observations[0].tobytes() == observations[1].tobytes()
         assert batch.will_act[0].tolist() == batch.will_act[1].tolist()
-    batch.close()
+    batch.episodes.close()
 
 
 def test_a_snapshot_of_another_environment_is_refused():

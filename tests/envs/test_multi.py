@@ -155,7 +155,7 @@ def test_an_agent_sets_its_own_flow_and_no_other(make):
     *_, infos = env.step({"near": np.array([1.0, -1.0], np.float32), "far": np.array([-1.0, 1.0], np.float32)})
     assert infos["near"]["tunables"] == {"bbr_cwnd_gain": 4.0, "bbq_alpha_us": 500.0}
     assert infos["far"]["tunables"] == {"bbr_cwnd_gain": 1.0, "bbq_alpha_us": 50_000.0}
-    worlds = env._batch.worlds
+    worlds = env._batch.episodes.worlds
     gains = worlds.tunables[0, :, worlds.tunable_names.index("bbr_cwnd_gain")]
     assert np.array_equal(gains, [4.0, 1.0, np.nan], equal_nan=True) or np.array_equal(
         gains, [4.0, np.nan, 1.0], equal_nan=True
@@ -181,7 +181,7 @@ def test_a_flow_that_has_not_started_keeps_its_own_setting(make):
     column = bbrgym.worlds.TUNABLE_COLUMNS["bbq_alpha_us"]
     assert env.agents == ["tuned-0", "tuned-1"]
     observations, *_, infos = env.step(dict.fromkeys(env.agents, np.ones(1, np.float32)))
-    assert env._batch.worlds.tunables[0, -1, column] == 1234.0
+    assert env._batch.episodes.worlds.tunables[0, -1, column] == 1234.0
     assert infos["tuned-2"]["tunables"] == {"bbq_alpha_us": 1234.0}
     assert observations["tuned-2"][-1] == pytest.approx(np.log(1234 / 500) / np.log(100))
     assert observations["tuned-1"].tolist() == [1.0, 1.0]

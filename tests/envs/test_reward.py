@@ -98,8 +98,8 @@ def test_on_a_steady_link_the_default_is_the_score(variant):
         is_counted = info["now_s"] >= scenario.warmup_s - 1e-9
         *_, truncated, info = env.step(env.default_action)
         terms += [info["reward_terms"]] if is_counted else []
-    flows, _ = env._batch.worlds.summary(0)
-    measured = dict(zip(env._batch.worlds.flow_summary_fields, flows.T, strict=True))
+    flows, _ = env._batch.episodes.worlds.summary(0)
+    measured = dict(zip(env._batch.episodes.worlds.flow_summary_fields, flows.T, strict=True))
     window_s = measured["stop_s"] - measured["start_s"]
     columns = [measured["goodput_mbps"], measured["fair_share_mbps"], window_s, measured["rtt_mean_ms"]]
     rtt_ms = np.array([scenario.flows[0].rtt_ms])

@@ -106,7 +106,7 @@ def test_the_action_sets_every_tuned_flow_and_no_other(make):
     env.reset(seed=1)
     *_, info = env.step(np.array([1.0, -1.0], np.float32))
     assert info["tunables"] == {"bbr_cwnd_gain": 4.0, "bbq_alpha_us": 500.0}
-    worlds = env.unwrapped._batch.worlds
+    worlds = env.unwrapped._batch.episodes.worlds
     set_to = worlds.tunables[0, :, worlds.tunable_names.index("bbr_cwnd_gain")]
     assert set_to.tolist() == [4.0, pytest.approx(np.nan, nan_ok=True), 4.0]
 

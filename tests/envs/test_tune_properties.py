@@ -108,7 +108,7 @@ def test_nothing_revives_a_closed_environment(make_any, has_begun):
         env.reset()
     with pytest.raises(ClosedEnvironmentError, match="the environment is closed: make another one"):
         env.step(actions)
-    assert env._batch.worlds is None
+    assert env._batch.episodes.worlds is None
 
 
 @pytest.mark.parametrize(

@@ -240,7 +240,7 @@ def test_a_broken_world_is_an_error_and_a_reset_goes_on(make, threads):
     envs = make(2, world="ns3", isolation="process", scenario=scenario(), threads=threads)
     first = envs.reset(seed=4)[0]
     envs.step(envs.default_actions)
-    psutil.Process(envs._batch.worlds._engines[1]._process.pid).kill()
+    psutil.Process(envs._batch.episodes.worlds._engines[1]._process.pid).kill()
     with pytest.raises(bbrgym.WorldError, match=r"seed 5, at 0\.1 s: the worker was killed by SIGKILL"):
         envs.step(envs.default_actions)
     with pytest.raises(gymnasium.error.ResetNeeded):

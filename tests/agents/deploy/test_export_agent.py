@@ -112,10 +112,10 @@ def assert_same_actions(function: Any, agent: Any, arguments: dict[str, Any], co
         else:
             assert np.array_equal(actions, expected)
         batch.simulate(expected)
-        observations, episode_starts = batch.observe(), batch.has_ended
+        observations, episode_starts = batch.observe(), batch.episodes.has_ended
         if episode_starts.any():
             observations = batch.reset(np.flatnonzero(episode_starts).tolist(), [9] * int(episode_starts.sum()))
-    batch.close()
+    batch.episodes.close()
 
 
 def test_a_file_says_what_it_is(brief: Path) -> None:

@@ -231,7 +231,7 @@ def compare(agent: Any, options: Any, folder: Path, num_envs: int, steps: int) -
     network = agent.network()
     policy = quantise(network, batch, options, agent.name)
     observations = batch.reset(range(num_envs), list(range(num_envs)))
-    worlds = batch.worlds
+    worlds = batch.episodes.worlds
     assert worlds is not None
     columns = [worlds.flow_fields.index(field.source) for field in policy.fields]
     compiled = CompiledPolicy(policy, folder)
@@ -241,7 +241,7 @@ def compare(agent: Any, options: Any, folder: Path, num_envs: int, steps: int) -
         with torch.no_grad():
             outputs = network.layers(torch.from_numpy(observations)).numpy()
         for index, controller in enumerate(controllers):
-            spec = batch._specs[index]
+            spec = batch.episodes._specs[index]
             assert spec is not None
             current = batch._normalised[index : index + 1]
             controller["positions"][:] = positions_at(current)[0]
@@ -255,9 +255,9 @@ def compare(agent: Any, options: Any, folder: Path, num_envs: int, steps: int) -
             np.testing.assert_allclose(controller["positions"], positions_at(reached)[0], atol=TOLERANCE)
         batch.simulate(actions)
         observations = batch.observe()
-        if batch.has_ended.any():
+        if batch.episodes.has_ended.any():
             break
-    batch.close()
+    batch.episodes.close()
 
 
 # ---- errors -------------------------------------------------------------------------------------------

@@ -73,18 +73,18 @@ def test_it_decides_as_the_agent_does(quantised: Any, tmp_path: Path) -> None:
     assert isinstance(batch, TuneBatch)
     observations = batch.reset(range(NUM_ENVS), list(range(NUM_ENVS)))
     acting = agent.make_policy(range(NUM_ENVS))
-    columns = [batch.worlds.flow_fields.index(field.source) for field in policy.fields]
+    columns = [batch.episodes.worlds.flow_fields.index(field.source) for field in policy.fields]
     numbers = policy.flows * len(policy.features)
     compiled = CompiledPolicy(policy, tmp_path)
     controllers = [Controller(compiled) for _ in range(NUM_ENVS)]
     full = agent.routine.intervals
     left = full - (agent.routine.pause or full)  # after a choice it forgets
     episode_starts, kinds, choices, differing = np.ones(NUM_ENVS, np.bool_), set(), 0, 0
-    while not batch.has_ended.all():
+    while not batch.episodes.has_ended.all():
         actions = acting.act(observations, episode_starts)
         episode_starts = np.zeros(NUM_ENVS, np.bool_)
         for index, controller in enumerate(controllers):
-            stats = batch.worlds.flow_stats[index][batch._specs[index].tuned]
+            stats = batch.episodes.worlds.flow_stats[index][batch.episodes._specs[index].tuned]
             positions_before = controller["positions"].copy()
             observed_before = int(controller["observed"][0])
             controller.decide(in_whole_units(policy, stats[:, columns]))
