@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             programs = [name for name, command in _COMMANDS.items() if command.is_program]
             importlib.import_module("bbrgym.cli.completion").complete(given[1:], list(_COMMANDS), programs, _parsed)
             return 0
-        options = _parsed(given)
+        options = _plain(given) or _parsed(given)
         drawing.chosen_by_environment()  # what it is must be known before anything runs
         is_keeping = _COMMANDS[options.command].keeps
         with interruptible():
@@ -117,6 +117,23 @@ def _tell(sentence: str) -> None:
     from bbrgym.cli.terminal import error_console  # with Rich, which not every command has need of
 
     error_console().print(f"bbrgym: {sentence}")
+
+
+def _plain(given: Sequence[str]) -> argparse.Namespace | None:
+    """Return the options of a plain command line of an evaluation; None if it is for Hydra."""
+    if given[:1] != ["evaluate"]:
+        return None
+    module = importlib.import_module("bbrgym.cli.evaluate")
+    overrides = list(given[1:])
+    config = importlib.import_module("bbrgym.cli.plain_composition").plain_config("evaluate", overrides, module.MODELS)
+    if config is None:
+        return None
+
+    def run(options: argparse.Namespace) -> None:
+        importlib.import_module("bbrgym.cli.polars_threads").start_polars()
+        module.run(options)
+
+    return argparse.Namespace(command="evaluate", overrides=overrides, config=config, run_dir=None, run_command=run)
 
 
 def _parsed(given: Sequence[str]) -> argparse.Namespace:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bbrgym.cli.composition import compose_config
 from bbrgym.cli.plain_command import Words
 from bbrgym.errors import ConfigError
 from bbrgym.scenario.distribution import Distribution, is_distribution, load_distribution, split_seeds
@@ -33,6 +32,8 @@ WORDS = Words("NAME|FILE")
 
 def run(words: Sequence[str], given: Sequence[str]) -> None:
     """Print the scenario, or a draw of the distribution; or record the last hop."""
+    from bbrgym.cli.composition import compose_config  # with Hydra, which users of `scenario_of` may not need
+
     config = compose_config("scenario", [f"scenario={words[0]}", *given])
     source = scenario_of(config["scenario"])
     scenario = draw_of(source, config["draw"], config["split"])

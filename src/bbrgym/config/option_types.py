@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
-from omegaconf import BooleanNode, DictConfig, FloatNode, IntegerNode, OmegaConf, StringNode, open_dict, read_write
-from omegaconf.errors import OmegaConfBaseException
 from pydantic import BaseModel
 
 from bbrgym.errors import ConfigError
 from bbrgym.schema import shown
 
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
 _NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-_NODES: Any = {int: IntegerNode, float: FloatNode, bool: BooleanNode, str: StringNode}
 
 
 def plain_types(models: Sequence[type[BaseModel]]) -> dict[str, tuple[type, bool]]:
@@ -36,6 +36,18 @@ def type_text(kind: type, may_be_null: bool) -> str:
 
 def give_types(config: DictConfig, models: Sequence[type[BaseModel]]) -> None:
     """Give the options that are plain fields of models their types. Raises ConfigError: a value has another type."""
+    from omegaconf import (
+        BooleanNode,
+        FloatNode,
+        IntegerNode,
+        OmegaConf,
+        StringNode,
+        open_dict,
+        read_write,
+    )  # see overrides
+    from omegaconf.errors import OmegaConfBaseException
+
+    nodes: Any = {int: IntegerNode, float: FloatNode, bool: BooleanNode, str: StringNode}
     types = {name: found for name, found in plain_types(models).items() if name in config}
     for name, (kind, null) in types.items():
         if OmegaConf.is_interpolation(config, name) or OmegaConf.is_missing(config, name):
@@ -45,7 +57,7 @@ def give_types(config: DictConfig, models: Sequence[type[BaseModel]]) -> None:
             continue  # so many more; the command knows than what
         whole = int(value) if kind is int and isinstance(value, float) and value.is_integer() else value
         try:
-            node = _NODES[kind](whole, is_optional=null)
+            node = nodes[kind](whole, is_optional=null)
         except OmegaConfBaseException as error:
             raise ConfigError(f"{name}: is {shown(value)}, expected {type_text(kind, null)}") from error
         with read_write(config), open_dict(config):

@@ -9,24 +9,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from functools import cache
-
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
-from hydra.errors import HydraException
-from omegaconf.errors import OmegaConfBaseException
+from typing import TYPE_CHECKING
 
 from bbrgym.errors import ConfigError, MissingExtraError, one_line
+
+if TYPE_CHECKING:  # Hydra and OmegaConf are imported where they are used: plain command lines need neither
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.core.override_parser.types import Override
 
 DIRNAME = "hydra.job.override_dirname"
 """Option with the name of a job, what differs between jobs."""
 
 _BEFORE_A_QUOTE = re.compile(r"(\\+)(?='|$)")  # the backslashes that Hydra's grammar halves within quotes
+_PATH = re.compile(r"/?[a-z_][\w-]*(?:/[a-z_][\w-]*)+", re.ASCII | re.I)  # a path that needs no quotes
 _MAX_NAME = 120  # characters of a job's name: file systems allow 255 bytes, and endings follow
 _DIGEST = 8
 
 
 def parse_override(text: str) -> Override:
     """Parse an override of a command line. Raises ConfigError: it is not an override."""
+    from hydra.errors import HydraException
+
     try:
         return copy(_parsed(text))
     except HydraException as error:
@@ -42,6 +45,8 @@ def _parsed(text: str) -> Override:
 
 @cache
 def _parser() -> OverridesParser:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
     return OverridesParser.create()
 
 
@@ -53,6 +58,10 @@ def key_of(text: str) -> str:
 def override_of(key: str, value: str) -> str:
     """Return the override that gives an option a text, quoted if it would mean something else."""
     plain = f"{key}={value}"
+    if _PATH.fullmatch(value):
+        return plain
+    from hydra.errors import HydraException
+
     try:
         if _parser().parse_override(plain).value() == value:
             return plain
@@ -76,6 +85,9 @@ def job_name(parameters: Mapping[str, str], kv_sep: str = "-", item_sep: str = "
 @contextmanager
 def composing(overrides: Sequence[str]) -> Iterator[None]:
     """Turn the errors of Hydra and OmegaConf into a ConfigError."""
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
     try:
         yield
     except (ConfigError, MissingExtraError):
