@@ -70,6 +70,10 @@ class Batch(ABC):
         self._acts: Flags = np.zeros(num_envs, np.bool_)  # environments in which it is held
 
     @abstractmethod
+    def reset(self, indices: Sequence[int], seeds: Sequence[int]) -> Any:
+        """Begin episodes in some environments and return the observations of all; see the derived class."""
+
+    @abstractmethod
     def act(self, actions: ActType) -> None:
         """Set the tunables and run for the first control interval of a step; see the derived class."""
 

@@ -181,7 +181,7 @@ def test_options_have_types_in_the_composed_configuration() -> None:
         (["variant=null"], "variant: is None, expected a text"),
         (["seed=1,2"], "seed: is 1,2, several values, expected one"),
         (["experiment=none"], "experiment: is 'none'"),
-        (["--config-name", "trian"], "--config-name: is 'trian'; did you mean train?"),
+        (["--config-name", "trian"], "--config-name: is 'trian'; did you mean train or trace?"),
         (["--config-dir", "nowhere"], "--config-dir: is 'nowhere', expected a folder"),
         (["--config-path", "nowhere"], "--config-path: is 'nowhere', expected a folder"),
         (["--cfg", "job", "--info", "all"], "--cfg and --info: expected one of them"),

@@ -9,7 +9,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -86,7 +86,7 @@ class EvaluationProgress:
 
 
 def run_all(
-    jobs: Mapping[Hashable, EvaluationJob],
+    jobs: Mapping[Any, EvaluationJob],
     at_once: int,
     folder: EvaluationFolder | None = None,
     on_progress: Callable[[EvaluationProgress], None] | None = None,
