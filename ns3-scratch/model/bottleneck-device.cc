@@ -5,6 +5,7 @@
 #include "run-control.h"
 
 #include "ns3/ipv4-header.h"
+#include "ns3/ipv4-l3-protocol.h"
 #include "ns3/simulator.h"
 
 namespace ns3
@@ -33,6 +34,7 @@ BottleneckDevice::BottleneckDevice(const bbrgym::Scenario& scenario, uint64_t ru
       m_first_port(first_port)
 {
     m_bottleneck.Reset(scenario.link, scenario.flows.size(), scenario.mss_bytes + bbrgym::HEADER_BYTES, run_seed);
+    SetReceiver([this](Ptr<Packet> packet) { Send(packet, Address(), Ipv4L3Protocol::PROT_NUMBER); });
 }
 
 void
@@ -84,8 +86,7 @@ BottleneckDevice::Serve()
 {
     const int64_t now_ns = bbrgym::NowNs();
     const auto deliver = [this, now_ns](const BottleneckPacket& packet, bbrgym::LinkDelay::Arrival arrival) {
-        Simulator::ScheduleWithContext(m_to->GetNode()->GetId(), NanoSeconds(arrival.at_ns - now_ns),
-                                       &LinkDevice::Receive, m_to, packet.packet);
+        m_to->ReceiveIn(NanoSeconds(arrival.at_ns - now_ns), packet.packet);
     };
     m_bottleneck.Serve(now_ns, m_measurement, deliver);
     ScheduleService();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "link-device.h"
 
-#include "ns3/ipv4-l3-protocol.h"
+#include "ns3/event-impl.h"
 #include "ns3/simulator.h"
 
 #include <algorithm>
@@ -35,11 +35,30 @@ SegmentView::Of(Ptr<const Packet> packet)
 
 // ---- LinkDevice -----------------------------------------------------------------------------------------
 
-void
-LinkDevice::Receive(Ptr<Packet> packet)
+/** An event of its own kind: Simulator::Schedule would bind the arguments in two more allocations. */
+class LinkDevice::Arrival : public EventImpl
 {
-    CopyToTap(Way::IN, packet);
-    m_receive(this, packet, Ipv4L3Protocol::PROT_NUMBER, m_address);
+  public:
+    Arrival(Ptr<LinkDevice> device, Ptr<Packet> packet) : m_device(std::move(device)), m_packet(std::move(packet)) {}
+
+  private:
+    void Notify() override
+    {
+        m_device->CopyToTap(Way::IN, m_packet);
+        if (m_device->m_receiver)
+        {
+            m_device->m_receiver(std::move(m_packet));
+        }
+    }
+
+    Ptr<LinkDevice> m_device;
+    Ptr<Packet> m_packet;
+};
+
+void
+LinkDevice::ReceiveIn(Time delay, Ptr<Packet> packet)
+{
+    Simulator::ScheduleWithContext(m_node->GetId(), delay, new Arrival(this, std::move(packet)));
 }
 
 void
@@ -47,7 +66,7 @@ LinkDevice::DoDispose()
 {
     m_node = nullptr;
     m_tap = nullptr;
-    m_receive = MakeNullCallback<bool, Ptr<NetDevice>, Ptr<const Packet>, uint16_t, const Address&>();
+    m_receiver = nullptr;
     NetDevice::DoDispose();
 }
 
@@ -56,7 +75,7 @@ LinkDevice::Path::Deliver(Ptr<Packet> packet)
 {
     const Time now = Simulator::Now();
     last_arrival = std::max(last_arrival, now + delay);
-    Simulator::ScheduleWithContext(to->GetNode()->GetId(), last_arrival - now, &LinkDevice::Receive, to, packet);
+    to->ReceiveIn(last_arrival - now, packet);
 }
 
 // ---- DelayDevice ----------------------------------------------------------------------------------------
@@ -119,7 +138,7 @@ DelayDevice::DoDispose()
 void
 StationDevice::ReceiveFromRadio(Ptr<Packet> packet)
 {
-    Simulator::ScheduleWithContext(GetNode()->GetId(), Time(0), &LinkDevice::Receive, Ptr<LinkDevice>(this), packet);
+    ReceiveIn(Time(0), packet);
 }
 
 bool

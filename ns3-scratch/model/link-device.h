@@ -48,8 +48,12 @@ class LinkDevice : public NetDevice
     /** Shows each packet that the node sends or gets, before anything is done with it. */
     void SetTap(Tap tap) { m_tap = std::move(tap); }
 
-    /** Takes a packet from the far end of some link up to the node. Runs in the node's context. */
-    void Receive(Ptr<Packet> packet);
+    /** Takes the packets that arrive; without one they are lost. */
+    using Receiver = std::function<void(Ptr<Packet> packet)>;
+    void SetReceiver(Receiver receiver) { m_receiver = std::move(receiver); }
+
+    /** Hands over a packet from the far end of some link, after `delay`. */
+    void ReceiveIn(Time delay, Ptr<Packet> packet);
 
     // NetDevice; point-to-point, no addresses to resolve, IPv4 alone.
     void SetIfIndex(uint32_t index) override { m_if_index = index; }
@@ -75,7 +79,7 @@ class LinkDevice : public NetDevice
     Ptr<Node> GetNode() const override { return m_node; }
     void SetNode(Ptr<Node> node) override { m_node = node; }
     bool NeedsArp() const override { return false; }
-    void SetReceiveCallback(ReceiveCallback callback) override { m_receive = callback; }
+    void SetReceiveCallback(ReceiveCallback) override {} // the node's; SetReceiver() stands for it
     void SetPromiscReceiveCallback(PromiscReceiveCallback) override {}
     bool SupportsSendFrom() const override { return false; }
 
@@ -100,10 +104,12 @@ class LinkDevice : public NetDevice
     };
 
   private:
+    class Arrival;
+
     Ptr<Node> m_node;
     uint32_t m_if_index = 0;
     Mac48Address m_address;
-    ReceiveCallback m_receive;
+    Receiver m_receiver;
     Tap m_tap;
 };
 

@@ -4,12 +4,14 @@
 #include "ns3-versions.h"
 #include "times.hpp"
 
-#include "ns3/map-scheduler.h"
 #include "ns3/object-factory.h"
 #include "ns3/rng-seed-manager.h"
+#include "ns3/scheduler.h"
 #include "ns3/simulator.h"
 
+#include <algorithm>
 #include <stdexcept>
+#include <vector>
 
 namespace bbrgym
 {
@@ -22,22 +24,34 @@ namespace
 constexpr uint64_t EVENTS_BETWEEN_LOOKS = 256; // some tenths of a millisecond
 
 bool g_is_running = false;
-bool g_is_watched = false;   // the simulator's events are in a WatchedScheduler
 StopCheck* g_stop = nullptr; // of the SimulatorWatch that is alive
 
-/** ns-3's default scheduler, from which the simulator takes each event. It adds no event and changes no order. */
-class WatchedScheduler : public MapScheduler
+/** A binary heap, from which the simulator takes each event, in ns-3's order. It adds no event. */
+class WatchedScheduler : public Scheduler
 {
   public:
     static TypeId GetTypeId()
     {
         static const TypeId id = TypeId("bbrgym::WatchedScheduler")
-                                     .SetParent<MapScheduler>()
+                                     .SetParent<Scheduler>()
                                      .SetGroupName("Bbrgym")
                                      .AddConstructor<WatchedScheduler>();
         return id;
     }
     TypeId GetInstanceTypeId() const override { return GetTypeId(); }
+
+    void Insert(const Event& event) override
+    {
+        m_events.push_back(event);
+        std::ranges::push_heap(m_events, IsLater);
+    }
+    bool IsEmpty() const override { return m_events.empty(); }
+    Event PeekNext() const override { return m_events.front(); }
+    void Remove(const Event& event) override
+    {
+        std::erase_if(m_events, [&event](const Event& other) { return other.key.m_uid == event.key.m_uid; });
+        std::ranges::make_heap(m_events, IsLater);
+    }
 
     Event RemoveNext() override
     {
@@ -45,29 +59,18 @@ class WatchedScheduler : public MapScheduler
         {
             Simulator::Stop(); // after this event
         }
-        return MapScheduler::RemoveNext();
+        std::ranges::pop_heap(m_events, IsLater);
+        const Event next = m_events.back();
+        m_events.pop_back();
+        return next;
     }
 
   private:
+    static bool IsLater(const Event& one, const Event& other) { return other.key < one.key; }
+
+    std::vector<Event> m_events;
     uint64_t m_event_count = 0;
 };
-
-void
-RunWatched()
-{
-    if (!g_is_watched)
-    {
-        ObjectFactory scheduler;
-        scheduler.SetTypeId(WatchedScheduler::GetTypeId());
-        Simulator::SetScheduler(scheduler); // which takes the events over
-        g_is_watched = true;
-    }
-    Simulator::Run();
-    if (g_stop->IsRequested())
-    {
-        throw Stopped();
-    }
-}
 
 /** Comes again, after everything else that is due now, until it is the only event that is due. */
 void
@@ -93,6 +96,9 @@ SimulatorLease::SimulatorLease(uint64_t seed)
         throw std::runtime_error("a simulation is already alive in this process; ns-3 allows one, close it first");
     }
     g_is_running = true;
+    ObjectFactory scheduler;
+    scheduler.SetTypeId(WatchedScheduler::GetTypeId());
+    Simulator::SetScheduler(scheduler); // which takes over the events that there are
     RngSeedManager::SetSeed(1);
     RngSeedManager::SetRun(seed);
     ResetStreams();
@@ -109,7 +115,7 @@ SimulatorLease::End()
     if (m_is_alive)
     {
         Simulator::Destroy();
-        m_is_alive = g_is_running = g_is_watched = false;
+        m_is_alive = g_is_running = false;
     }
 }
 
@@ -130,7 +136,11 @@ AdvanceSimulator(double duration_s, int64_t end_ns)
     if (step_ns > 0)
     {
         Simulator::Schedule(NanoSeconds(step_ns), &PauseWhenInstantIsOver, uint64_t{0});
-        g_stop ? RunWatched() : Simulator::Run();
+        Simulator::Run();
+        if (g_stop && g_stop->IsRequested())
+        {
+            throw Stopped();
+        }
     }
 }
 

@@ -38,6 +38,23 @@ IsSynAck(uint8_t flags)
     return (flags & SYN_ACK) == SYN_ACK;
 }
 
+/** Of a TCP header what is asked of every packet, from its fixed offsets: ns-3's class would read the options too. */
+struct Head
+{
+    explicit Head(Ptr<const Packet> packet)
+    {
+        std::array<uint8_t, 14> bytes{};
+        packet->CopyData(bytes.data(), bytes.size());
+        seq = SequenceNumber32(uint32_t{bytes[4]} << 24 | uint32_t{bytes[5]} << 16 | uint32_t{bytes[6]} << 8 | bytes[7]);
+        payload_bytes = packet->GetSize() - uint32_t{bytes[12]} / 16 * 4;
+        flags = bytes[13];
+    }
+
+    SequenceNumber32 seq;
+    uint32_t payload_bytes;
+    uint8_t flags;
+};
+
 /** Puts the event at `deadline_ns`, but leaves one that comes sooner: it will find out and be put again. */
 template <class Call>
 void
@@ -508,10 +525,8 @@ TcpLinuxSocket::SetReceiver(const bbrgym::SocketFacts& facts, uint32_t mss_bytes
 void
 TcpLinuxSocket::DoForwardUp(Ptr<Packet> packet, const Address& from, const Address& to)
 {
-    TcpHeader header;
-    packet->PeekHeader(header);
-    const bool is_repeated = IsSynAck(header.GetFlags()) && m_connected && m_state == ESTABLISHED;
-    if (is_repeated && m_facts.repeated_syn_ack)
+    const bool is_up = m_connected && m_state == ESTABLISHED;
+    if (is_up && m_facts.repeated_syn_ack && IsSynAck(Head(packet).flags))
     {
         SendEmptyPacket(TcpHeader::ACK);
         return;
@@ -546,9 +561,8 @@ TcpLinuxSocket::SendEmptyPacket(uint8_t flags)
 void
 TcpLinuxSocket::OnPacketReceived(Ptr<Packet> packet, Ipv4Header ip, uint16_t port, Ptr<Ipv4Interface> interface)
 {
-    TcpHeader header;
-    const uint32_t payload_bytes = packet->GetSize() - packet->PeekHeader(header);
-    if (m_state == SYN_RCVD && (header.GetFlags() & TcpHeader::SYN) == 0)
+    const Head head(packet);
+    if (m_state == SYN_RCVD && (head.flags & TcpHeader::SYN) == 0)
     {
         m_end.receiver.NoteEstablished(bbrgym::NowNs());
         if (const bbrgym::ReceiveWindow& window = m_end.receiver.Window(); !window.IsAmple())
@@ -559,18 +573,18 @@ TcpLinuxSocket::OnPacketReceived(Ptr<Packet> packet, Ipv4Header ip, uint16_t por
     }
     m_end.ecn = {.ect = ip.GetEcn() != Ipv4Header::ECN_NotECT,
                  .ce = ip.GetEcn() == Ipv4Header::ECN_CE,
-                 .cwr = (header.GetFlags() & TcpHeader::CWR) != 0};
+                 .cwr = (head.flags & TcpHeader::CWR) != 0};
     const int64_t sent_ms = TimestampTag::Of(packet);
-    if (sent_ms != bbrgym::NO_TIMESTAMP && payload_bytes > 0 &&
-        m_end.receiver.RefusesOld(ReceiverSeqno(header.GetSequenceNumber()), sent_ms, bbrgym::NowNs()))
+    if (sent_ms != bbrgym::NO_TIMESTAMP && head.payload_bytes > 0 &&
+        m_end.receiver.RefusesOld(ReceiverSeqno(head.seq), sent_ms, bbrgym::NowNs()))
     {
         SendAck();
         return;
     }
-    if (m_connected && m_state == ESTABLISHED && payload_bytes > 0 &&
-        header.GetSequenceNumber() + payload_bytes <= m_tcb->m_rxBuffer->NextRxSequence())
+    if (m_connected && m_state == ESTABLISHED && head.payload_bytes > 0 &&
+        head.seq + head.payload_bytes <= m_tcb->m_rxBuffer->NextRxSequence())
     {
-        OnDataReceived(header.GetSequenceNumber());
+        OnDataReceived(head.seq);
         SendAck();
         return;
     }
