@@ -5,7 +5,7 @@ import math
 import random
 from typing import Any
 
-import bbrgym
+import bbrgym.worlds
 from bbrgym.scenario.stack import STACK_PRESETS
 
 Mapping = dict[str, Any]
