@@ -22,7 +22,9 @@ class CountedFlows:
 
     def reserve(self, count: int) -> None:
         """Make room for more flows, which are absent."""
-        more = ((0, max(0, count - len(self._is_counted))), (0, 0))
+        if count <= len(self._is_counted):
+            return
+        more = ((0, count - len(self._is_counted)), (0, 0))
         self._is_counted = np.pad(self._is_counted, more)
         self._demand_mbps = np.pad(self._demand_mbps, more)
         self.base_rtt_ms = np.pad(self.base_rtt_ms, more, constant_values=1.0)

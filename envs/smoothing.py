@@ -34,8 +34,9 @@ class ExponentialMeans:
 
     def reserve(self, count: int) -> None:
         """Make room for more flows, of which nothing has been measured."""
-        more = ((0, 0), (0, max(0, count - self._sums.shape[1])), (0, 0))
-        self._sums, self._totals = np.pad(self._sums, more), np.pad(self._totals, more)
+        if count > self._sums.shape[1]:
+            more = ((0, 0), (0, count - self._sums.shape[1]), (0, 0))
+            self._sums, self._totals = np.pad(self._sums, more), np.pad(self._totals, more)
 
     def reset(self, indices: Sequence[int]) -> None:
         """Forget the former intervals of environments whose episode begins."""
