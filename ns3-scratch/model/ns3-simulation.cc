@@ -53,8 +53,8 @@ SettingsFor(const Scenario& scenario, const Flow& flow)
 // ---- hosts ----------------------------------------------------------------------------------------------
 
 /**
- * Passes packets between TCP and the device. ns-3's IPv4 and traffic control, which could only do the same on a host with
- * one route, take a third of the instructions of a run.
+ * Passes packets between TCP and the device. ns-3's IPv4 and traffic control, which could only do the same on a host
+ * with one route, take a third of the instructions of a run.
  */
 void
 Connect(Ptr<TcpL4Protocol> tcp, Ptr<Ipv4Interface> interface, Ptr<LinkDevice> device)

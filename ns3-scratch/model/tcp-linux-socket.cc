@@ -45,7 +45,8 @@ struct Head
     {
         std::array<uint8_t, 14> bytes{};
         packet->CopyData(bytes.data(), bytes.size());
-        seq = SequenceNumber32(uint32_t{bytes[4]} << 24 | uint32_t{bytes[5]} << 16 | uint32_t{bytes[6]} << 8 | bytes[7]);
+        seq =
+            SequenceNumber32(uint32_t{bytes[4]} << 24 | uint32_t{bytes[5]} << 16 | uint32_t{bytes[6]} << 8 | bytes[7]);
         payload_bytes = packet->GetSize() - uint32_t{bytes[12]} / 16 * 4;
         flags = bytes[13];
     }
