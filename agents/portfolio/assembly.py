@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import NotRequired, TypedDict
 
 from torch import Tensor
@@ -23,6 +24,10 @@ DRAINING: Mapping[str, float] = {"bbr_cwnd_gain": 1.24, "use_probe_cap": 1, "use
 
 OFTEN_EMPTY: Mapping[str, float] = {"bbr_probe_rtt_interval_us": 2_000_000, "use_random_probe_rtt": 0}
 """What lets the queue run empty as often as the ranges allow, where these tunables are set."""
+
+
+FIRM = ("bbr_cwnd_gain", (1.0, 1.2, 1.4, 1.6)), ("acd_verdict", (0,))
+"""Values that keep a share beside others: windows above one BDP, which no verdict of congestion cuts."""
 
 
 class Found(TypedDict):
@@ -75,6 +80,12 @@ class Assembly:
         """Return the setting that lets the queue run empty most often, [tunables]."""
         often = {name: value for name, value in OFTEN_EMPTY.items() if name in self.scaling.names}
         return self.scaling.from_values({**self.scaling.to_values(setting), **often})
+
+    def firm(self, setting: NormalisedAction) -> list[NormalisedAction]:
+        """Return a setting with each combination of `FIRM`, where these tunables are set, [tunables] each."""
+        ranges = [[(name, value) for value in values] for name, values in FIRM if name in self.scaling.names]
+        values = self.scaling.to_values(setting)
+        return [self.scaling.from_values({**values, **dict(one)}) for one in product(*ranges) if one]
 
     def network(self, library: Tensor, selector: Mapping[str, Tensor]) -> PortfolioNetwork:
         """Return a network that chooses from a library."""

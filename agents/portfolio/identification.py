@@ -66,7 +66,7 @@ class IdentificationPart:
         batch = batch_of(len(self.draws), options)
         try:
             histories, worlds = self._acted(batch)
-            scores = self._scores(batch, worlds)
+            scores = self._scores(batch, worlds, threads)
         finally:
             batch.episodes.close()
         rows = [
@@ -129,9 +129,11 @@ class IdentificationPart:
             chosen: NormalisedAction = network(torch.from_numpy(histories.reshape(len(histories), -1))).numpy()
         return chosen
 
-    def _scores(self, batch: TuneBatch | FlowBatch, moments: Sequence[Snapshot]) -> Table:
+    def _scores(self, batch: TuneBatch | FlowBatch, moments: Sequence[Snapshot], threads: int | None) -> Table:
         """Return the scores of the runs with each setting held to the end from a moment on, [draws, settings]."""
         worlds = _worlds_of(batch)
+        scenarios, seeds = [draw.scenario for draw in self.draws], [draw.run_seed(0) for draw in self.draws]
+        worth = self.conditions.worth(scenarios, seeds, threads)
         columns = [TUNABLE_COLUMNS[name] for name in batch.scaling.names]
         scores = np.empty((len(self.draws), len(self.library)))
         for number, values in enumerate(batch.scaling.values(self.library)):
@@ -141,7 +143,7 @@ class IdentificationPart:
                 worlds.tunables[np.ix_([index], tuned, columns)] = values
             worlds.run_to_end()
             for index in range(len(moments)):
-                scores[index, number] = self.conditions.objective.of_world(worlds, index)
+                scores[index, number] = worth.of_world(worlds, index)
         return scores
 
 

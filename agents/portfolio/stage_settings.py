@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from bbrgym.agents.portfolio.fit import FitSettings
-from bbrgym.schema import Float, List, Model, Whole
+from bbrgym.schema import Float, List, Model, NotNegative, Whole
 
 StageShare = Annotated[Float, Field(gt=0, lt=1)]
 
@@ -32,5 +32,7 @@ class StageSettings(Model):
     identification_s: Annotated[Float, Field(gt=0, le=3600)] = 7.0  # length of the identification
     # time from a choice to the next one, each by the last ``identification_s``. Default: ``identification_s``
     reselect_s: Annotated[Float, Field(gt=0, le=3600)] | None = None
+    # price of what the tuned flows leave to BBR, in units of the score, see `bbrgym.agents.portfolio.tasks`
+    yield_price: NotNegative = 0.0
     by_cost: bool = True  # whether draws are sampled by cost, see `bbrgym.agents.training.draws`
     fit: FitSettings = Field(default_factory=FitSettings)  # settings of the fit

@@ -64,9 +64,11 @@ class Stages:
             training.options(training.world_name),
             training.world[training.world_name],
             training.objective,
+            settings.yield_price,
         )
         found = [start_settings(one, assembly.scaling) for one in settings.start]
-        self._presets = [*presets(assembly.scaling), *chain.from_iterable(found)]
+        firm = assembly.firm(found[0][0]) if found else []
+        self._presets = [*presets(assembly.scaling), *chain.from_iterable(found), *firm]
         self._plan = planned(settings, training, self._conditions, assembly.intervals, len(self._presets))
         self._parts = Parts(run.folder, run.rollouts, training.threads, self._part_is_done)
         self._step = 0

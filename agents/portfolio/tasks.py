@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -15,10 +16,30 @@ from bbrgym.agents.trials import Trials
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.scenario.model import Scenario
-from bbrgym.worlds import Table, WorldSettings
+from bbrgym.tunables import VARIANTS
+from bbrgym.worlds import Table, VectorWorld, WorldSettings
 from bbrgym.worlds.score import Objective
 
 _COLUMN_PREFIX = "at_"  # before the names of tunables in columns
+
+
+@dataclass(frozen=True, eq=False)
+class PricedObjective:
+    """Score of a run, less a price on what the tuned flows leave to BBR: the network's score does not ask who yields.
+
+    That is by how much their own score is below the one that BBR v1 has in their place.
+    """
+
+    objective: Objective  # the score
+    price: float  # of 1 in the own score, in units of the score
+    references: Sequence[float]  # own score of BBR v1 in their place in each run; NaN where no other flow is of BBR
+
+    def of_world(self, worlds: VectorWorld, index: int) -> float:
+        """Return what the run of one of several worlds is worth, so far."""
+        score, reference = self.objective.of_world(worlds, index), self.references[index]
+        if math.isnan(reference):
+            return score
+        return score - self.price * max(0.0, reference - replace(self.objective, score="own").of_world(worlds, index))
 
 
 @dataclass(frozen=True)
@@ -27,7 +48,8 @@ class TrainingConditions:
 
     options: Options  # of the agent's environment
     world_settings: WorldSettings  # settings of the world
-    objective: Objective  # what a setting is worth in a run
+    objective: Objective  # score of a run
+    yield_price: float = 0.0  # see `PricedObjective`
 
     def intervals(self, scenario: Scenario) -> int:
         """Return the number of control intervals of a run."""
@@ -35,16 +57,46 @@ class TrainingConditions:
 
     def trials(self, draws: Sequence[TrainingDraw], runs: int, threads: int | None) -> Trials:
         """Return trials with ``runs`` runs of each draw, those of a draw in a row."""
+        scenarios = [draw.scenario for draw in draws for _ in range(runs)]
+        seeds = [draw.run_seed(number) for draw in draws for number in range(runs)]
+        worth = self.worth(scenarios, seeds, threads)
+        return self._trials(scenarios, seeds, self.options.variant, self.options.tunables, threads, worth)
+
+    def worth(self, scenarios: Sequence[Scenario], seeds: Sequence[int], threads: int | None) -> PricedObjective:
+        """Return what settings are worth in runs of some scenarios; runs BBR v1 in the tuned flows' place."""
+        references = np.full(len(scenarios), np.nan)
+        beside_bbr = [number for number, one in enumerate(scenarios) if self.yield_price and _is_beside_bbr(one)]
+        if beside_bbr:
+            pairs = [[row[number] for number in beside_bbr] for row in (scenarios, seeds)]
+            with self._trials(*pairs, "bbr", None, threads, replace(self.objective, score="own")) as trials:
+                references[beside_bbr] = trials.scores(trials.action.default)
+        return PricedObjective(self.objective, self.yield_price, references.tolist())
+
+    def _trials(
+        self,
+        scenarios: Sequence[Scenario],
+        seeds: Sequence[int],
+        variant: str,
+        tunables: Sequence[str] | None,
+        threads: int | None,
+        objective: Objective | PricedObjective,
+    ) -> Trials:
         return Trials(
-            [draw.scenario for draw in draws for _ in range(runs)],
-            [draw.run_seed(number) for draw in draws for number in range(runs)],
-            self.options.variant,
-            self.options.tunables,
+            scenarios,
+            seeds,
+            variant,
+            tunables,
             world=self.options.world,
             world_settings=self.world_settings,
             threads=threads,
-            objective=self.objective,
+            objective=objective,
         )
+
+
+def _is_beside_bbr(scenario: Scenario) -> bool:
+    return any(
+        flow.role == "fixed" and flow.cc in VARIANTS and flow.cc.startswith("bbr") for flow in scenario.resolved().flows
+    )
 
 
 @dataclass(frozen=True)
