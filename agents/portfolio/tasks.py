@@ -16,7 +16,6 @@ from bbrgym.agents.trials import Trials
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.scenario.model import Scenario
-from bbrgym.tunables import VARIANTS
 from bbrgym.worlds import Table, VectorWorld, WorldSettings
 from bbrgym.worlds.score import Objective
 
@@ -94,9 +93,7 @@ class TrainingConditions:
 
 
 def _is_beside_bbr(scenario: Scenario) -> bool:
-    return any(
-        flow.role == "fixed" and flow.cc in VARIANTS and flow.cc.startswith("bbr") for flow in scenario.resolved().flows
-    )
+    return any(flow.role == "fixed" and str(flow.cc).startswith("bbr") for flow in scenario.resolved().flows)
 
 
 @dataclass(frozen=True)
