@@ -17,8 +17,8 @@
 /* clang-format off */
 #define CC_ALGORITHMS(X)                                                                                              \
     X(BBR, "bbr", BBR1, bbr_init(state, params, start), bbr_on_ack(state, params, sample), CC_NONE,                   \
-      bbr_on_loss_state(state, new_state), bbr_on_rto(state, params, saves, total_lost_pkts),                         \
-      bbr_on_restart(state, params, now_us, app_limited), bbr_on_undo(state), CC_NONE, CC_NONE, CC_NONE)              \
+      bbr_on_loss_state(state, params, old_state, new_state), bbr_on_rto(state, params, saves, total_lost_pkts),                         \
+      bbr_on_restart(state, params, now_us, app_limited), bbr_on_undo(state, params), CC_NONE, CC_NONE, CC_NONE)      \
     X(CUBIC, "cubic", LOSS, cubic_init(state, start), cubic_on_ack(state, params, sample), cubic_reduce(state),       \
       CC_NONE, cubic_on_rto(state), cubic_on_restart(state, now_us), cc_undo(state), CC_NONE, CC_NONE, CC_NONE)       \
     X(RENO, "reno", LOSS, CC_NONE, reno_on_ack(state, params, sample), reno_reduce(state, params, in_flight_pkts),    \
@@ -40,7 +40,13 @@
       bbr3_on_loss_state(state, old_state, new_state), bbr3_on_rto(state, is_new_episode, cwnd_pkts),                 \
       bbr3_on_restart(state, params, now_us, app_limited), bbr3_on_undo(state),                                       \
       bbr3_on_packet_lost(state, params, lost), bbr3_on_packets_lost(state, params, last, count),                     \
-      bbr3_on_probe_repair(state, params, now_us, delivered_pkts, is_app_limited))
+      bbr3_on_probe_repair(state, params, now_us, delivered_pkts, is_app_limited))                                    \
+    X(PLUGIN, "plugin", LOSS, CC_TELL(init, start), CC_TELL(on_ack, sample), CC_TELL(reduce, in_flight_pkts),         \
+      CC_TELL(on_loss_state, old_state, new_state), CC_TELL(on_rto, saves, total_lost_pkts),                          \
+      CC_TELL(on_restart, now_us, app_limited), cc_undo(state), CC_TELL(on_packet_lost, lost), CC_NONE, CC_NONE)      \
+    X(PLUGIN_BBR, "plugin", BBR1, cc_init_plugin_bbr(state, params, start), CC_TELL(on_ack, sample), CC_NONE,         \
+      CC_TELL(on_loss_state, old_state, new_state), CC_TELL(on_rto, saves, total_lost_pkts),                          \
+      CC_TELL(on_restart, now_us, app_limited), CC_TELL(on_undo), CC_TELL(on_packet_lost, lost), CC_NONE, CC_NONE)
 /* clang-format on */
 
 #endif

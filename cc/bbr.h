@@ -191,11 +191,24 @@ static inline void bbr_note_sample(struct bbr_state *bbr, const struct cc_params
     plus_update_srtt(bbr, params, rs);
 }
 
+/* The pacing rate and the window that the model gives. */
+static inline void bbr_decide(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
+{
+    struct bbr_state *bbr = &state->bbr;
+    uint64_t bw_Bps;
+
+    bbr_update_gains(bbr, params);
+    bw_Bps = bbr_bw_Bps(bbr);
+    bbr_set_pacing(state, bw_Bps, bbr->pacing_gain_q16);
+    if (!bbr_has(bbr, CC_STACK_tso_goal))
+        bbr->tso_goal_pkts = bbr_tso_goal_pkts(bbr, state->pacing_Bps);
+    bbr_set_cwnd(state, params, rs, bw_Bps);
+}
+
 /* bbr_main */
 static inline void bbr_on_ack(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
 {
     struct bbr_state *bbr = &state->bbr;
-    uint64_t bw_Bps;
 
     bbr_note_sample(bbr, params, rs);
     bbr_update_bandwidth(bbr, params, rs);
@@ -205,17 +218,14 @@ static inline void bbr_on_ack(struct cc_state *state, const struct cc_params *pa
     bbr_check_full_pipe(bbr, rs);
     bbr_check_drain(state, rs);
     bbr_update_min_rtt(state, params, rs);
-    bbr_update_gains(bbr, params);
-
-    bw_Bps = bbr_bw_Bps(bbr);
-    bbr_set_pacing(state, bw_Bps, bbr->pacing_gain_q16);
-    if (!bbr_has(bbr, CC_STACK_tso_goal))
-        bbr->tso_goal_pkts = bbr_tso_goal_pkts(bbr, state->pacing_Bps);
-    bbr_set_cwnd(state, params, rs, bw_Bps);
+    bbr_decide(state, params, rs);
 }
 
-static inline void bbr_on_loss_state(struct cc_state *state, enum cc_ca_state new_state)
+static inline void bbr_on_loss_state(struct cc_state *state, const struct cc_params *params, enum cc_ca_state old_state,
+                                     enum cc_ca_state new_state)
 {
+    (void)params;
+    (void)old_state;
     if (new_state >= CC_CA_CWR)
         bbr_save_cwnd(&state->bbr, state->cwnd_pkts);
 }
@@ -268,8 +278,9 @@ static inline void bbr_on_restart(struct cc_state *state, const struct cc_params
 }
 
 /* bbr_undo_cwnd: the window itself is restored by bbr_recover_or_restore. */
-static inline void bbr_on_undo(struct cc_state *state)
+static inline void bbr_on_undo(struct cc_state *state, const struct cc_params *params)
 {
+    (void)params;
     if (!bbr_has(&state->bbr, CC_STACK_undo_resets))
         return;
     state->bbr.full_bw_Bps = 0;

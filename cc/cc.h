@@ -14,6 +14,7 @@
 #include "bbr3.h"
 #include "bic.h"
 #include "cubic.h"
+#include "plugin.h"
 #include "reno.h"
 #include "vegas.h"
 #include "westwood.h"
@@ -58,6 +59,27 @@
 #define CC_CASE_on_probe_repair(id, name, family, i, a, d, l, t, r, u, p, m, call) CC_CASE(id, family, call)
 /* clang-format on */
 
+/*
+ * Tells a plugin an event. A program of the kernel has one plugin, which it includes before this header and defines
+ * CC_HAS_PLUGIN, or none.
+ */
+#if defined(__bpf__) && defined(CC_HAS_PLUGIN)
+#define CC_PLUGIN_OF(params) (&bbrgym_plugin)
+#elif !defined(__bpf__)
+#define CC_PLUGIN_OF(params) ((params)->plugin)
+#endif
+#ifdef CC_PLUGIN_OF
+#define CC_TELL(event, ...)                                                                                            \
+    do {                                                                                                               \
+        if (CC_PLUGIN_OF(params)->event) {                                                                             \
+            CC_PLUGIN_OF(params)->event(state, params __VA_OPT__(, ) __VA_ARGS__);                                     \
+            cc_check_plugin(state, params);                                                                            \
+        }                                                                                                              \
+    } while (0)
+#else
+#define CC_TELL(event, ...) CC_NONE
+#endif
+
 /* The algorithms of a family, a bit each. */
 #define CC_FAMILY_LOSS(is_bbr1, is_bbr3) 0
 #define CC_FAMILY_BBR1(is_bbr1, is_bbr3) is_bbr1
@@ -96,7 +118,37 @@ static inline bool cc_may_send_singles(const struct cc_params *params)
 
 /* Whether the algorithm has to be told of each packet lost (cc_on_packet_lost), and of what was in flight (cc_sample).
  */
-static inline bool cc_wants_tx_states(const struct cc_params *params) { return cc_is_bbr3(params); }
+static inline bool cc_wants_tx_states(const struct cc_params *params)
+{
+#ifdef __bpf__
+    return cc_is_bbr3(params);
+#else
+    return cc_is_bbr3(params) || (params->algorithm >= CC_ALGORITHM_PLUGIN && params->plugin->on_packet_lost);
+#endif
+}
+
+/*
+ * What a plugin decided must be a window and a rate at which packets leave. Elsewhere the host refuses the run; the
+ * kernel takes the nearest.
+ */
+static inline void cc_check_plugin(struct cc_state *state, const struct cc_params *params)
+{
+#ifdef __bpf__
+    (void)params;
+#else
+    if ((state->cwnd_pkts - 1 >= CC_PLUGIN_MAX_CWND_PKTS || state->pacing_Bps == 0) && params->plugin->refuse)
+        params->plugin->refuse(params, state);
+#endif
+    state->cwnd_pkts = cc_max_u32(cc_min_u32(state->cwnd_pkts, CC_PLUGIN_MAX_CWND_PKTS), 1);
+    state->pacing_Bps = cc_max_u64(state->pacing_Bps, 1);
+}
+
+static inline void cc_init_plugin_bbr(struct cc_state *state, const struct cc_params *params,
+                                      const struct cc_start *start)
+{
+    bbr_init(state, params, start);
+    CC_TELL(init, start);
+}
 
 /* Initialises the state when the connection is established (or the algorithm is attached). */
 static inline void cc_init(struct cc_state *state, const struct cc_params *params, const struct cc_start *start)

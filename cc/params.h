@@ -73,10 +73,13 @@ static inline uint64_t cc_stack_linux_6(void)
 #define CC_FIELD_mode(name) int64_t name;
 #define CC_FIELD_switch(name)
 
+struct cc_plugin;
+
 struct cc_params {
-    uint32_t algorithm;  /* enum cc_algorithm */
-    uint32_t mechanisms; /* bits of enum cc_mechanism */
-    uint64_t stack;      /* a bit for each of enum cc_stack; constant for a flow */
+    uint32_t algorithm;             /* enum cc_algorithm */
+    uint32_t mechanisms;            /* bits of enum cc_mechanism */
+    uint64_t stack;                 /* a bit for each of enum cc_stack; constant for a flow */
+    const struct cc_plugin *plugin; /* of CC_ALGORITHM_PLUGIN and CC_ALGORITHM_PLUGIN_BBR */
 #define CC_TUNABLE(name, symbol, kind, def, low, high, scale, mechanism, source) CC_FIELD_##kind(name)
 #include "tunables.def"
 #undef CC_TUNABLE
@@ -103,6 +106,7 @@ static inline void cc_params_init(struct cc_params *params, enum cc_variant vari
 {
     params->algorithm = CC_ALGORITHM_BBR;
     params->mechanisms = 0;
+    params->plugin = 0;
     params->stack = cc_stack_linux_6();
 #define CC_TUNABLE(name, symbol, kind, def, low, high, scale, mechanism, source) CC_DEFAULT_##kind(name, def)
 #include "tunables.def"

@@ -104,6 +104,8 @@ struct cc_state {
     uint64_t round_count;
     uint64_t next_round_delivered_pkts;
     uint64_t min_rtt_us;
+
+    uint64_t own[CC_OWN_BYTES / 8]; /* of a plugin (plugin.h) */
 };
 
 #endif

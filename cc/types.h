@@ -12,6 +12,7 @@
 #include "algorithms.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -27,6 +28,8 @@
 #endif
 
 #define CC_RTT_UNKNOWN_US UINT64_MAX
+
+#define CC_OWN_BYTES 120 /* of a plugin's own state: the whole state has 1 KiB, the most that BPF clears at once */
 
 #define CC_GSO_MAX_BYTES 65215 /* Linux: sk_gso_max_size less the headers' room */
 

@@ -13,12 +13,14 @@ extern "C"
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <deque>
 #include <optional>
 #include <span>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace bbrgym
 {
@@ -100,10 +102,40 @@ Variants()
     return detail::VARIANTS;
 }
 
+/** A loaded algorithm of one file, whose variants' indices follow those of Variants(). */
+struct Plugin : cc_plugin
+{
+    std::string name;
+    std::vector<TunableInfo> table;
+};
+
+/** All that this module has loaded; the last of a name counts. They stay where they are. */
+inline std::deque<Plugin>&
+Plugins()
+{
+    static std::deque<Plugin> plugins;
+    return plugins;
+}
+
+/** Of a variant's index; null: it is of Variants(). */
+inline const Plugin*
+PluginOf(int variant)
+{
+    const auto index = static_cast<std::size_t>(variant);
+    return index < detail::VARIANTS.size() ? nullptr : &Plugins()[index - detail::VARIANTS.size()];
+}
+
 /** Index of a variant; nothing if there is none of that name. */
 inline std::optional<int>
 FindVariant(std::string_view name)
 {
+    for (std::size_t i = Plugins().size(); i-- > 0;)
+    {
+        if (Plugins()[i].name == name)
+        {
+            return static_cast<int>(detail::VARIANTS.size() + i);
+        }
+    }
     for (std::size_t i = 0; i < detail::VARIANTS.size(); ++i)
     {
         if (detail::VARIANTS[i].name == name)
@@ -114,10 +146,28 @@ FindVariant(std::string_view name)
     return std::nullopt;
 }
 
-/** Index of a tunable; nothing if there is none of that name. */
+/** The column of a plugin's first tunable: they are in the places of v3's, which it does not have. */
+inline constexpr std::size_t FIRST_OF_PLUGIN = [] {
+    std::size_t index = 0;
+    while (detail::TUNABLES[index].bit != CC_BBR3)
+    {
+        ++index;
+    }
+    return index;
+}();
+static_assert(FIRST_OF_PLUGIN + CC_PLUGIN_TUNABLES <= detail::TUNABLES.size());
+
+/** Index of a tunable, of a plugin first; nothing if there is none of that name. */
 inline std::optional<int>
-FindTunable(std::string_view name)
+FindTunable(std::string_view name, const cc_plugin* plugin = nullptr)
 {
+    for (std::size_t i = 0; plugin && i < plugin->tunable_count; ++i)
+    {
+        if (plugin->tunables[i].name == name)
+        {
+            return static_cast<int>(FIRST_OF_PLUGIN + i);
+        }
+    }
     for (std::size_t i = 0; i < detail::TUNABLES.size(); ++i)
     {
         if (detail::TUNABLES[i].name == name)
@@ -128,11 +178,42 @@ FindTunable(std::string_view name)
     return std::nullopt;
 }
 
+/** The row of a tunable: a plugin's own, if it has that one. */
+inline const TunableInfo&
+RowOfTunable(const cc_plugin* plugin, int tunable)
+{
+    const auto index = static_cast<std::size_t>(tunable);
+    if (plugin && index >= FIRST_OF_PLUGIN && index < FIRST_OF_PLUGIN + plugin->tunable_count)
+    {
+        return static_cast<const Plugin*>(plugin)->table[index - FIRST_OF_PLUGIN];
+    }
+    return detail::TUNABLES[index];
+}
+
+/** Sets a tunable's number; it is a plugin's, or in range. */
+inline void
+StoreTunable(cc_params& params, int tunable, double value)
+{
+    const bool is_ratio = RowOfTunable(params.plugin, tunable).kind == TunableKind::ratio;
+    params.*detail::TUNABLES[static_cast<std::size_t>(tunable)].field =
+        std::llround(is_ratio ? value * CC_Q16_ONE : value);
+}
+
 inline cc_params
 Preset(int variant)
 {
+    const Plugin* plugin = PluginOf(variant);
     cc_params params{};
-    cc_params_init(&params, static_cast<cc_variant>(variant));
+    cc_params_init(&params, plugin ? CC_VARIANT_BBR : static_cast<cc_variant>(variant));
+    if (plugin)
+    {
+        params.algorithm = plugin->paces ? CC_ALGORITHM_PLUGIN_BBR : CC_ALGORITHM_PLUGIN;
+        params.plugin = plugin;
+        for (std::size_t i = 0; i < plugin->table.size(); ++i)
+        {
+            StoreTunable(params, static_cast<int>(FIRST_OF_PLUGIN + i), plugin->table[i].default_value);
+        }
+    }
     return params;
 }
 
@@ -141,8 +222,12 @@ Preset(int variant)
 inline bool
 VariantHasTunable(int variant, int tunable)
 {
-    const VariantInfo& v = detail::VARIANTS[static_cast<std::size_t>(variant)];
     const TunableInfo& t = detail::TUNABLES[static_cast<std::size_t>(tunable)];
+    if (const Plugin* plugin = PluginOf(variant))
+    {
+        return &RowOfTunable(plugin, tunable) != &t || (plugin->paces && t.bit == 0);
+    }
+    const VariantInfo& v = detail::VARIANTS[static_cast<std::size_t>(variant)];
     if (v.algorithm == CC_ALGORITHM_BBR3 || v.algorithm == CC_ALGORITHM_BBR2)
     {
         return t.bit == CC_BBR3 || (variant == CC_VARIANT_BBR3_MIX && (t.bit & CC_BBR3_MECHANISMS) != 0);
@@ -165,7 +250,7 @@ GetTunable(const cc_params& params, int tunable)
         return (params.mechanisms & t.bit) != 0 ? 1.0 : 0.0;
     }
     const double stored = static_cast<double>(params.*t.field);
-    return t.kind == TunableKind::ratio ? stored / CC_Q16_ONE : stored;
+    return RowOfTunable(params.plugin, tunable).kind == TunableKind::ratio ? stored / CC_Q16_ONE : stored;
 }
 
 /**
@@ -175,7 +260,7 @@ GetTunable(const cc_params& params, int tunable)
 inline void
 SetTunable(cc_params& params, int tunable, double value)
 {
-    const TunableInfo& t = detail::TUNABLES[static_cast<std::size_t>(tunable)];
+    const TunableInfo& t = RowOfTunable(params.plugin, tunable);
     if (!(value >= t.low && value <= t.high))
     {
         std::ostringstream text;
@@ -187,7 +272,7 @@ SetTunable(cc_params& params, int tunable, double value)
         params.mechanisms = value >= 0.5 ? params.mechanisms | t.bit : params.mechanisms & ~t.bit;
         return;
     }
-    params.*t.field = std::llround(t.kind == TunableKind::ratio ? value * CC_Q16_ONE : value);
+    StoreTunable(params, tunable, value);
 }
 
 } // namespace bbrgym

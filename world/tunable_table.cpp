@@ -86,7 +86,7 @@ ParamsOf(const Flow& flow, int variant, const std::string& path)
     params.stack = flow.stack.algorithm;
     for (const auto& [name, value] : flow.tunables)
     {
-        const auto tunable = FindTunable(name);
+        const auto tunable = FindTunable(name, params.plugin);
         if (!tunable || !VariantHasTunable(variant, *tunable))
         {
             throw ScenarioError(path + ".tunables", flow.cc + " has no tunable " + name);

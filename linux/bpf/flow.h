@@ -6,11 +6,18 @@
 #ifndef BBRGYM_LINUX_BPF_FLOW_H
 #define BBRGYM_LINUX_BPF_FLOW_H
 
-/* A program has one generation: BBR v1 or, compiled with -DBBRGYM_BBR3, v2 and v3. */
+/*
+ * A program has one generation: BBR v1 or, compiled with -DBBRGYM_BBR3, v2 and v3; and with -DBBRGYM_PLUGIN=FILE a file
+ * of the user's (cc/plugin.h).
+ */
 #if defined(__bpf__) && defined(BBRGYM_BBR3)
 #define CC_WITHOUT_BBR1
 #elif defined(__bpf__)
 #define CC_WITHOUT_BBR3
+#endif
+#ifdef BBRGYM_PLUGIN
+#define CC_HAS_PLUGIN
+#include BBRGYM_PLUGIN
 #endif
 #include "cc.h"
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bbrgym.agents.loading import load_agent
     from bbrgym.agents.training.train_agent import resume_training, train
     from bbrgym.evaluate.evaluation import evaluate
+    from bbrgym.plugins import load_controller
     from bbrgym.scenario.distribution import Distribution, load_distribution
     from bbrgym.scenario.files import load_scenario
     from bbrgym.scenario.model import Scenario
@@ -38,6 +39,7 @@ __all__ = [
     "envs",
     "evaluate",
     "load_agent",
+    "load_controller",
     "load_distribution",
     "load_scenario",
     "make_world",
@@ -56,6 +58,7 @@ _LATE = {
     "World": "bbrgym.worlds",
     "distribution_names": "bbrgym.scenario.shipped",
     "load_agent": "bbrgym.agents.loading",
+    "load_controller": "bbrgym.plugins",
     "load_distribution": "bbrgym.scenario.distribution",
     "load_scenario": "bbrgym.scenario.files",
     "make_world": "bbrgym.worlds",

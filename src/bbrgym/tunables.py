@@ -12,11 +12,13 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 import bbrgym._cc as _cc
+from bbrgym.errors import ConfigError
 
 #: ns-3's own congestion controls, uncured; they run on ns-3's own socket and have no tunables.
 STOCK_CONTROLS = ("ns3-bbr", "ns3-cubic", "ns3-linux-reno", "ns3-bic", "ns3-vegas", "ns3-westwood")
@@ -26,6 +28,9 @@ KERNEL_CONTROLS = ("kernel-bbr", "kernel-cubic", "kernel-reno")
 
 #: Of ours that are models of the kernel's own and not in BPF: what runs in their place on the kernel's sockets.
 KERNEL_STAND_INS: Mapping[str, str] = MappingProxyType({"cubic": "kernel-cubic", "reno": "kernel-reno"})
+
+#: The algorithms of a user's files: on loss the stack reduces the window, or the file paces and decides it.
+PLUGIN_ALGORITHMS = ("plugin", "plugin-bbr")
 
 #: Whose own congestion controls these are: the algorithm of a variant that is not of ``cc/``.
 STOCK_OWNERS = ("ns-3", "linux")
@@ -70,7 +75,7 @@ class Variant:
     Attributes:
         name: in scenarios and commands.
         algorithm: ``bbr``, ``bbr3``, ``bbr2``, ``cubic``, ``reno``, ``bic``, ``vegas`` or ``westwood``; ``ns-3`` for
-            ns-3's own, ``linux`` for the kernel's own.
+            ns-3's own, ``linux`` for the kernel's own; ``plugin`` or, if it paces, ``plugin-bbr`` for a user's file.
         source: the paper or RFC.
         preset: initial values of its tunables in natural units, by name.
         switches: whether it has each mechanism, 0 or 1, by the tunable that switches it in a mix. Default: empty.
@@ -106,8 +111,16 @@ def _declared_variants() -> dict[str, Variant]:
     return ours | stock | kernel
 
 
-#: Every tunable by name, in the order of the tunables' columns of a world.
-TUNABLES: Mapping[str, Tunable] = MappingProxyType(_declared_tunables())
+_tunables = _declared_tunables()
+#: Every tunable by name: ours in the order of the tunables' columns of a world, then those of loaded files.
+TUNABLES: Mapping[str, Tunable] = MappingProxyType(_tunables)
+
+#: The names of the tunables' columns of a world.
+TUNABLE_NAMES = tuple(TUNABLES)
+
+_columns = {name: column for column, name in enumerate(TUNABLE_NAMES)}
+#: The column of each tunable; those of a loaded file are in the places of BBRv3's, which the file does not have.
+TUNABLE_COLUMNS: Mapping[str, int] = MappingProxyType(_columns)
 
 #: The tunable of ``bbr-mix`` that turns each mechanism on, by the mechanism's name.
 SWITCHES: Mapping[str, str] = MappingProxyType(
@@ -117,5 +130,32 @@ SWITCHES: Mapping[str, str] = MappingProxyType(
 #: The variant whose tunables all variants of an algorithm have.
 BASES: Mapping[str, str] = MappingProxyType({"bbr": "bbr", "bbr3": "bbr3", "bbr2": "bbr3"})
 
-#: Every congestion control by name; ours first, then ns-3's own and the kernel's.
-VARIANTS: Mapping[str, Variant] = MappingProxyType(_declared_variants())
+_variants = _declared_variants()
+#: Every congestion control by name; ours first, then ns-3's own, the kernel's and those of loaded files.
+VARIANTS: Mapping[str, Variant] = MappingProxyType(_variants)
+
+
+def add_variant(
+    name: str, algorithm: str, source: str, base: Sequence[str], own: Mapping[int, Mapping[str, Any]]
+) -> None:
+    """Add the variant of a loaded file, or replace it.
+
+    Args:
+        name: of the variant.
+        algorithm: see `Variant`.
+        source: what the file is.
+        base: tunables of BBR v1 that it has.
+        own: rows of its own tunables, by column.
+
+    Raises:
+        ConfigError: a tunable has the name of another's.
+    """
+    former = _variants.get(name)
+    rows = {column: Tunable(**{**row, "mechanism": name}) for column, row in own.items()}
+    for row in rows.values():
+        if row.name in _tunables and (former is None or row.name not in former.preset or row.name in TUNABLE_NAMES):
+            raise ConfigError(f"{name}: tunable {row.name} has the name of one of {_tunables[row.name].mechanism}'s")
+    for column, row in rows.items():
+        _tunables[row.name], _columns[row.name] = row, column
+    values = {**{one: _tunables[one].default for one in base}, **{row.name: row.default for row in rows.values()}}
+    _variants[name] = Variant(name, algorithm, source, MappingProxyType(values))

@@ -4,6 +4,7 @@
 #include "comparison.hpp"
 #include "congestion_control.hpp"
 #include "params.hpp"
+#include "plugin.hpp"
 #include "pins.hpp"
 
 #include <pybind11/pybind11.h>
@@ -35,10 +36,11 @@ Settings(const std::string& variant, const TunableValues& tunables, uint64_t rng
     {
         throw py::value_error("variant = '" + variant + "': expected one of cc/'s");
     }
-    bpf_flow_settings settings = PresetSettings(static_cast<cc_variant>(*found), rng_seed);
+    bpf_flow_settings settings = PresetSettings(CC_VARIANT_BBR, rng_seed);
+    settings.params = Preset(*found);
     for (const auto& [name, value] : tunables)
     {
-        const auto tunable = FindTunable(name);
+        const auto tunable = FindTunable(name, settings.params.plugin);
         if (!tunable)
         {
             throw py::value_error("no tunable is named '" + name + "'");
@@ -86,8 +88,9 @@ FromBytes(const std::string& bytes)
 }
 
 TunableValues
-TunablesOf(const cc_params& params)
+TunablesOf(cc_params params)
 {
+    params.plugin = nullptr; // of the process that wrote them
     TunableValues values;
     for (std::size_t i = 0; i < Tunables().size(); ++i)
     {
@@ -279,6 +282,8 @@ PYBIND11_MODULE(_bpf, module)
     module.def("compiler", &CongestionControl::Compiler,
                "Which compiled the program that the package carries; empty: it has none.");
 
+    module.def("load_plugin", &LoadPlugin, py::arg("name"), py::arg("path"),
+               "Makes a shared object a variant; ValueError: it is none.");
     module.def("layout_hash", &LayoutHash, "Names what programs of this build share with user space.");
     module.def("policy_variant_of", &CongestionControl::PolicyVariantOf, py::arg("program"),
                "The variant whose tunables a program's policy sets; empty: it has none.");
@@ -329,7 +334,7 @@ PYBIND11_MODULE(_bpf, module)
                         const std::string& name, const TunableValues& tunables, const FloorValues& floor) {
                 bpf_flow_settings defaults = Settings(variant, tunables, 0);
                 defaults.floor = FloorFrom(floor);
-                defaults.has_policy = !name.empty() && !object.empty();
+                defaults.has_policy = !name.empty() && !CongestionControl::PolicyVariantOf(object).empty();
                 return std::make_unique<CongestionControl>(defaults, records, slow, object, name);
             }),
             py::arg("variant") = "bbr", py::arg("records") = 0, py::arg("slow") = false, py::arg("program") = "",

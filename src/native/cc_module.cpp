@@ -8,6 +8,7 @@
 #include "fields.hpp"
 #include "packet_log.hpp"
 #include "params.hpp"
+#include "plugin.hpp"
 #include "scenario.hpp"
 #include "stack.hpp"
 
@@ -43,9 +44,9 @@ RequireVariant(const std::string& name)
 }
 
 int
-RequireTunable(const std::string& name)
+RequireTunable(const std::string& name, const cc_plugin* plugin)
 {
-    if (const auto tunable = FindTunable(name))
+    if (const auto tunable = FindTunable(name, plugin))
     {
         return *tunable;
     }
@@ -74,25 +75,53 @@ RequireStack(const std::string& preset, const std::map<std::string, int64_t>& fa
     return stack;
 }
 
+py::dict
+TunableRow(const TunableInfo& t)
+{
+    py::dict row;
+    row["name"] = t.name;
+    row["symbol"] = t.symbol;
+    row["unit"] = t.unit;
+    row["default"] = t.default_value;
+    row["low"] = t.low;
+    row["high"] = t.high;
+    row["scale"] = t.scale;
+    row["mechanism"] = t.mechanism;
+    row["source"] = t.source;
+    return row;
+}
+
 py::list
 TunableTable()
 {
     py::list table;
     for (const auto& t : Tunables())
     {
-        py::dict row;
-        row["name"] = t.name;
-        row["symbol"] = t.symbol;
-        row["unit"] = t.unit;
-        row["default"] = t.default_value;
-        row["low"] = t.low;
-        row["high"] = t.high;
-        row["scale"] = t.scale;
-        row["mechanism"] = t.mechanism;
-        row["source"] = t.source;
-        table.append(row);
+        table.append(TunableRow(t));
     }
     return table;
+}
+
+/** Loads a plugin and returns its algorithm, the tunables that it has of BBR v1, and its own with their columns. */
+py::tuple
+LoadedPlugin(const std::string& name, const std::string& path)
+{
+    const int variant = LoadPlugin(name, path);
+    py::list base;
+    py::dict own;
+    for (int t = 0; t < static_cast<int>(Tunables().size()); ++t)
+    {
+        const TunableInfo& row = RowOfTunable(PluginOf(variant), t);
+        if (row.bit == 0 && &row == &Tunables()[static_cast<std::size_t>(t)] && VariantHasTunable(variant, t))
+        {
+            base.append(row.name);
+        }
+        else if (VariantHasTunable(variant, t))
+        {
+            own[py::int_(t)] = TunableRow(row);
+        }
+    }
+    return py::make_tuple(PluginOf(variant)->paces ? "plugin-bbr" : "plugin", base, own);
 }
 
 py::list
@@ -254,10 +283,10 @@ class Controller : public CcController
 
     void SetTunable(const std::string& name, double value)
     {
-        bbrgym::SetTunable(m_params, RequireTunable(name), value);
+        bbrgym::SetTunable(m_params, RequireTunable(name, m_params.plugin), value);
     }
 
-    double GetTunable(const std::string& name) const { return bbrgym::GetTunable(m_params, RequireTunable(name)); }
+    double GetTunable(const std::string& name) const { return bbrgym::GetTunable(m_params, RequireTunable(name, m_params.plugin)); }
 
     void SetPhaseDraws(uint64_t state) { m_state.bbr.phase_rng.state = state; }
 
@@ -418,6 +447,9 @@ PYBIND11_MODULE(_cc, m)
 {
     m.doc() = "The congestion control algorithms and their table of tunables.";
     m.def("tunables", &TunableTable, "The table of tunables, a dict a row (cc/tunables.def).");
+    m.def("load_plugin", &LoadedPlugin, py::arg("name"), py::arg("path"),
+          "Loads a shared object (cc/plugin.h): its algorithm, tunables of BBR v1, and its own, a dict a row, by column. "
+          "ValueError: it is none.");
     m.def("variants", &VariantTable, "The variants, their tunables and presets (cc/variants.def).");
     m.def("fields", &FieldTables,
           "The fields of each table that a world measures (world/fields.def, world/ack_record.def): lists of (name, "

@@ -11,6 +11,7 @@
 #include "fields.hpp"
 #include "packet_log.hpp"
 #include "params.hpp"
+#include "plugin.hpp"
 #include "scenario.hpp"
 #include "tables.hpp"
 
@@ -384,6 +385,8 @@ py::class_<PyVector<Implementation>>
 DefineVector(py::module_& module)
 {
     using Vector = PyVector<Implementation>;
+    module.def("load_plugin", &LoadPlugin, py::arg("name"), py::arg("path"),
+               "Makes a shared object a congestion control of the runs to come; ValueError: it is none.");
     py::class_<Vector> vector(module, "Vector", R"(Runs of resolved scenarios, advanced together.
 
 The caller owns the arrays, which may lie in shared memory. Rows of flows that a world's scenario does not have are

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A TCP transfer under cc/ in BPF, in network namespaces of this process alone; prints what came of it as JSON.
 
-Run as ``unshare --net python bpf_transfer.py VARIANT SECONDS [slow] [OBJECT.o]``, OBJECT.o a program with a policy. The
+Run as ``unshare --net python bpf_transfer.py VARIANT SECONDS [slow] [OBJECT.o]``, OBJECT.o a program with a policy or
+of VARIANT, a C file. The
 loopback device is the path: 20 Mbit/s, and a queue of 30 packets that both directions share, so that packets are lost.
 """
 
@@ -13,6 +14,7 @@ import threading
 import time
 
 from bbrgym import _bpf
+from bbrgym.plugins import PLUGINS, is_file, load_controller
 from bbrgym.tunables import VARIANTS
 
 RATE = "20mbit"
@@ -40,6 +42,9 @@ def drain(listener: socket.socket, received: list[int]) -> None:
 def main() -> None:
     variant, seconds = sys.argv[1], float(sys.argv[2])
     make_path()
+    if is_file(variant):
+        variant = load_controller(variant)
+        _bpf.load_plugin(variant, PLUGINS[variant])
     objects = [argument for argument in sys.argv if argument.endswith(".o")]
     control = _bpf.CongestionControl(variant, records=1 << 15, slow="slow" in sys.argv, program="".join(objects))
     control.measure_cost()
@@ -58,7 +63,8 @@ def main() -> None:
             sender.send(b"x" * (1 << 15))
             control.replay(replay)
             if not retuned and elapsed > seconds / 2:
-                control.set_tunables(sender.fileno(), variant, {GAINS[variant]: 3.0}, recorded=True)
+                gain = GAINS.get(variant, "bbr_cwnd_gain")
+                control.set_tunables(sender.fileno(), variant, {gain: 3.0}, recorded=True)
                 retuned = True
         state = control.read(sender.fileno())
         policy = control.policy(sender.fileno())

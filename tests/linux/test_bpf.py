@@ -16,6 +16,8 @@ from machine_needs import needs
 from owners import open_files
 
 from bbrgym import _bpf
+from bbrgym.agents.deploy.bpf_object import plugin_object
+from bbrgym.errors import ConfigError
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 CLANGS = [c for c in ("clang", *(f"clang-{version}" for version in range(14, 23))) if shutil.which(c)]
@@ -102,6 +104,24 @@ def test_each_event_of_a_transfer_ends_as_in_the_native_build(variant: str) -> N
     assert replay["events"][ACK] > 100
     assert replay["events"][LOSS_STATE] > 0, "the path loses packets"
     assert (LOST in replay["events"]) == (variant in VARIANTS_OF_BBR3)
+
+
+@needs("clang")
+@pytest.mark.usefixtures("machine")
+def test_each_event_of_a_users_file_ends_as_in_the_native_build(tmp_path: Path) -> None:
+    file = Path(__file__).parents[1] / "cc" / "bbq.c"
+    (tmp_path / "plugin.o").write_bytes(plugin_object(file))
+    replay = transfer(str(file), str(tmp_path / "plugin.o"))["replay"]
+    assert (replay["lost"], replay["different"]) == (0, 0)
+    assert replay["events"][ACK] > 100
+
+
+def test_what_a_users_file_has_that_the_kernel_does_not_is_named_with_its_line(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[1] / "cc" / "bbq.c").read_text()
+    line = "    bool replace;\n"
+    (tmp_path / "float.c").write_text(text.replace(line, f"{line}    volatile double x = 1.5 * (double)rs->rtt_us;\n"))
+    with pytest.raises(ConfigError, match=r"float\.c: clang cannot compile it: line 50: A call to built-in function"):
+        plugin_object(tmp_path / "float.c")
 
 
 @pytest.mark.usefixtures("machine")

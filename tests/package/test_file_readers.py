@@ -18,6 +18,7 @@ import pytest
 from special_files import BOMB, put_special_file
 
 import bbrgym
+from bbrgym import plugins
 from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.settings import parse_training
 from bbrgym.cli import hydra_program
@@ -66,11 +67,13 @@ BY_ITSELF = {
     "host.system": {"available_controls (_IPV4 / 'tcp_available_congestion_control').read_text"}
     | {"default_control (_IPV4 / 'tcp_congestion_control').read_text", "network_namespaces os.open"}
     | {"within.enter Path(namespace).open", "within.enter ctypes.CDLL"},
-    "agents.deploy.bpf_object": {"bpf_object target.read_bytes"},
+    "agents.deploy.bpf_object": {"_compiled target.read_bytes"},
     "agents.deploy.policy_file": {"read_policy np.load"},
     "agents.shipped.__init__": {"shipped_setting (folder / 'about.json').read_text"},
     "evaluate.bench.tasks": {"load_benchmark yaml.safe_load", "load_benchmark _FILE.read_text"},
     "report.page": {"_template (resources.files('bbrgym') / 'report' / 'templates' / name).read_text"},
+    "plugins": {"new_controller path.open", "new_controller (_FILES / 'skeleton.c').read_text"}
+    | {"load_controller Path(built).read_bytes"},
     "targets": {"shipped yaml.safe_load", "shipped file.read_text"},
     "agents.deploy.policy_header": {"_source Path(__file__).with_name(name).read_text"},
     "runs.provenance": {"_commit (_PACKAGE / _BUILT_FROM).read_text", "_cpu Path('/proc/cpuinfo').read_text"},
@@ -241,6 +244,7 @@ READERS = [
         prepare=_name_csv,
     ),
     Reader("envs.library _read", "l.yaml", lambda at: load_library(at / "l.yaml")),
+    Reader("plugins _read", "mine.c", lambda at: plugins._read(at / "mine.c"), TEXT),
     Reader("cli.composition _read_options", "o.yaml", _agent),
     Reader("cli.composition _UsersFiles.load_config", "conf/agent/o.yaml", _compose, takes=("empty", "secret keys")),
     Reader("cli.hydra_program _file", "conf/train.yaml", _help, TEXT | MISSING),

@@ -8,6 +8,7 @@ import re
 import shlex
 from pathlib import Path
 
+from bbrgym.cli.own_files import take_files
 from bbrgym.cli.scenario import scenario_of
 from bbrgym.cli.terminal import (
     advice_on_interrupt,
@@ -56,6 +57,7 @@ def run(options: argparse.Namespace) -> None:
     logger = logger_of(completed_loggers(config.pop("logger")), is_trusted=True)
     if not isinstance(logger, NoLoggerSettings) and output.figures.format is None:  # which logs them
         output = output.model_copy(update={"figures": output.figures.model_copy(update={"format": "png"})})
+    take_files(config, trust=config.get("trust") is True)
     scenario, agent = scenario_of(config.pop("scenario")), config.pop("agent")
     folder = EvaluationFolder(path or new_run_dir(scenario.name))
     if resume and folder.has_config():

@@ -27,7 +27,7 @@ Loads a congestion control of ours into the running kernel, where every program 
 until it is unloaded or the machine is restarted. It needs root.
 
 actions:
-  load VARIANT|shipped/NAME|RUN_DIR|POLICY.o [TUNABLE=VALUE ...]
+  load VARIANT|FILE.c|shipped/NAME|RUN_DIR|POLICY.o [TUNABLE=VALUE ...]
                             name=gym_NAME; default=true: new sockets take it, unloading puts the old default back;
                             of a policy {FLOOR}
   list                      shows what is loaded

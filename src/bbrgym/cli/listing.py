@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
@@ -14,12 +15,13 @@ from rich.table import Table
 from bbrgym.cli.plain_command import Words
 from bbrgym.cli.terminal import named_table, print_results
 from bbrgym.papers.names import experiment_names, heading_of
+from bbrgym.plugins import load_controller
 from bbrgym.scenario.shipped import distribution_names, role_of, scenario_names, shipped
 from bbrgym.tunables import BASES, SWITCHES, TUNABLES, VARIANTS
 from bbrgym.worlds import registered_worlds
 
 DESCRIPTION = "Shows tables of all names to choose from.\n"
-WORDS = Words("", 0, 0)
+WORDS = Words("[FILE.c ...]", 0, math.inf)
 _CONF = Path(str(resources.files("bbrgym") / "conf"))
 _GROUPS = ("experiment", "agent", "env", "observation", "action", "reward", "logger", "rollouts")
 
@@ -88,5 +90,7 @@ def _first_sentence(group: str, name: str) -> str:
 
 
 def run(words: Sequence[str], given: Sequence[str]) -> None:  # noqa: ARG001
-    """Print the tables."""
+    """Print the tables, with those of congestion controls of the user's own."""
+    for file in words:
+        load_controller(file)
     print_results(*listing())

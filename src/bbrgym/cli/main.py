@@ -39,6 +39,7 @@ _COMMANDS = {
     "reproduce": _Command("run the papers' experiments", is_program=True, keeps=True),
     "trace": _Command("write every packet and every ACK's decision of a run", is_program=True),
     "conformance": _Command("run the test cases of BBR's Internet-Draft"),
+    "cc": _Command("write and check a congestion control of your own"),
     "train": _Command("train an agent", is_program=True, keeps=True),
     "adversary": _Command("search for networks where an entrant loses most", is_program=True, keeps=True),
     "export": _Command("write a trained agent's network"),

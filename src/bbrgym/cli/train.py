@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bbrgym.agents.training.settings import TrainingSettings
+from bbrgym.cli.own_files import take_files
 from bbrgym.cli.terminal import (
     BarState,
     advice_on_interrupt,
@@ -22,6 +23,7 @@ from bbrgym.cli.terminal import (
 )
 from bbrgym.config.overrides import override_of, parse_override
 from bbrgym.errors import ConfigError
+from bbrgym.plugins import is_file
 
 _CONTINUE = "continue_from"
 DESCRIPTION = """\
@@ -48,8 +50,10 @@ def run(options: argparse.Namespace) -> None:
     from bbrgym.agents.training.train_agent import resume_training, train  # imports more than other commands need
 
     config = dict(options.config)
+    take_files(config)
     has_own_options = isinstance(config["resume"], str)
-    if has_own_options and len(options.overrides) > 1:
+    others = [one for one in options.overrides if not (one.startswith("variant=") and is_file(one))]
+    if has_own_options and len(others) > 1:
         raise ConfigError(
             f"resume: is {config['resume']!r}, a run folder with its own options; expected no other option"
         )

@@ -51,6 +51,7 @@ class Sender:
 
     cc: str  # name of the variant
     reading: str = "code"  # ``code``, as google/bbr; ``draft``, as the draft where the two differ
+    runs: str = ""  # name of the variant that runs in place of ``cc``, and is held to what holds for that one
 
     @property
     def name(self) -> str:
@@ -168,7 +169,7 @@ class CaseSetup:
 
     def scenario(self, name: str, duration_s: float) -> dict[str, Any]:
         """Return the fields of the scenario."""
-        flow: dict[str, Any] = {"name": FLOW, "cc": self.sender.cc, "rtt_ms": self.condition.rtt_ms}
+        flow: dict[str, Any] = {"name": FLOW, "cc": self.sender.runs or self.sender.cc, "rtt_ms": self.condition.rtt_ms}
         flow |= {"stack": dict(DRAFT_FACTS) if self.sender.is_draft else {}, "tunables": dict(self.sender.tunables)}
         if self.app is not None:
             flow["app"] = self.app

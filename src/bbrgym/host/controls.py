@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import bbrgym._bpf as _bpf
-from bbrgym.agents.deploy.bpf_object import bpf_object
+from bbrgym.agents.deploy.bpf_object import bpf_object, plugin_object
 from bbrgym.agents.deploy.policy_file import read_policy
 from bbrgym.agents.shipped import POLICY, SHIPPED, shipped_setting
 from bbrgym.errors import ConfigError, nearest
@@ -32,6 +32,7 @@ from bbrgym.host.system import (
     set_default_control,
     within,
 )
+from bbrgym.plugins import PLUGINS, is_file, load_controller
 from bbrgym.tunables import BASES, TUNABLES, VARIANTS, Variant
 from bbrgym.version import __version__
 
@@ -62,6 +63,8 @@ class LoadedControl:
 
     def tunables(self) -> dict[str, float]:
         """Return the tunables of the control's sockets, which a policy may have changed."""
+        if self.variant not in VARIANTS:  # a file, which only the process that loaded it knows
+            return {}
         values = _bpf.defaults(str(folder_of(self.name) / "defaults"))
         return {name: values[name] for name in VARIANTS[self.variant].preset}
 
@@ -80,8 +83,8 @@ def load(
     """Load a control into the kernel, until `unload` or a restart of the machine.
 
     Args:
-        target: a variant of BBR; or a policy: the run folder of a training, or the file of a BPF object; or a shipped
-            agent, of fixed tunables or a policy.
+        target: a variant of BBR; a C file (`bbrgym.plugins`) that paces; or a policy: the run folder of a training, or
+            the file of a BPF object; or a shipped agent, of fixed tunables or a policy.
         values: tunables that differ from the preset's and, of a policy, what differs from `Floor`.
         name: for TCP_CONGESTION. Default: made of the name of the variant or the shipped agent.
         is_default: whether new sockets of this network namespace take it.
@@ -91,6 +94,8 @@ def load(
         MissingExtraError: what exports a policy is not installed.
         HostError: the kernel refuses it.
     """
+    if is_file(target):
+        return _load_file(target, values, name, is_default=is_default)
     if target in SHIPPED:
         name = name or name_of(target.removeprefix("shipped/"))
         setting = shipped_setting(SHIPPED[target])
@@ -98,6 +103,19 @@ def load(
             target, values = setting[0], {**setting[1], **values}
     with _object_of(target) as program:
         return _load(target, program, values, name, is_default=is_default)
+
+
+def _load_file(file: str, values: Mapping[str, float], name: str | None, *, is_default: bool) -> LoadedControl:
+    """Load a user's file: compiled for BPF, with clang; its variant is not known to later commands."""
+    variant = load_controller(file)
+    if VARIANTS[variant].algorithm != "plugin-bbr":
+        raise ConfigError(f"{variant}: leaves recovery to the stack, expected .paces = true for the kernel")
+    _bpf.load_plugin(variant, PLUGINS[variant])
+    with TemporaryDirectory(prefix="bbrgym-") as folder:
+        made = Path(folder) / "plugin.bpf.o"
+        made.write_bytes(plugin_object(file))
+        name = name or name_of(re.sub("[^a-z0-9_]", "_", Path(file).stem.lower()))
+        return _register(variant, str(made), "", checked_tunables(VARIANTS[variant], values), Floor(), name, is_default)
 
 
 def _load(
@@ -112,7 +130,18 @@ def _load(
     if of_floor and not policy:
         raise ConfigError(f"floor_{next(iter(of_floor))}: {variant} has no policy that could fall back")
     tunables, floor = checked_tunables(_bbr_variant(variant), own), Floor().changed(of_floor)
-    name = name or name_of(variant)
+    return _register(variant, program, policy, tunables, floor, name or name_of(variant), is_default)
+
+
+def _register(
+    variant: str,
+    program: str,
+    policy: str,
+    tunables: dict[str, float],
+    floor: Floor,
+    name: str,
+    is_default: bool,
+) -> LoadedControl:
     if not is_name(name):
         raise ConfigError(f"name: is {name!r}, expected {PREFIX} and 1 to 11 of a to z, 0 to 9 and _")
     control = LoadedControl(name, _bpf.layout_hash(), __version__, variant, policy, default_control())
@@ -176,6 +205,8 @@ def set_values(name: str, values: Mapping[str, float]) -> None:
             raise HostError(f"{name}: its policy sets its tunables, every interval; allowed are {', '.join(NAMES)}")
         if of_floor and not control.policy:
             raise ConfigError(f"floor_{next(iter(of_floor))}: {name} has no policy that could fall back")
+        if control.variant not in VARIANTS:
+            raise HostError(f"{name}: is a file's; unload it, and load the file with other values")
         tunables = {**control.tunables(), **checked_tunables(VARIANTS[control.variant], own)}
         floor = control.floor().changed(of_floor)
         _bpf.set_defaults(str(folder_of(name) / "defaults"), control.variant, tunables, floor.values())

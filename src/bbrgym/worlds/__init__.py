@@ -7,8 +7,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from bbrgym.errors import WorldError
+from bbrgym.tunables import TUNABLE_COLUMNS
 from bbrgym.worlds.errors import EngineFailure, LateRunError, repeat_late
-from bbrgym.worlds.fields import ACK_FIELDS, PACKET_EVENTS, PACKET_FLAGS, TUNABLE_COLUMNS
+from bbrgym.worlds.fields import ACK_FIELDS, PACKET_EVENTS, PACKET_FLAGS
 from bbrgym.worlds.specs import (
     DEFAULT_TIMEOUT_S,
     FAST_WORLD,

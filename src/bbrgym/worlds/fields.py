@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import bbrgym._cc as _cc
-from bbrgym.tunables import TUNABLES
 
 
 class Field(NamedTuple):
@@ -53,9 +52,6 @@ PACKET_EVENTS = tuple(PacketCode(*row) for row in _cc.packet_codes()[0])
 
 PACKET_FLAGS = tuple(PacketCode(*row) for row in _cc.packet_codes()[1])
 """The flags of a log of packets, from the lowest bit on."""
-
-TUNABLE_COLUMNS = {name: column for column, name in enumerate(TUNABLES)}
-"""The columns of the arrays of tunables, by name."""
 
 
 def names_of(fields: tuple[Field, ...]) -> tuple[str, ...]:

@@ -9,8 +9,10 @@ from typing import Any
 
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.files import Source, is_sequence, load_scenario
+from bbrgym.scenario.model import Scenario
 from bbrgym.schema import argument, plain, shown
-from bbrgym.worlds.specs import DEFAULT_TIMEOUT_S, ISOLATIONS, Isolation, world_spec
+from bbrgym.tunables import PLUGIN_ALGORITHMS, VARIANTS
+from bbrgym.worlds.specs import DEFAULT_TIMEOUT_S, ISOLATIONS, Isolation, WorldSpec, world_spec
 from bbrgym.worlds.vector_world import VectorWorld, check_seed
 from bbrgym.worlds.world import World
 
@@ -31,7 +33,7 @@ def make_world(
         scenario: a Scenario, a name, a path or a mapping.
         seed: seed of all random numbers, 0 to 2**63 - 1; the same scenario and seed give the same bytes out.
         isolation: ``process`` runs it in a worker process, so that its abort is a WorldError and many may be open at
-            once; ``none`` runs it in this process. Default: the world's own.
+            once; ``none`` runs it in this process. Default: the world's own; with a user's file ``process``.
         timeout_s: the longest wall time the world may take to start, to reset, and for each simulated second of an
             advance (for a shorter advance: in all). After it the world raises WorldError.
         options: the world's own options, by name.
@@ -89,8 +91,7 @@ def make_vector_world(
         WorldError: a simulation broke.
     """
     spec = world_spec(name)
-    isolation = spec.isolation if isolation is None else isolation
-    if isolation not in ISOLATIONS:
+    if isolation is not None and isolation not in ISOLATIONS:
         raise ConfigError(f"isolation {isolation!r}: {nearest(str(isolation), ISOLATIONS)}")
     num_worlds = _count("num_worlds", num_worlds)
     threads = None if threads is None else _count("threads", threads)
@@ -101,16 +102,23 @@ def make_vector_world(
     all_seeds = seeds if is_sequence(seeds) else [check_seed(seeds) + i for i in range(num_worlds)]
     if len(sources) != num_worlds or len(all_seeds) != num_worlds:
         raise ConfigError(f"{num_worlds} worlds, but {len(sources)} scenarios and {len(all_seeds)} seeds")
+    scenarios = [load_scenario(source) for source in sources]
     return VectorWorld(
         spec,
-        [load_scenario(source) for source in sources],
+        scenarios,
         all_seeds,
         flow_capacity=flow_capacity,
         threads=threads or len(os.sched_getaffinity(0)),
-        isolation=isolation,
+        isolation=isolation or _isolation_of(spec, scenarios),
         timeout_s=timeout_s,
         options=spec.given_options(options),
     )
+
+
+def _isolation_of(spec: WorldSpec, scenarios: Sequence[Scenario]) -> Isolation:
+    """Return the world's own isolation, or a process for a user's file, of which a crash ends the run alone."""
+    ccs = {flow.cc for scenario in scenarios for flow in scenario.flows}
+    return "process" if any(VARIANTS[cc].algorithm in PLUGIN_ALGORITHMS for cc in ccs) else spec.isolation
 
 
 def _count(name: str, number: Any) -> int:

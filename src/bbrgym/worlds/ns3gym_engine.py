@@ -19,7 +19,7 @@ from bbrgym.errors import ConfigError
 from bbrgym.ns3gym.child import Child
 from bbrgym.ns3gym.command import split_command
 from bbrgym.processes import output_tail
-from bbrgym.tunables import TUNABLES
+from bbrgym.tunables import TUNABLE_NAMES
 from bbrgym.worlds.fields import FLOW_FIELDS, FLOW_SUMMARY_FIELDS, LINK_FIELDS, LINK_SUMMARY_FIELDS, names_of
 from bbrgym.worlds.layout import Flags, Table
 from bbrgym.worlds.worker_engine import WorkerEngine
@@ -48,7 +48,7 @@ class Ns3GymEngine(WorkerEngine):
 
     def _layout(self) -> list[Any]:
         shape = self._shared.shape
-        return [shape.worlds, shape.flows, self._index, [list(TUNABLES), *map(names_of, _FIELDS)]]
+        return [shape.worlds, shape.flows, self._index, [list(TUNABLE_NAMES), *map(names_of, _FIELDS)]]
 
     def _start(self, held: ExitStack, engine: str, options: Mapping[str, Any]) -> Any:  # noqa: ARG002 - it is the program
         if "command" not in options:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.tunables import KERNEL_STAND_INS, STOCK_OWNERS, VARIANTS
+from bbrgym.tunables import KERNEL_STAND_INS, PLUGIN_ALGORITHMS, STOCK_OWNERS, VARIANTS
 
 Isolation = Literal["process", "none"]
 
@@ -49,6 +49,7 @@ class WorldSpec:
     our_algorithms: tuple[str, ...] | None = None
     stand_ins: Mapping[str, str] = field(default_factory=dict)  # what runs in place of other ones, by the name of these
     stock_controls: tuple[str, ...] = ()  # whose own congestion controls flows can run, unchanged: ``ns-3``, ``linux``
+    loads_plugins: bool = False  # whether flows can run a user's file (`bbrgym.plugins`)
     has_last_hops: bool = False  # whether a scenario's receivers can be behind a radio
     options: tuple[str, ...] = ()  # names of its own options, arguments of its engine
     programs: tuple[str, ...] = ()  # those of them that name a program or a library, which runs
@@ -68,11 +69,13 @@ class WorldSpec:
     def default_settings(self) -> dict[str, Any]:
         """Return the fields of `WorldSettings` with the world's defaults, for the config group ``world``."""
         options = {"options": dict.fromkeys(self.options)} if self.options else {}
-        return {"isolation": self.isolation, "timeout_s": DEFAULT_TIMEOUT_S, **options}
+        return {"isolation": None, "timeout_s": DEFAULT_TIMEOUT_S, **options}
 
     def has_controller(self, cc: str) -> bool:
         """Return whether the world's flows can run a congestion control of `bbrgym.VARIANTS`."""
         algorithm = VARIANTS[self.stand_ins.get(cc, cc)].algorithm
+        if algorithm in PLUGIN_ALGORITHMS:
+            return self.loads_plugins
         if algorithm in STOCK_OWNERS:
             return algorithm in self.stock_controls
         return self.our_algorithms is None or algorithm in self.our_algorithms
@@ -128,6 +131,7 @@ register_world(
     is_alone=True,
     can_trace=True,
     stock_controls=("ns-3",),
+    loads_plugins=True,
     has_last_hops=True,
     options=("policy",),
     programs=("policy",),
@@ -139,6 +143,7 @@ register_world(
     holds_many=True,
     can_save=True,
     can_trace=True,
+    loads_plugins=True,
     options=("policy",),
     programs=("policy",),
 )

@@ -13,11 +13,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bbrgym.errors import ConfigError, MissingExtraError, ScenarioError, WorldError, nearest
+from bbrgym.plugins import PLUGINS, load_into
 from bbrgym.scenario.bounds import BOUNDS
 from bbrgym.scenario.files import load_scenario
 from bbrgym.scenario.model import Scenario
 from bbrgym.schema import argument, shown
-from bbrgym.tunables import TUNABLES
+from bbrgym.tunables import TUNABLE_NAMES
 from bbrgym.worlds.engine import engine_class
 from bbrgym.worlds.errors import LateRunError, LateRunFailure, reason_of
 from bbrgym.worlds.fields import (
@@ -78,7 +79,7 @@ class VectorWorld:
     now_s: Table
     done: Flags
 
-    tunable_names = tuple(TUNABLES)
+    tunable_names = TUNABLE_NAMES
     flow_fields = names_of(FLOW_FIELDS)
     link_fields = names_of(LINK_FIELDS)
     flow_summary_fields = names_of(FLOW_SUMMARY_FIELDS)
@@ -415,6 +416,7 @@ class VectorWorld:
             threads = self._threads if len(self._engines) == 1 else 1
             if self._shared is None:
                 kind = engine_class(self._spec.engine)
+                load_into(self._spec.engine, PLUGINS)
                 try:
                     engine = kind(self._per_engine, threads, self._timeout_s, **self._options)
                 except ValueError as error:  # of an option
@@ -452,7 +454,7 @@ class VectorWorld:
     def _lay_out(self, flow_capacity: int, former: Sequence[Table | Flags]) -> None:
         """Make the arrays for a capacity, with the contents of the former ones; runs go on."""
         fields = (FLOW_FIELDS, LINK_FIELDS, FLOW_SUMMARY_FIELDS, LINK_SUMMARY_FIELDS)
-        shape = Shape(self.num_worlds, flow_capacity, len(TUNABLES), *map(len, fields))
+        shape = Shape(self.num_worlds, flow_capacity, len(TUNABLE_NAMES), *map(len, fields))
         self._arrays = Arrays(shape) if self._shared is None else self._shared.arrays(shape)
         self._arrays.fill(former)
         self.tunables, self.flow_stats, self.link_stats, self.now_s, self.done = self._arrays.rows(slice(None))

@@ -2,12 +2,13 @@
 """The process in which an engine runs, one scenario after the other.
 
 `worker_engine.WorkerEngine` starts it with one argument: a JSON object of the parent's pid, its `sys.path`, the
-engine's class and options, the index of its world and the numbers of the inherited descriptors. It waits for a
-request, carries it out, says done, and ends when its parent does.
+engine's class and options, the plugins that it loads, the index of its world and the numbers of the inherited
+descriptors. It waits for a request, carries it out, says done, and ends when its parent does.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import resource
@@ -38,6 +39,9 @@ def main(arguments: list[str]) -> None:
     from bbrgym.worlds.server import Server
     from bbrgym.worlds.wakeup import Wakeup
 
+    module = importlib.import_module(start["engine"].rpartition(".")[0])
+    for name, built in start["plugins"].items() if hasattr(module, "load_plugin") else ():
+        module.load_plugin(name, built)
     mailbox, shared = Mailbox(start["mailbox_fd"]), SharedArrays(start["arrays_fd"])
     server = Server(engine_class(start["engine"]), start["options"], mailbox, shared, start["index"])
     request_fd = start["request_fd"]

@@ -25,6 +25,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import astuple
 from typing import Any
 
+from bbrgym.plugins import PLUGINS
 from bbrgym.processes import describe_exit, light_command, output_tail
 from bbrgym.worlds.engine import advance_timeout_s
 from bbrgym.worlds.errors import EngineFailure, LateRunFailure
@@ -106,7 +107,7 @@ class WorkerEngine:
             "done_fd": self._done_fd,
         }
         path = [str(entry) for entry in sys.path]
-        what = {"engine": engine, "options": dict(options), "index": self._index}
+        what = {"engine": engine, "options": dict(options), "index": self._index, "plugins": dict(PLUGINS)}
         # Its own session: Ctrl-C is for the owner.
         process = subprocess.Popen(
             light_command("bbrgym.worlds.worker", json.dumps({"parent_pid": os.getpid(), "path": path, **what, **fds})),

@@ -11,7 +11,7 @@ from bbrgym.scenario.files import load_scenario
 from bbrgym.scenario.flow import check_tunables
 from bbrgym.scenario.model import Scenario
 from bbrgym.schema import FieldProblem, plain, shown
-from bbrgym.worlds.fields import TUNABLE_COLUMNS
+from bbrgym.tunables import TUNABLE_COLUMNS
 from bbrgym.worlds.layout import Table
 from bbrgym.worlds.vector_world import Snapshot, VectorWorld, flows_of
 

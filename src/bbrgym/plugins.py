@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Congestion controls in one C file of the user's (cc/plugin.h): checked, compiled, and variants from then on.
+
+Example:
+    >>> import bbrgym
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from bbrgym.plugins import new_controller
+    >>> with TemporaryDirectory() as folder:
+    ...     name = bbrgym.load_controller(new_controller(Path(folder) / "aimd.c"))
+    >>> name, bbrgym.VARIANTS[name].preset["aimd_keep"]
+    ('aimd.c', 0.5)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
+from typing import Any
+
+import bbrgym._cc as _cc
+from bbrgym.errors import ConfigError
+from bbrgym.processes import describe_exit
+from bbrgym.tunables import add_variant
+from bbrgym.untrusted_files import MAX_TEXT_BYTES, read_text
+
+_PACKAGE = Path(__file__).resolve().parent
+_FILES = _PACKAGE / "plugin_files"
+_FLAGS = ("-std=gnu11", "-fno-strict-aliasing", "-Wall")
+_SANITIZED = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+_COMPILE_TIMEOUT_S = 120.0
+_CHECK_TIMEOUT_S = 120.0
+_CHECK_SEED, _CHECK_EVENTS = 1, 200_000
+_SUFFIXES = (".c", ".so")
+_KINDS = {
+    "heap-buffer-overflow": "reads or writes outside its state",
+    "FPE": "division by zero",
+    "SEGV": "reads or writes outside its state",
+}
+
+_loaded: dict[str, str] = {}
+#: The shared object of each loaded file, by the name of its variant: what an engine loads (`load_into`).
+PLUGINS: Mapping[str, str] = MappingProxyType(_loaded)
+
+
+def headers() -> Path:
+    """Return the folder of the public headers: of the package, or of the tree that it is run from."""
+    installed = _PACKAGE / "_bpf_source"
+    return installed if installed.is_dir() else _PACKAGE.parents[1] / "cc"
+
+
+def bpf_sources() -> Path:
+    """Return the folder of the sources of the program for the kernel."""
+    installed = _PACKAGE / "_bpf_source"
+    return installed if installed.is_dir() else _PACKAGE.parents[1] / "linux" / "bpf"
+
+
+def is_file(name: Any) -> bool:
+    """Return whether a variant's name is that of a file to load."""
+    return isinstance(name, str) and name.endswith(_SUFFIXES)
+
+
+def new_controller(file: str | Path) -> Path:
+    """Write a commented AIMD to begin with, and return its path.
+
+    Raises:
+        ConfigError: the file exists, or its name does not end with .c.
+        OSError: it cannot be written.
+    """
+    path = Path(file)
+    if path.suffix != ".c":
+        raise ConfigError(f"file: is {str(file)!r}, expected a name that ends with .c")
+    try:
+        with path.open("x", encoding="utf-8") as target:
+            target.write((_FILES / "skeleton.c").read_text(encoding="utf-8"))
+    except FileExistsError:
+        raise ConfigError(f"file: {str(file)!r} exists, expected a new one") from None
+    return path
+
+
+def load_controller(file: str | Path, *, trust: bool = False) -> str:
+    """Make a file's congestion control a variant and return its name, which is the file's.
+
+    A C file is checked (`check_controller`) and compiled; the result is kept in the user's cache folder, so that the
+    same file is not checked again. Loading a changed file of the same name replaces the variant in the runs to come.
+
+    Args:
+        file: a C file, or a shared object with the same interface.
+        trust: whether a shared object, which cannot be checked, may run.
+
+    Raises:
+        ConfigError: there is no file or compiler, the file breaks a law, or its tunables are wrong.
+    """
+    path = Path(file)
+    if path.suffix not in _SUFFIXES:
+        raise ConfigError(f"file: is {str(file)!r}, expected a name that ends with .c or .so")
+    if path.suffix == ".so" and not trust:
+        raise ConfigError(f"{path.name}: is compiled, so that nothing checks what it does; trust=true runs it")
+    if not path.is_file():
+        raise ConfigError(f"file: {str(file)!r} is not a file")
+    built = str(path.resolve()) if path.suffix == ".so" else _checked_and_compiled(path)
+    try:
+        algorithm, base, own = _cc.load_plugin(path.name, built)
+    except ValueError as error:
+        raise ConfigError(f"{path.name}: {error}") from None
+    add_variant(path.name, algorithm, f"{path.name}, {_digest(Path(built).read_bytes())}", base, own)
+    _loaded[path.name] = built
+    return path.name
+
+
+def check_controller(file: str | Path) -> str:
+    """Hold a C file to the laws of every controller, in a process of its own with sanitizers.
+
+    Returns:
+        what was done, in words.
+
+    Raises:
+        ConfigError: the file does not compile, or the first law that it breaks.
+    """
+    path = Path(file)
+    _read(path)
+    with TemporaryDirectory(prefix="bbrgym-") as folder:
+        program = Path(folder) / "check"
+        _compile(path, program, [*_SANITIZED, str(_FILES / "check.c")])
+        command = [str(program), str(_CHECK_SEED), str(_CHECK_EVENTS)]
+        try:
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_CHECK_TIMEOUT_S,
+                check=False,
+                cwd=folder,
+                env={"ASAN_OPTIONS": "detect_leaks=0"},
+            )
+        except subprocess.TimeoutExpired:
+            raise ConfigError(f"{path.name}: {_CHECK_EVENTS} events take more than {_CHECK_TIMEOUT_S:g} s") from None
+    if done.returncode != 0:
+        raise ConfigError(f"{path.name}: {_why(path.name, done)}")
+    return f"{_CHECK_EVENTS} random events under sanitizers"
+
+
+def load_into(engine: str, plugins: Mapping[str, str]) -> None:
+    """Load shared objects, by the names of their variants, into the native module of an engine's class."""
+    module = importlib.import_module(engine.rpartition(".")[0])
+    for name, built in plugins.items() if hasattr(module, "load_plugin") else ():
+        module.load_plugin(name, built)
+
+
+def _checked_and_compiled(path: Path) -> str:
+    """Return the shared object of a C file in the cache, where only checked ones are."""
+    what = [_read(path), *(_read(one) for one in sorted([*headers().glob("*.h"), *headers().glob("*.def")]))]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bbrgym" / "plugins"
+    target = cache / f"{path.stem}-{_digest(chr(0).join([_compiler(path), *what]).encode())}.so"
+    if not target.exists():
+        check_controller(path)
+        cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with TemporaryDirectory(dir=cache) as folder:
+            built = Path(folder) / target.name
+            _compile(path, built, ["-O2", "-fPIC", "-shared"])
+            built.rename(target)
+    return str(target)
+
+
+def _compile(path: Path, target: Path, flags: Sequence[str]) -> None:
+    command = [_compiler(path), *_FLAGS, f"-I{headers()}", *flags, "-o", str(target), str(path.resolve())]
+    done = subprocess.run(
+        command, capture_output=True, text=True, errors="replace", timeout=_COMPILE_TIMEOUT_S, check=False
+    )
+    if done.returncode != 0:
+        raise ConfigError(f"{path.name}: cannot be compiled: {first_error(path.name, done.stderr)}")
+
+
+def first_error(name: str, stderr: str) -> str:
+    """Return the first error of a compiler, with its line if it is in the file."""
+    for line in stderr.splitlines():
+        found = re.search(r"(?:(\d+):\d+: )?(?:fatal )?error: (.*)", line)
+        if found:
+            at = f"line {found[1]}: " if found[1] and f"{name}:" in line else ""
+            return at + found[2]
+    return (stderr.strip().splitlines() or ["no reason"])[-1]
+
+
+def _compiler(path: Path) -> str:
+    for name in ("cc", "gcc", "clang"):
+        if (found := shutil.which(name)) is not None:
+            return found
+    raise ConfigError(f"{path.name}: needs a C compiler on this machine (Debian: gcc)")
+
+
+def _why(name: str, done: subprocess.CompletedProcess[str]) -> str:
+    """Return why a check ended: the law that it printed, or what a sanitizer found, with the file's line."""
+    if done.stdout.strip():
+        return done.stdout.strip().splitlines()[-1]
+    kind = re.search(r"runtime error: (.*)|AddressSanitizer: ([\w-]+)", done.stderr)
+    if kind is None:
+        return f"the check {describe_exit(done.returncode)}"
+    line = next(_lines_of(name, done.stderr), None)
+    return (f"line {line}: " if line else "") + (kind[1] or _KINDS.get(kind[2], kind[2]))
+
+
+def _lines_of(name: str, text: str) -> Iterator[str]:
+    yield from (found[1] for found in re.finditer(rf"{re.escape(name)}:(\d+)", text))
+
+
+def _read(path: Path) -> str:
+    return read_text(path, MAX_TEXT_BYTES)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A congestion control in one C file: held to the laws of every controller, and a variant of every command."""
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import bbrgym
+from bbrgym._cc import Controller, Sample
+from bbrgym.cli.main import main
+from bbrgym.errors import ConfigError, WorldError
+from bbrgym.plugins import check_controller, load_controller, new_controller
+
+BBQ = Path(__file__).parent / "bbq.c"
+#: The file's names of the built-in's tunables.
+NAMES = {"cap_alpha_us": "bbq_alpha_us", "cap_beta": "bbq_beta"}
+
+PLAIN = """
+#include "plugin.h"
+struct mine { uint64_t count; };
+CC_STATE(struct mine)
+#define TUNABLES(T) T(mine_step, count, 1, 1, 10, log, "packets per ACK")
+CC_TUNABLES(TUNABLES)
+static void on_ack(struct cc_state *state, const struct cc_params *params, const struct cc_sample *sample)
+{
+    (void)params; (void)sample;
+    BODY
+}
+static void reduce(struct cc_state *state, const struct cc_params *params, uint32_t in_flight_pkts)
+{
+    (void)params; (void)in_flight_pkts;
+    state->ssthresh_pkts = 2;
+}
+CC_PLUGIN(.on_ack = on_ack, .reduce = reduce)
+"""
+
+#: What a file does wrong, and a part of the sentence that says so.
+HOSTILE = {
+    "window of 0": ("state->cwnd_pkts = 0;", "on_ack: cwnd_pkts = 0, expected 1 to 2^30"),
+    "window of 2^31": ("state->cwnd_pkts = 1U << 31;", "on_ack: cwnd_pkts = 2147483648, expected 1 to 2^30"),
+    "rate of 0": ("state->pacing_Bps = 0;", "on_ack: pacing_Bps = 0, expected more"),
+    "endless loop": (
+        "for (volatile uint64_t i = 0; i < UINT64_MAX; i += 2) state->own[0] |= 1;",
+        "on_ack: does not end, expected a bounded loop",
+    ),
+    "division by zero": ("state->own[0] = 7 / (sample->lost_pkts * 0U);", "line 10: division by zero"),
+    "write beyond its state": ("state->own[1] = 1;", "on_ack: a write beyond its state, at byte = 8"),
+    "write beyond all state": ("state->own[15 + sample->acked_pkts % 2] = 1;", "outside its state"),
+    "null pointer": ("*(volatile int *)(sample->now_us * 0) = 1;", "line 10: "),
+    "memory of its own": ("static uint64_t n; state->own[0] = ++n;", "all that it remembers in its state"),
+    "signed overflow": (
+        "int64_t x = INT64_MAX; x += (int64_t)sample->acked_pkts + 1; state->own[0] = (uint64_t)x;",
+        "line 10: signed integer overflow",
+    ),
+    "no such field": ("state->window = 1;", "cannot be compiled: line 10: "),
+}  # fmt: skip
+
+
+def write(path: Path, body: str = "state->cwnd_pkts = 10;", **changes: str) -> Path:
+    """Write a file whose on_ack is `body`, with other parts replaced."""
+    text = PLAIN.replace("BODY", body)
+    for old, new in changes.items():
+        assert text.count(old) >= 1
+        text = text.replace(old, new)
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keeps what is compiled here for all tests, apart from the user's."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+def run(world: str, cc: str, tunables: dict[str, float], **link: object) -> bytes:
+    """Return all that a run of two flows, the second 2 s later, shows."""
+    scenario = {
+        "name": "two",
+        "link": {"rate_mbps": 12.0, "queue": {"kind": "droptail", "size_bdp": 2.0}, **link},
+        "flows": [
+            {"name": "a", "cc": cc, "rtt_ms": 30.0, "tunables": tunables},
+            {"name": "b", "cc": cc, "rtt_ms": 60.0, "start_s": 2.0, "tunables": tunables},
+        ],
+        "duration_s": 12.0,
+        "warmup_s": 1.0,
+    }
+    shown = []
+    with bbrgym.make_world(world, scenario, seed=5) as one:
+        while not one.done:
+            one.advance(0.5)
+            shown += [one.flow_stats().tobytes(), one.link_stats().tobytes()]
+        return b"".join([*shown, *(table.tobytes() for table in one.summary())])
+
+
+# ---- bbq as a file ------------------------------------------------------------------------------------
+
+
+def test_bbq_as_a_file_has_at_most_80_lines() -> None:
+    assert len(BBQ.read_text().splitlines()) <= 80
+
+
+@pytest.mark.parametrize("world", ["twin", pytest.param("ns3", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("tunables", [{}, {"cap_alpha_us": 900.0, "cap_beta": 0.05}], ids=["preset", "tuned"])
+def test_bbq_as_a_file_is_the_built_in_to_the_byte(world: str, tunables: dict[str, float]) -> None:
+    own = run(world, load_controller(BBQ), tunables, loss={"kind": "bernoulli", "rate": 0.005})
+    ours = run(world, "bbq", {NAMES[k]: v for k, v in tunables.items()}, loss={"kind": "bernoulli", "rate": 0.005})
+    assert own == ours
+    assert own != run(world, "bbr", {}, loss={"kind": "bernoulli", "rate": 0.005}), "the cap does something here"
+
+
+def test_bbq_as_a_file_decides_as_the_built_in_on_each_event() -> None:
+    rng = np.random.default_rng(3)
+    start = {"srtt_us": 40_000, "min_rtt_us": 40_000}
+    for stack in ("linux-6", "linux-4.9"):
+        both = [Controller(name, stack=stack, **start) for name in (load_controller(BBQ), "bbq")]
+        now_us, delivered, lost = 0, 0, 0
+        for _ in range(4000):
+            now_us += int(rng.integers(1, 3000))
+            delivered += (acked := int(rng.integers(1, 4)))
+            lost += (losses := int(rng.random() < 0.01))
+            ack = Sample(
+                now_us=now_us,
+                delivered_time_us=now_us,
+                delivered_pkts=delivered,
+                prior_delivered_pkts=max(0, delivered - 33),
+                total_lost_pkts=lost,
+                sample_pkts=min(delivered, 33),
+                interval_us=40_000 + int(rng.integers(0, 9000)),
+                rtt_us=40_000 + int(rng.integers(0, 900)),
+                srtt_us=40_000,
+                min_rtt_us=40_000,
+                acked_pkts=acked,
+                lost_pkts=losses,
+                in_flight_pkts=int(rng.integers(4, 80)),
+                prior_in_flight_pkts=int(rng.integers(4, 80)),
+            )
+            event = int(rng.integers(0, 200))
+            for one in both:
+                if event < 4:
+                    one.on_loss_state(event, 9)
+                elif event == 4:
+                    one.on_rto(9, 0, lost)
+                elif event == 5:
+                    one.on_restart(now_us, app_limited=True)
+                elif event == 6:
+                    one.on_undo()
+                one.on_ack(ack)
+            states = [{k: v for k, v in one.state.items() if not k.startswith("bbq_")} for one in both]
+            assert states[0] == states[1]
+
+
+# ---- a variant ----------------------------------------------------------------------------------------
+
+
+def test_the_skeleton_is_a_variant_whose_tunables_act(tmp_path: Path) -> None:
+    name = load_controller(new_controller(tmp_path / "mine.c"))
+    assert dict(bbrgym.VARIANTS[name].preset) == {"aimd_add": 1.0, "aimd_keep": 0.5}
+    assert bbrgym.TUNABLES["aimd_keep"].high == 0.95
+    assert len({run("twin", name, {"aimd_keep": keep}) for keep in (0.5, 0.9)}) == 2
+    assert run("twin", name, {}) == run("twin", name, {}), "a run repeats"
+    with pytest.raises(ConfigError, match=r"aimd_keep: is 2, expected 0.3 to 0.95"):
+        run("twin", name, {"aimd_keep": 2.0})
+
+
+def test_a_run_is_saved_and_restored_with_a_files_state() -> None:
+    name = load_controller(BBQ)
+    with bbrgym.make_world("twin", "steady", seed=2, isolation="none") as plain:
+        scenario = plain.scenario.model_dump(mode="json")
+    scenario["flows"][0]["cc"] = name
+    with bbrgym.make_world("twin", scenario, seed=2, isolation="none") as world:
+        world.set_tunables(0, {"cap_beta": 0.1})
+        world.advance(3.0)
+        saved = world.save()
+        world.advance(2.0)
+        after = world.flow_stats().tobytes()
+        world.restore(saved)
+        world.advance(2.0)
+        assert world.flow_stats().tobytes() == after
+
+
+def test_two_files_may_not_share_a_tunables_name(tmp_path: Path) -> None:
+    load_controller(write(tmp_path / "one.c"))
+    with pytest.raises(ConfigError, match=r"two\.c: tunable mine_step has the name of one of one\.c's"):
+        load_controller(write(tmp_path / "two.c"))
+    with pytest.raises(ConfigError, match=r"tunable bbq_beta has the name of one of PROBE_CAP's"):
+        load_controller(write(tmp_path / "three.c", mine_step="bbq_beta"))
+
+
+def test_a_changed_file_replaces_its_variant(tmp_path: Path) -> None:
+    rows = []
+    for window in (10, 20):
+        name = load_controller(write(tmp_path / "changed.c", f"state->cwnd_pkts = {window};", mine_step="changed_step"))
+        rows.append(run("twin", name, {}))
+    assert rows[0] != rows[1]
+
+
+def test_evaluate_takes_a_file_beside_variants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["cc", "new", "mine.c"]) == 0
+    variants = ["scenario=steady", "scenario.duration_s=6", "world=twin", "variants=[cubic,mine.c]"]
+    assert main(["evaluate", *variants, "output_dir=out", "figures.format=null"]) == 0
+    rows = pl.read_parquet(tmp_path / "out" / "summary.parquet")
+    assert rows["variant"].to_list() == ["cubic", "mine.c"]
+    assert rows["goodput_mbps"].min() > 5
+
+
+def test_a_run_folder_and_a_scenario_run_no_file(tmp_path: Path) -> None:
+    write(tmp_path / "stranger.c")
+    with pytest.raises(ConfigError, match=r"flows\[0\]\.cc: is .*stranger\.c"):
+        run("twin", str(tmp_path / "stranger.c"), {})
+    with pytest.raises(ConfigError, match=r"variants\[0\]: is .*stranger\.c"):
+        bbrgym.evaluate("steady", ["stranger.c"], world="twin")
+
+
+# ---- what files do wrong --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_check_names_the_law_that_a_file_breaks(what: str, tmp_path: Path) -> None:
+    body, sentence = HOSTILE[what]
+    with pytest.raises(ConfigError) as error:
+        check_controller(write(tmp_path / "bad.c", body))
+    assert str(error.value).startswith("bad.c: ")
+    assert sentence in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"uint64_t count;": "uint64_t count[16];"}, "the state is larger than CC_OWN_BYTES, 120"),
+        ({"CC_PLUGIN(": "CC_PLUGIN(.version = 9, "}, "version = 9, expected 1"),
+        ({"CC_PLUGIN(": "CC_PLUGIN(.layout = 9, "}, "compile it with this version's headers"),
+        ({".reduce = reduce": ".reduce = 0"}, "reduce = none, expected a function, or paces = true"),
+        ({"count, 1, 1, 10": "packets, 1, 1, 10"}, "tunable mine_step: unit = packets, expected ratio"),
+        ({"count, 1, 1, 10": "count, 11, 1, 10"}, "tunable mine_step: default = 11, expected a value from low to high"),
+        ({"count, 1, 1, 10": "count, 1, 0, 10"}, "tunable mine_step: low = 0, expected less than high, and on a log"),
+    ],
+    ids=["state", "version", "layout", "reduce", "unit", "default", "log"],
+)
+def test_a_file_that_does_not_fit_is_refused_in_a_sentence(
+    changes: dict[str, str], sentence: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError) as error:
+        load_controller(write(tmp_path / "unfit.c", "state->cwnd_pkts = 10;", **changes))
+    assert str(error.value).startswith("unfit.c: ")
+    assert sentence in str(error.value)
+
+
+def test_without_a_compiler_the_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"needs a C compiler on this machine \(Debian: gcc\)"):
+        load_controller(write(tmp_path / "mine.c"))
+
+
+def shared_object(source: Path, folder: Path) -> Path:
+    """Compile a file without a check."""
+    from bbrgym.plugins import headers
+
+    target = folder / f"{source.stem}.so"
+    command = ["cc", "-O1", "-fPIC", "-shared", "-std=gnu11", f"-I{headers()}", "-o", str(target), str(source)]
+    subprocess.run(command, check=True, timeout=60)
+    return target
+
+
+def test_a_shared_object_needs_trust_and_its_crash_ends_the_run_alone(tmp_path: Path) -> None:
+    body = "if (sample->delivered_pkts > 500) *(volatile int *)(sample->now_us * 0) = 1; state->cwnd_pkts = 10;"
+    built = shared_object(write(tmp_path / "crash.c", body, mine_step="crash_step"), tmp_path)
+    with pytest.raises(ConfigError, match="trust=true runs it"):
+        load_controller(built)
+    with pytest.raises(WorldError, match="the worker was killed by SIGSEGV"):
+        run("twin", load_controller(built, trust=True), {})
+
+
+def test_a_window_of_0_ends_the_run_in_a_sentence(tmp_path: Path) -> None:
+    body = "state->cwnd_pkts = sample->delivered_pkts > 500 ? 0 : 10;"
+    built = shared_object(write(tmp_path / "zero.c", body, mine_step="zero_step"), tmp_path)
+    with pytest.raises(WorldError, match=r"zero\.so: cwnd_pkts = 0, expected 1 to 1073741824"):
+        run("twin", load_controller(built, trust=True), {})
+
+
+def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "mine.c").write_text("mine")
+    with pytest.raises(ConfigError, match="exists, expected a new one"):
+        new_controller(tmp_path / "mine.c")
+    assert (tmp_path / "mine.c").read_text() == "mine"
