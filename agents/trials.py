@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from bbrgym.worlds import (
     FAST_WORLD,
     TUNABLE_COLUMNS,
     Table,
+    VectorWorld,
     WorldSettings,
     make_vector_world,
     repeat_late,
@@ -27,6 +29,13 @@ from bbrgym.worlds.score import Objective
 
 _LOG = logging.getLogger(__name__)
 _SCORE = Objective()
+
+
+class Worth(Protocol):
+    """What a run is worth, as `Objective` has it."""
+
+    def of_world(self, worlds: VectorWorld, index: int) -> float:
+        """Return the worth of one of several worlds, of its run so far."""
 
 
 class Trials:
@@ -48,7 +57,7 @@ class Trials:
         world: str = FAST_WORLD,
         world_settings: WorldSettings | None = None,
         threads: int | None = None,
-        objective: Objective = _SCORE,
+        objective: Worth = _SCORE,
     ) -> None:
         self.action = TunableScaling(variant, tunables)
         self._columns = [TUNABLE_COLUMNS[name] for name in self.action.names]

@@ -329,11 +329,10 @@ def cells_section(runs: Runs, asked: list[Setup], arguments: argparse.Namespace)
         outside = [f"{one.figure}: {shown(one.kernel)}, {shown(one.twin)}" for one in found if not one.is_inside]
         if outside:
             rows.append([name, f"{len(found) - len(outside)} of {len(found)}", "; ".join(outside)])
-    whole = ", ".join(name for name, found in cells.items() if all(one.is_inside for one in found))
     return (
         f"{head(arguments)}, each of {arguments.seconds:g} s. In {inside} of {count} cells ({inside / count:.0%}) the "
         f"twin's mean differs from the kernel's by no more than the larger of {TOLERANCE:.0%} and the range of the "
-        f"kernel's own runs; in all cells of {whole}.\n\n"
+        "kernel's own runs.\n\n"
     ) + markdown_table(["scenario", "cells inside", "outside: the kernel's mean (range), the twin's"], rows)
 
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from bbrgym.agents.oracle import search_each
 from bbrgym.agents.training.draws import TrainingDraw
-from bbrgym.agents.trials import Trials
+from bbrgym.agents.trials import Trials, Worth
 from bbrgym.envs.options import Options
 from bbrgym.envs.scaling import NormalisedAction
 from bbrgym.scenario.model import Scenario
@@ -66,8 +66,8 @@ class TrainingConditions:
         references = np.full(len(scenarios), np.nan)
         beside_bbr = [number for number, one in enumerate(scenarios) if self.yield_price and _is_beside_bbr(one)]
         if beside_bbr:
-            pairs = [[row[number] for number in beside_bbr] for row in (scenarios, seeds)]
-            with self._trials(*pairs, "bbr", None, threads, replace(self.objective, score="own")) as trials:
+            runs = [scenarios[number] for number in beside_bbr], [seeds[number] for number in beside_bbr]
+            with self._trials(*runs, "bbr", None, threads, replace(self.objective, score="own")) as trials:
                 references[beside_bbr] = trials.scores(trials.action.default)
         return PricedObjective(self.objective, self.yield_price, references.tolist())
 
@@ -78,7 +78,7 @@ class TrainingConditions:
         variant: str,
         tunables: Sequence[str] | None,
         threads: int | None,
-        objective: Objective | PricedObjective,
+        objective: Worth,
     ) -> Trials:
         return Trials(
             scenarios,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A congestion control of your own: AIMD. Change it, then: bbrgym cc check FILE
  *

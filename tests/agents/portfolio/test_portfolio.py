@@ -3,6 +3,7 @@
 
 import itertools
 import json
+import math
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,7 +26,7 @@ from bbrgym.agents.deploy.policy_file import read_policy
 from bbrgym.agents.deploy.policy_header import policy_header
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.oracle import presets
-from bbrgym.agents.portfolio.assembly import DRAINING, Assembly
+from bbrgym.agents.portfolio.assembly import DRAINING, FIRM, Assembly
 from bbrgym.agents.portfolio.identification import IdentificationPart, moment_of
 from bbrgym.agents.portfolio.identification import histories as seen_in
 from bbrgym.agents.portfolio.identification_features import OBSERVED, IdentificationFeatures, settings_held
@@ -373,7 +374,9 @@ def test_each_flow_identifies_from_its_own_start_and_is_an_example(per_flow: Pat
 def test_the_setting_that_it_starts_from_is_a_candidate(per_flow: Path) -> None:
     searched = sum(len(pl.read_parquet(path)) for path in (per_flow / "states").glob("search-*.parquet"))
     crossed = pl.read_parquet(per_flow / "states" / "cross-00000.parquet")
-    assert len(crossed["scores"][0]) == len(presets(TunableScaling("bbq"))) + 1 + searched
+    scaling = TunableScaling("bbq")
+    firm = math.prod(len(values) for name, values in FIRM if name in scaling.names)
+    assert len(crossed["scores"][0]) == len(presets(scaling)) + 1 + firm + searched
 
 
 def test_what_holds_no_settings_of_the_variant_is_no_start(tmp_path: Path) -> None:
