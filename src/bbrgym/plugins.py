@@ -98,6 +98,12 @@ def load_controller(file: str | Path, *, trust: bool = False) -> str:
 
     Raises:
         ConfigError: there is no file or compiler, the file breaks a law, or its tunables are wrong.
+
+    Example:
+        >>> import bbrgym
+        >>> bbrgym.load_controller("mine.py")
+        Traceback (most recent call last):
+        bbrgym.errors.ConfigError: file: is 'mine.py', expected a name that ends with .c or .so
     """
     path = Path(file)
     if path.suffix not in _SUFFIXES:
