@@ -131,11 +131,14 @@ def check_controller(file: str | Path) -> str:
     Raises:
         ConfigError: the file does not compile, or the first law that it breaks.
     """
-    path = Path(file)
-    _read(path)
+    _checked_and_compiled(Path(file), again=True)
+    return f"{_CHECK_EVENTS} random events under sanitizers"
+
+
+def _check(path: Path, source: Path) -> None:
     with TemporaryDirectory(prefix="bbrgym-") as folder:
         program = Path(folder) / "check"
-        _compile(path, program, [*_SANITIZED, str(_FILES / "check.c")])
+        _compile(path, [*_SANITIZED, str(_FILES / "check.c"), str(source), "-o", str(program)])
         command = [str(program), str(_CHECK_SEED), str(_CHECK_EVENTS)]
         try:
             done = subprocess.run(
@@ -152,7 +155,6 @@ def check_controller(file: str | Path) -> str:
             raise ConfigError(f"{path.name}: {_CHECK_EVENTS} events take more than {_CHECK_TIMEOUT_S:g} s") from None
     if done.returncode != 0:
         raise ConfigError(f"{path.name}: {_why(path.name, done)}")
-    return f"{_CHECK_EVENTS} random events under sanitizers"
 
 
 def load_into(engine: str, plugins: Mapping[str, str]) -> None:
@@ -162,26 +164,42 @@ def load_into(engine: str, plugins: Mapping[str, str]) -> None:
         module.load_plugin(name, built)
 
 
-def _checked_and_compiled(path: Path) -> str:
-    """Return the shared object of a C file in the cache, where only checked ones are."""
-    what = [_read(path), *(_read(one) for one in sorted([*headers().glob("*.h"), *headers().glob("*.def")]))]
+def _checked_and_compiled(path: Path, *, again: bool = False) -> str:
+    """Return the shared object of a C file in the cache, where only checked ones are.
+
+    What is checked is what is compiled: one preprocessed text, with all that the file includes.
+    """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bbrgym" / "plugins"
-    target = cache / f"{path.stem}-{_digest(chr(0).join([_compiler(path), *what]).encode())}.so"
-    if not target.exists():
-        check_controller(path)
-        cache.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with TemporaryDirectory(dir=cache) as folder:
-            built = Path(folder) / target.name
-            _compile(path, built, ["-O2", "-fPIC", "-shared"])
-            built.rename(target)
+    cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with TemporaryDirectory(prefix="bbrgym-") as folder:
+        source = _preprocessed(path, folder)
+        what = "\0".join([_compiler(path), source.read_text(encoding="utf-8", errors="surrogateescape")])
+        target = cache / f"{path.stem}-{_digest(what.encode(errors='surrogateescape'))}.so"
+        if again or not target.exists():
+            _check(path, source)
+            with TemporaryDirectory(dir=cache) as building:
+                built = Path(building) / target.name
+                _compile(path, ["-O2", "-fPIC", "-shared", str(source), "-o", str(built)])
+                built.rename(target)
     return str(target)
 
 
-def _compile(path: Path, target: Path, flags: Sequence[str]) -> None:
-    command = [_compiler(path), *_FLAGS, f"-I{headers()}", *flags, "-o", str(target), str(path.resolve())]
-    done = subprocess.run(
-        command, capture_output=True, text=True, errors="replace", timeout=_COMPILE_TIMEOUT_S, check=False
-    )
+def _preprocessed(path: Path, folder: str) -> Path:
+    """Write a C file with what it includes as one text into a folder, and return the text's path."""
+    _read(path)
+    source = Path(folder) / "source.i"
+    _compile(path, ["-E", str(path.resolve()), "-o", str(source)])
+    return source
+
+
+def _compile(path: Path, arguments: Sequence[str]) -> None:
+    command = [_compiler(path), *_FLAGS, f"-I{headers()}", *arguments]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=_COMPILE_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise ConfigError(f"{path.name}: compiling takes more than {_COMPILE_TIMEOUT_S:g} s") from None
     if done.returncode != 0:
         raise ConfigError(f"{path.name}: cannot be compiled: {first_error(path.name, done.stderr)}")
 

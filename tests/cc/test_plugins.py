@@ -11,8 +11,9 @@ import pytest
 import bbrgym
 from bbrgym._cc import Controller, Sample
 from bbrgym.cli.main import main
+from bbrgym.cli.own_files import take_files
 from bbrgym.errors import ConfigError, WorldError
-from bbrgym.plugins import check_controller, load_controller, new_controller
+from bbrgym.plugins import PLUGINS, check_controller, load_controller, new_controller
 
 BBQ = Path(__file__).parent / "bbq.c"
 #: The file's names of the built-in's tunables.
@@ -195,6 +196,28 @@ def test_a_changed_file_replaces_its_variant(tmp_path: Path) -> None:
         name = load_controller(write(tmp_path / "changed.c", f"state->cwnd_pkts = {window};", mine_step="changed_step"))
         rows.append(run("twin", name, {}))
     assert rows[0] != rows[1]
+
+
+def test_a_changed_header_of_a_file_is_checked_and_compiled_anew(tmp_path: Path) -> None:
+    header = tmp_path / "mine.h"
+    header.write_text("#define WINDOW 10\n")
+    file = write(tmp_path / "with_header.c", '#include "mine.h"\nstate->cwnd_pkts = WINDOW;')
+    before = PLUGINS[load_controller(file)]
+    header.write_text("#define WINDOW 0\n")
+    with pytest.raises(ConfigError, match="cwnd_pkts = 0, expected 1 to"):
+        load_controller(file)
+    header.write_text("#define WINDOW 20\n")
+    assert PLUGINS[load_controller(file)] != before
+
+
+def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
+    files = [tmp_path / folder / "mine.c" for folder in ("first", "second of two")]
+    for file in files:
+        file.parent.mkdir()
+        write(file)
+    options = {"variants": [str(file) for file in files]}
+    with pytest.raises(ConfigError, match=r"second of two/mine.c' have the same name"):
+        take_files(options)
 
 
 def test_evaluate_takes_a_file_beside_variants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

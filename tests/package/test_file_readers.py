@@ -74,7 +74,11 @@ BY_ITSELF = {
     "agents.shipped.__init__": {"shipped_setting (folder / 'about.json').read_text"},
     "evaluate.bench.tasks": {"load_benchmark yaml.safe_load", "load_benchmark _FILE.read_text"},
     "report.page": {"_template (resources.files('bbrgym') / 'report' / 'templates' / name).read_text"},
-    "plugins": {"new_controller path.open", "new_controller (_FILES / 'skeleton.c').read_text"}
+    "plugins": {
+        "_checked_and_compiled source.read_text",
+        "new_controller path.open",
+        "new_controller (_FILES / 'skeleton.c').read_text",
+    }
     | {"load_controller Path(built).read_bytes"},
     "targets": {"shipped yaml.safe_load", "shipped file.read_text"},
     "agents.deploy.policy_header": {"_source Path(__file__).with_name(name).read_text"},

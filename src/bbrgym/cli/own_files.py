@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from bbrgym.errors import ConfigError
 from bbrgym.plugins import is_file, load_controller
 
 
@@ -16,9 +18,15 @@ def take_files(options: dict[str, Any], *, trust: bool = False) -> None:
     Raises:
         ConfigError: a file is none, or breaks a law.
     """
+    paths: dict[str, Path] = {}
 
     def taken(name: Any) -> Any:
-        return load_controller(name, trust=trust) if is_file(name) else name
+        if not is_file(name):
+            return name
+        path = Path(name).resolve()
+        if paths.setdefault(path.name, path) != path:
+            raise ConfigError(f"variants: {str(paths[path.name])!r} and {str(path)!r} have the same name")
+        return load_controller(name, trust=trust)
 
     if isinstance(options.get("variants"), list):
         options["variants"] = [taken(name) for name in options["variants"]]
