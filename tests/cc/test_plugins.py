@@ -201,7 +201,8 @@ def test_a_changed_file_replaces_its_variant(tmp_path: Path) -> None:
 def test_a_changed_header_of_a_file_is_checked_and_compiled_anew(tmp_path: Path) -> None:
     header = tmp_path / "mine.h"
     header.write_text("#define WINDOW 10\n")
-    file = write(tmp_path / "with_header.c", '#include "mine.h"\nstate->cwnd_pkts = WINDOW;')
+    body = '#include "mine.h"\nstate->cwnd_pkts = WINDOW;'
+    file = write(tmp_path / "with_header.c", body, mine_step="header_step")
     before = PLUGINS[load_controller(file)]
     header.write_text("#define WINDOW 0\n")
     with pytest.raises(ConfigError, match="cwnd_pkts = 0, expected 1 to"):
@@ -211,12 +212,12 @@ def test_a_changed_header_of_a_file_is_checked_and_compiled_anew(tmp_path: Path)
 
 
 def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
-    files = [tmp_path / folder / "mine.c" for folder in ("first", "second of two")]
+    files = [tmp_path / folder / "same.c" for folder in ("first", "second of two")]
     for file in files:
         file.parent.mkdir()
-        write(file)
+        write(file, mine_step="named_step")
     options = {"variants": [str(file) for file in files]}
-    with pytest.raises(ConfigError, match=r"second of two/mine.c' have the same name"):
+    with pytest.raises(ConfigError, match=r"second of two/same.c' have the same name"):
         take_files(options)
 
 
