@@ -39,6 +39,7 @@ CONF = ROOT / "conf"
 MODELS: tuple[type[BaseModel], ...] = (
     model.Scenario,
     link.Link,
+    link.ReverseLink,
     queue.Policer,
     queue.Queue,
     queue.Red,

@@ -90,6 +90,10 @@ PlanOf(const Scenario& scenario, const HostOptions& options)
     {
         throw ScenarioError("link.last_hop", "is given, which the linux world does not have: use the ns3 world");
     }
+    if (!scenario.further_links.empty())
+    {
+        throw ScenarioError("link.reverse", "is given, which the linux world does not have: use the twin or ns3 world");
+    }
     NetworkPlan plan{.options = options, .packet_bytes = scenario.mss_bytes + HEADER_BYTES};
     const uint32_t ample_bytes = BufferBytes(scenario);
     const double unsent_bytes_at_rate = std::min(MeanRateBps(scenario.link) / 8 * UNSENT_S, MAX_UNSENT_BYTES);

@@ -27,7 +27,7 @@ Path::Path(std::shared_ptr<const Scenario> scenario, uint64_t seed, PathHost& ho
     m_gate.Reset(m_scenario->link.acks);
     for (const Flow& flow : m_scenario->flows)
     {
-        const PathDelays delays = PathDelaysOf(flow, m_scenario->link);
+        const PathDelays delays = PathDelaysOf(flow, *m_scenario);
         m_flows.push_back({delays.access_ns, delays.return_ns, {}});
     }
     PrepareScript();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "engine.hpp"
 
+#include "path_rows.hpp"
 #include "sender_state.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <numeric>
 
 namespace bbrgym
 {
@@ -49,9 +50,11 @@ ReservedPkts(const Scenario& scenario)
 
 /** Whether a packet can take as long to the bottleneck as another takes in it, at some rate of the link. */
 bool
-TakesServiceTime(const Flow& flow, const Link& link, uint32_t packet_bytes)
+TakesServiceTime(const Flow& flow, const Scenario& scenario)
 {
-    const auto access_ns = static_cast<double>(PathDelaysOf(flow, link).access_ns);
+    const Link& link = scenario.link;
+    const uint32_t packet_bytes = scenario.mss_bytes + HEADER_BYTES;
+    const auto access_ns = static_cast<double>(PathDelaysOf(flow, scenario).access_ns);
     const auto takes = [&](double rate_bps) {
         const double service_ns = packet_bytes * 8e9 / rate_bps;
         return std::abs(access_ns - service_ns) <= SAME_BEAT_NS;
@@ -67,9 +70,7 @@ HaveCommonBeat(const Scenario& scenario)
 {
     const Link& link = scenario.link;
     return link.trace || !std::holds_alternative<AcksAtOnce>(link.acks) ||
-           std::ranges::any_of(scenario.flows, [&](const Flow& flow) {
-               return TakesServiceTime(flow, link, scenario.mss_bytes + HEADER_BYTES);
-           });
+           std::ranges::any_of(scenario.flows, [&](const Flow& flow) { return TakesServiceTime(flow, scenario); });
 }
 
 /** Whether flows end at times that only the receivers' stage knows: no other may be ahead of it then. */
@@ -95,15 +96,14 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
     m_senders.Reset(m_scenario->flows.size() * BUSY_SENDER_SOURCES);
     m_arrivals.Reset(m_scenario->flows.size());
     const bool has_leaves = m_scenario->link.jitter || !std::holds_alternative<AcksAtOnce>(m_scenario->link.acks);
-    m_receivers.Reset(has_leaves ? std::size_t{RECEIVERS_LEAVES} : 0);
+    const std::size_t further = m_scenario->further_links.size();
+    m_receivers.Reset(has_leaves || further > 0 ? RECEIVERS_LEAVES + further * SOURCES_PER_HOP : 0);
     m_global_events.Reset(0);
-    m_server_order = 0;
-    m_takes_turns = m_may_take_turns && !HaveCommonBeat(*m_scenario) && !HasTransfers(*m_scenario);
+    m_takes_turns = m_may_take_turns && further == 0 && !HaveCommonBeat(*m_scenario) && !HasTransfers(*m_scenario);
     m_turn_ns = m_takes_turns ? MAX_TURN_NS : 0;
     m_last_numbers.fill(0);
     m_buffer_pkts = BufferBytes(*m_scenario) / m_scenario->mss_bytes;
     m_useful_window_pkts = UsefulWindowBytes(*m_scenario) / m_scenario->mss_bytes;
-    m_measurement.Reset(*m_scenario);
     m_tunables.Reset();
 
     if (m_scenario->link.last_hop)
@@ -113,10 +113,23 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
             "is given, which the twin does not have: use the ns3 world, or record the hop with `bbrgym scenario "
             "NAME record=FILE` and follow that file as link.trace_path");
     }
-    m_bottleneck.Reset(m_scenario->link, m_scenario->flows.size(), m_scenario->mss_bytes + HEADER_BYTES, seed);
-    m_link.clear();
-    m_late.clear();
+    m_further_hops.resize(further);
+    for (std::size_t index = 0; index <= further; ++index)
+    {
+        HopAt(index).Reset(*m_scenario, m_scenario->LinkAt(index), seed);
+        if (further > 0)
+        {
+            HopAt(index).bottleneck.KeepDropped();
+        }
+    }
+    m_rows.resize(further > 0 ? further + 1 : 0);
+    for (std::vector<double>& rows : m_rows)
+    {
+        rows.resize(tables.flow_stats.size());
+    }
     m_ack_gate.Reset(m_scenario->link.acks);
+    m_acks.clear();
+    m_free_slots.clear();
     PrepareScript();
     m_flows.resize(m_scenario->flows.size());
     for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
@@ -124,7 +137,7 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
         PrepareFlow(flow, seed);
     }
     m_tunables.WriteTo(tables.tunables);
-    m_measurement.TakeInterval(*this, tables.flow_stats, tables.link_stats);
+    TakeInterval(tables);
 }
 
 void
@@ -162,24 +175,41 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     state.trace.clear();
     state.write_times.emplace(spec, m_scenario->mss_bytes, seed);
 
-    const PathDelays delays = PathDelaysOf(spec, m_scenario->link);
+    const PathDelays delays = PathDelaysOf(spec, *m_scenario);
     state.index = flow;
+    state.first_there = spec.there.front();
+    state.first_back = spec.back.empty() ? Hop::NONE : spec.back.front();
+    PreparePath(flow, spec.there);
+    PreparePath(flow, spec.back);
     state.access_ns = delays.access_ns;
     state.return_ns = delays.return_ns;
     m_turn_ns = std::min(m_turn_ns, delays.return_ns);
     PutGlobalEvent(spec.start_ns, SourceOf(flow, LIFE));
 }
 
-/** The link's changes and the warm-up's end, by time; at the same time the warm-up ends first. */
+/** Each hop leads to the next one. */
+void
+Engine::PreparePath(std::size_t flow, const std::vector<uint32_t>& path)
+{
+    for (std::size_t i = 1; i < path.size(); ++i)
+    {
+        HopAt(path[i - 1]).next[flow] = path[i];
+    }
+}
+
+/** The links' changes and the warm-up's end, by time; at the same time the warm-up ends first. */
 void
 Engine::PrepareScript()
 {
-    const auto& changes = m_scenario->link.changes;
-    const auto time_ns = [&](std::size_t i) { return i < changes.size() ? changes[i].at_ns : m_scenario->warmup_ns; };
-    m_script.resize(changes.size() + 1);
-    std::iota(m_script.begin(), m_script.end(), 0);
-    std::rotate(m_script.begin(), m_script.end() - 1, m_script.end());
-    std::ranges::stable_sort(m_script, {}, time_ns);
+    m_script.assign(1, {m_scenario->warmup_ns, 0, nullptr});
+    for (std::size_t index = 0; index <= m_scenario->further_links.size(); ++index)
+    {
+        for (const LinkChange& change : m_scenario->LinkAt(index).changes)
+        {
+            m_script.push_back({change.at_ns, index, &change});
+        }
+    }
+    std::ranges::stable_sort(m_script, {}, &Moment::time_ns);
     m_script_at = 0;
     m_script_number = Order(GLOBAL, SCRIPT) >> Event::SOURCE_BITS;
     m_last_numbers[m_takes_turns ? std::size_t{GLOBAL} : 0] += m_script.size();
@@ -190,24 +220,21 @@ Engine::PrepareScript()
 void
 Engine::PutNextOfScript()
 {
-    const auto& changes = m_scenario->link.changes;
-    const std::size_t index = m_script[m_script_at];
-    const int64_t time_ns = index < changes.size() ? changes[index].at_ns : m_scenario->warmup_ns;
-    m_global_events.AddSeldom({time_ns, (m_script_number + m_script_at) << Event::SOURCE_BITS | SCRIPT});
+    m_global_events.AddSeldom(
+        {m_script[m_script_at].time_ns, (m_script_number + m_script_at) << Event::SOURCE_BITS | SCRIPT});
 }
 
 void
 Engine::RunScript()
 {
-    const auto& changes = m_scenario->link.changes;
-    const std::size_t index = m_script[m_script_at++];
-    if (index == changes.size())
+    const Moment& moment = m_script[m_script_at++];
+    if (moment.change == nullptr)
     {
-        m_measurement.WarmedUp(*this);
+        AtEachHop([this](Hop& hop) { hop.measurement.WarmedUp(View(*this, hop)); });
     }
-    else if (m_bottleneck.Change(changes[index], m_now_ns, m_measurement))
+    else if (Hop& hop = HopAt(moment.link); hop.bottleneck.Change(*moment.change, m_now_ns, hop.measurement))
     {
-        NumberService();
+        NumberService(moment.link);
     }
     if (m_script_at < m_script.size())
     {
@@ -224,7 +251,47 @@ Engine::Advance(double duration_s, const WorldTables& tables, StopCheck* stop)
         m_flows[flow].sender.GetController().SetParams(params);
     }
     RunUntil(m_now_ns + step_ns, stop);
-    m_measurement.TakeInterval(*this, tables.flow_stats, tables.link_stats);
+    TakeInterval(tables);
+}
+
+void
+Engine::TakeInterval(const WorldTables& tables)
+{
+    if (!IsNetwork())
+    {
+        m_first.measurement.TakeInterval(View(*this, m_first), tables.flow_stats, tables.link_stats);
+        return;
+    }
+    std::array<double, std::size(LINK_STAT_FIELDS)> unseen;
+    for (std::size_t index = 0; index < m_rows.size(); ++index)
+    {
+        Hop& hop = HopAt(index);
+        hop.measurement.TakeInterval(View(*this, hop), m_rows[index],
+                                     index == 0 ? tables.link_stats : std::span<double>(unseen));
+    }
+    WriteRowsOnPaths<FlowStats>(
+        m_rows, m_flows.size(), [this](std::size_t flow) -> const auto& { return m_scenario->flows[flow].there; },
+        tables.flow_stats);
+}
+
+void
+Engine::Summarise(std::span<double> flow_table, std::span<double> link_row) const
+{
+    if (!IsNetwork())
+    {
+        m_first.measurement.Summarise(View(*this, m_first), flow_table, link_row);
+        return;
+    }
+    std::vector<std::vector<double>> rows(m_rows.size(), std::vector<double>(flow_table.size()));
+    std::array<double, std::size(LINK_SUMMARY_FIELDS)> unseen;
+    for (std::size_t index = 0; index < rows.size(); ++index)
+    {
+        const Hop& hop = HopAt(index);
+        hop.measurement.Summarise(View(*this, hop), rows[index], index == 0 ? link_row : std::span<double>(unseen));
+    }
+    WriteRowsOnPaths<FlowSummary>(
+        rows, m_flows.size(), [this](std::size_t flow) -> const auto& { return m_scenario->flows[flow].there; },
+        flow_table);
 }
 
 // ---- events ---------------------------------------------------------------------------------------------
@@ -296,7 +363,7 @@ Engine::RunBottleneck(const Event& bound)
         while (NextService() < end)
         {
             Begin(NextService());
-            Serve();
+            Serve(0);
         }
         if (!(arrival < bound))
         {
@@ -316,9 +383,9 @@ Engine::RunReceivers(const Event& bound)
         if (arrival < std::min(other, bound)) [[likely]]
         {
             Begin(arrival);
-            const QueuedPacket packet = m_link.front().packet;
-            m_link.pop_front();
-            ReachReceiver(packet);
+            const QueuedPacket packet = m_first.link.front().packet;
+            m_first.link.pop_front();
+            LeaveLink(m_first, packet);
         }
         else if (other < bound)
         {
@@ -338,14 +405,18 @@ Engine::HandleReceiver(const Event& event)
     const uint32_t source = event.Source();
     if (source == LATE)
     {
-        const QueuedPacket packet = m_late.front().packet;
-        m_late.pop_front();
-        SchedulePipe(m_late, m_receivers, LATE_LEAF);
-        ReachReceiver(packet);
+        const QueuedPacket packet = m_first.late.front().packet;
+        m_first.late.pop_front();
+        SchedulePipe(m_first.late, m_receivers, LATE_LEAF);
+        LeaveLink(m_first, packet);
     }
     else if (source == GATE)
     {
         LeaveGate();
+    }
+    else if (source < FIRST_FLOW)
+    {
+        HandleFurtherHop(source);
     }
     else if (KindOf(source) == ACCEPT)
     {
@@ -356,6 +427,24 @@ Engine::HandleReceiver(const Event& event)
     {
         AnswerDelayed(event);
     }
+}
+
+void
+Engine::HandleFurtherHop(uint32_t source)
+{
+    const std::size_t index = 1 + (source - FIRST_HOP) / SOURCES_PER_HOP;
+    Hop& hop = HopAt(index);
+    const auto kind = static_cast<Source>((source - FIRST_HOP) % SOURCES_PER_HOP);
+    if (kind == SERVER)
+    {
+        Serve(index);
+        return;
+    }
+    Ring<PacketOnLink>& pipe = kind == LINK ? hop.link : hop.late;
+    const QueuedPacket packet = pipe.front().packet;
+    pipe.pop_front();
+    SchedulePipe(pipe, m_receivers, LeafOfHop(index, kind));
+    LeaveLink(hop, packet);
 }
 
 void
@@ -406,7 +495,8 @@ Engine::ReachQueue(FlowState& flow, Event arrival, const Event& bound)
         TrainInPipe& train = flow.access.front();
         const PacketName name = train.name;
         const bool is_alone = std::min(NextService().time_ns, bound.time_ns) > m_now_ns;
-        const uint64_t pkts = is_alone && m_bottleneck.TakesTrains() ? train.pkts : 1;
+        Hop& hop = HopAt(flow.first_there);
+        const uint64_t pkts = is_alone && hop.bottleneck.TakesTrains() ? train.pkts : 1;
         const uint64_t next_order = arrival.order + (pkts << Event::SOURCE_BITS);
         if (pkts == train.pkts)
         {
@@ -420,11 +510,11 @@ Engine::ReachQueue(FlowState& flow, Event arrival, const Event& bound)
         {
             m_event_count += pkts - 1;
             const auto at = [&](uint64_t i) { return QueuedPacket{m_now_ns, name.Ahead(i)}; };
-            m_bottleneck.ArriveTogether(pkts, at, m_now_ns, m_measurement);
+            hop.bottleneck.ArriveTogether(pkts, at, m_now_ns, hop.measurement);
         }
-        else if (m_bottleneck.Arrive({m_now_ns, name}, m_now_ns, m_measurement))
+        else
         {
-            NumberService();
+            EnterQueue(flow.first_there, name);
         }
         is_next = !flow.access.empty() && flow.access.front().order == next_order &&
                   flow.access.front().arrives_ns == m_now_ns;
@@ -433,24 +523,111 @@ Engine::ReachQueue(FlowState& flow, Event arrival, const Event& bound)
     SchedulePipe(flow.access, m_arrivals, flow.index);
 }
 
-void
-Engine::Serve()
+inline void
+Engine::EnterQueue(std::size_t index, PacketName name)
 {
-    m_bottleneck.Serve(m_now_ns, m_measurement,
-                       [this](const QueuedPacket& packet, LinkDelay::Arrival arrival) { PutOnLink(packet, arrival); });
-    NumberService();
+    Hop& hop = HopAt(index);
+    if (hop.bottleneck.Arrive({m_now_ns, name}, m_now_ns, hop.measurement))
+    {
+        NumberService(index);
+    }
+    if (IsNetwork()) [[unlikely]]
+    {
+        FreeDropped(hop);
+    }
 }
 
 inline void
-Engine::PutOnLink(const QueuedPacket& packet, LinkDelay::Arrival arrival)
+Engine::Serve(std::size_t index)
 {
+    Hop& hop = HopAt(index);
+    hop.bottleneck.Serve(
+        m_now_ns, hop.measurement,
+        [this, index](const QueuedPacket& packet, LinkDelay::Arrival arrival) { PutOnLink(index, packet, arrival); });
+    NumberService(index);
+    if (IsNetwork()) [[unlikely]]
+    {
+        FreeDropped(hop);
+    }
+}
+
+/** The event of the first one is not in a queue of events. */
+inline void
+Engine::NumberService(std::size_t index)
+{
+    Hop& hop = HopAt(index);
+    hop.server_order = Order(BOTTLENECK, SourceOfHop(index, SERVER));
+    if (index > 0)
+    {
+        m_receivers.Set(LeafOfHop(index, SERVER), {hop.bottleneck.NextServiceNs(), hop.server_order});
+    }
+}
+
+inline void
+Engine::PutOnLink(std::size_t index, const QueuedPacket& packet, LinkDelay::Arrival arrival)
+{
+    Hop& hop = HopAt(index);
     if (arrival.is_overtaken) [[unlikely]]
     {
-        m_late.push_back({arrival.at_ns, Order(BOTTLENECK, LATE), packet});
-        SchedulePipe(m_late, m_receivers, LATE_LEAF);
+        hop.late.push_back({arrival.at_ns, Order(BOTTLENECK, SourceOfHop(index, LATE)), packet});
+        SchedulePipe(hop.late, m_receivers, LeafOfHop(index, LATE));
         return;
     }
-    m_link.push_back({arrival.at_ns, Order(BOTTLENECK, LINK), packet});
+    hop.link.push_back({arrival.at_ns, Order(BOTTLENECK, SourceOfHop(index, LINK)), packet});
+    if (index > 0)
+    {
+        SchedulePipe(hop.link, m_receivers, LeafOfHop(index, LINK));
+    }
+}
+
+inline void
+Engine::LeaveLink(const Hop& hop, const QueuedPacket& packet)
+{
+    if (IsNetwork()) [[unlikely]]
+    {
+        GoOn(hop, packet);
+        return;
+    }
+    ReachReceiver(packet);
+}
+
+/** To the next queue, or to the path's end: a receiver or, behind the rest of its way, a sender. */
+void
+Engine::GoOn(const Hop& hop, const QueuedPacket& packet)
+{
+    const PacketName name = packet.name;
+    if (const uint32_t next = hop.next[name.Flow()]; next != Hop::NONE)
+    {
+        EnterQueue(next, name);
+    }
+    else if (name.IsAck())
+    {
+        const AckInSlot& ack = m_acks[name.AckSlot()];
+        FlowState& flow = m_flows[name.Flow()];
+        const bool is_syn_ack = ack.name.BlockCount() == AckName::SYN_ACK_BLOCKS;
+        if (!is_syn_ack)
+        {
+            PutInPipes(flow, ack.content, ack.name.BlockCount());
+        }
+        ReturnDirectly(flow, ack.name);
+        m_free_slots.push_back(static_cast<uint32_t>(name.AckSlot()));
+    }
+    else
+    {
+        ReachReceiver(packet);
+    }
+}
+
+/** What was dropped at a hop of the ACKs. */
+void
+Engine::FreeDropped(Hop& hop)
+{
+    hop.bottleneck.TakeDropped([this](const QueuedPacket& packet) {
+        if (packet.name.IsAck())
+        {
+            m_free_slots.push_back(static_cast<uint32_t>(packet.name.AckSlot()));
+        }
+    });
 }
 
 void
@@ -489,10 +666,12 @@ Engine::ReachReceiver(const QueuedPacket& queued)
     if (arrival.readable_pkts > 0)
     {
         const uint64_t readable_bytes = uint64_t{arrival.readable_pkts} * m_scenario->mss_bytes;
-        if (m_measurement.Readable(flow.index, readable_bytes)) [[unlikely]]
-        {
-            m_measurement.FlowCompleted(flow.index, *this);
-        }
+        OnPath(flow, [&](Hop& hop) {
+            if (hop.measurement.Readable(flow.index, readable_bytes)) [[unlikely]]
+            {
+                hop.measurement.FlowCompleted(flow.index, View(*this, hop));
+            }
+        });
     }
     if (arrival.answer_at_once)
     {
@@ -541,38 +720,70 @@ void
 Engine::SendAck(FlowState& flow)
 {
     flow.delayed_ack_until_ns = NEVER_NS;
-    std::array<SeqnoRange, MAX_SACK_BLOCKS> blocks;
-    const std::size_t count = flow.receiver.Acknowledge(blocks);
-    for (std::size_t i = 0; i < count; ++i)
-    {
-        flow.return_path_blocks.push_back(blocks[i]);
-    }
+    AckContent content;
+    const std::size_t count = flow.receiver.Acknowledge(content.blocks);
     uint64_t window_pkts = m_buffer_pkts;
     if (!flow.receiver.Window().IsAmple())
     {
-        const uint64_t window_end = flow.receiver.Announce();
-        window_pkts = window_end - flow.receiver.Next();
-        flow.return_path_windows.push_back(window_end);
+        content.window_end = flow.receiver.Announce();
+        window_pkts = content.window_end - flow.receiver.Next();
     }
-    if (flow.has_timestamps) [[unlikely]]
-    {
-        flow.return_path_echoes.push_back(flow.receiver.RecentMs());
-    }
+    content.echo_ms = flow.receiver.RecentMs();
     const bool ece = flow.receiver.Echo();
     if (Log().IsOn()) [[unlikely]]
     {
         const uint16_t flags = ece ? packet_flag::ece : 0;
-        LogAck(PacketEvent::ack_sent, flow.index, flow.receiver.Next(), std::span(blocks.data(), count), window_pkts,
-               flags);
+        LogAck(PacketEvent::ack_sent, flow.index, flow.receiver.Next(), std::span(content.blocks.data(), count),
+               window_pkts, flags);
     }
-    SendBack(flow, {flow.index, AckName(flow.receiver.Next(), ece, count)});
+    HeldAck ack{static_cast<uint32_t>(flow.index), 0, AckName(flow.receiver.Next(), ece, count)};
+    if (flow.first_back == Hop::NONE) [[likely]]
+    {
+        PutInPipes(flow, content, count);
+    }
+    else
+    {
+        ack.slot = PutInSlot({ack.name, content});
+    }
+    SendBack(flow, ack);
 }
 
-/** A packet leaves the receiver, unless the gate holds it. */
+uint32_t
+Engine::PutInSlot(const AckInSlot& ack)
+{
+    if (m_free_slots.empty())
+    {
+        m_acks.push_back(ack);
+        return static_cast<uint32_t>(m_acks.size() - 1);
+    }
+    const uint32_t slot = m_free_slots.back();
+    m_free_slots.pop_back();
+    m_acks[slot] = ack;
+    return slot;
+}
+
+inline void
+Engine::PutInPipes(FlowState& flow, const AckContent& content, std::size_t blocks)
+{
+    for (std::size_t i = 0; i < blocks; ++i)
+    {
+        flow.return_path_blocks.push_back(content.blocks[i]);
+    }
+    if (!flow.receiver.Window().IsAmple())
+    {
+        flow.return_path_windows.push_back(content.window_end);
+    }
+    if (flow.has_timestamps) [[unlikely]]
+    {
+        flow.return_path_echoes.push_back(content.echo_ms);
+    }
+}
+
+/** A packet leaves the receiver, unless the gate holds it, which those on the first link's far side have. */
 void
 Engine::SendBack(FlowState& flow, HeldAck ack)
 {
-    if (!m_ack_gate.IsOpen()) [[unlikely]]
+    if (!m_ack_gate.IsOpen() && flow.first_there == 0) [[unlikely]]
     {
         HoldAtGate(ack);
         return;
@@ -603,8 +814,26 @@ Engine::LeaveGate()
 inline void
 Engine::PutOnReturnPath(FlowState& flow, HeldAck ack)
 {
-    flow.return_path.push_back(
-        {m_now_ns + flow.return_ns, Order(RECEIVERS, SourceOf(flow.index, RETURN_PATH)), ack.name});
+    if (flow.first_back != Hop::NONE) [[unlikely]]
+    {
+        QueueAck(flow, ack);
+        return;
+    }
+    ReturnDirectly(flow, ack.name);
+}
+
+void
+Engine::QueueAck(const FlowState& flow, HeldAck ack)
+{
+    const std::size_t blocks = ack.name.BlockCount();
+    const uint32_t bytes = blocks == AckName::SYN_ACK_BLOCKS ? SYN_BYTES : AckBytes(blocks, flow.has_timestamps);
+    EnterQueue(flow.first_back, PacketName::OfAck(ack.slot, bytes, flow.index));
+}
+
+inline void
+Engine::ReturnDirectly(FlowState& flow, AckName name)
+{
+    flow.return_path.push_back({m_now_ns + flow.return_ns, Order(RECEIVERS, SourceOf(flow.index, RETURN_PATH)), name});
     if (flow.return_path.size() == 1)
     {
         m_senders.SetEarlier(LeafOf(flow.index, RETURN_PATH),
@@ -657,7 +886,7 @@ Engine::OnAckArrived(FlowState& flow, AckName ack, std::span<const SeqnoRange> b
     const cc_sample& sample = flow.sender.OnAck(ack.Una(), blocks, m_now_ns, ack.Ece());
     if (sample.rtt_us >= 0)
     {
-        m_measurement.RttSample(flow.index, sample.rtt_us * 1000);
+        OnPath(flow, [&](Hop& hop) { hop.measurement.RttSample(flow.index, sample.rtt_us * 1000); });
     }
     if (flow.is_traced) [[unlikely]]
     {
@@ -688,7 +917,7 @@ Engine::TrySend(FlowState& flow)
         else
         {
             Emit(flow, next.seqno);
-            m_measurement.Sent(flow.index, true);
+            OnPath(flow, [&](Hop& hop) { hop.measurement.Sent(flow.index, true); });
             flow.sender.OnRetransmitted(next.seqno, m_scenario->mss_bytes, m_now_ns);
         }
     }
@@ -722,7 +951,7 @@ inline void
 Engine::SendNew(FlowState& flow, uint32_t pkts)
 {
     Emit(flow, flow.sender.Board().Next(), flow.sender.EcnBitsToSend(), pkts);
-    m_measurement.Sent(flow.index, false, pkts);
+    OnPath(flow, [&](Hop& hop) { hop.measurement.Sent(flow.index, false, pkts); });
     flow.sender.OnNewSent(m_scenario->mss_bytes, false, m_now_ns, pkts);
     if (flow.sender.Board().Next() >= flow.refills_from)
     {
@@ -753,7 +982,7 @@ Engine::OnTimer(FlowState& flow)
         else
         {
             Emit(flow, flow.sender.Board().Next() - 1);
-            m_measurement.Sent(flow.index, true);
+            OnPath(flow, [&](Hop& hop) { hop.measurement.Sent(flow.index, true); });
         }
         flow.sender.OnProbeSent(!is_new, m_scenario->mss_bytes, m_now_ns);
     }
@@ -808,7 +1037,6 @@ Engine::CountPackets(std::size_t flow) const
     PacketCounts counts;
     counts.sent_pkts = state.sender.Totals().sent_pkts;
     counts.arrived_pkts = state.arrived_pkts;
-    counts.dropped_pkts = m_measurement.DroppedPkts(flow);
     const auto is_counted = [flow](const PacketName& name) { return name.Flow() == flow && name.IsData(); };
     const auto count = [&](const auto& ring, auto name_of, auto pkts_of) {
         uint64_t pkts = 0;
@@ -821,11 +1049,45 @@ Engine::CountPackets(std::size_t flow) const
     const auto own = [](const auto& packet) { return packet.name; };
     const auto carried = [](const PacketOnLink& packet) { return packet.packet.name; };
     const auto one = [](const auto&) { return uint64_t{1}; };
-    const QueuedPacket* in_service = m_bottleneck.InService();
     counts.in_access_pkts = count(state.access, own, [](const TrainInPipe& train) { return train.pkts; });
-    counts.queued_pkts = count(m_bottleneck.Queue().PacketsWith(flow), own, one);
-    counts.queued_pkts += in_service != nullptr && is_counted(in_service->name);
-    counts.on_link_pkts = count(m_link, carried, one) + count(m_late, carried, one);
+    for (const uint32_t index : m_scenario->flows[flow].there)
+    {
+        const Hop& hop = HopAt(index);
+        const QueuedPacket* in_service = hop.bottleneck.InService();
+        counts.dropped_pkts += hop.measurement.DroppedPkts(flow);
+        counts.queued_pkts += count(hop.bottleneck.Queue().PacketsWith(flow), own, one);
+        counts.queued_pkts += in_service != nullptr && is_counted(in_service->name);
+        counts.on_link_pkts += count(hop.link, carried, one) + count(hop.late, carried, one);
+    }
+    return counts;
+}
+
+AckCounts
+Engine::CountAcks() const
+{
+    AckCounts counts{m_acks.size() - m_free_slots.size(), 0};
+    m_ack_gate.ForEach([&](const HeldAck& ack) { counts.found += m_flows[ack.flow].first_back != Hop::NONE; });
+    for (std::size_t index = 0; index <= m_further_hops.size(); ++index)
+    {
+        const Hop& hop = HopAt(index);
+        const QueuedPacket* in_service = hop.bottleneck.InService();
+        counts.found += in_service != nullptr && in_service->name.IsAck();
+        for (const FlowState& flow : m_flows)
+        {
+            const Ring<QueuedPacket>& packets = hop.bottleneck.Queue().PacketsWith(flow.index);
+            for (std::size_t i = 0; i < packets.size(); ++i)
+            {
+                counts.found += packets[i].name.IsAck() && packets[i].Flow() == flow.index;
+            }
+        }
+        for (const Ring<PacketOnLink>* pipe : {&hop.link, &hop.late})
+        {
+            for (std::size_t i = 0; i < pipe->size(); ++i)
+            {
+                counts.found += (*pipe)[i].packet.name.IsAck();
+            }
+        }
+    }
     return counts;
 }
 

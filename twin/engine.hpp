@@ -5,7 +5,8 @@
 //   application -> sender -> access delay -> [ bottleneck ] -> link delay -> receiver
 //                     ^------------------ return delay -----------------------'
 //
-// Delays are pipes that keep order; only the bottleneck queues or drops.
+// Delays are pipes that keep order; only bottlenecks queue or drop. A bottleneck and the delay behind it are a hop. A
+// path has one hop for data and none for ACKs; in a scenario of several links, more of either.
 //
 // Packets go round in one direction, and what a receiver does reaches a sender only after the return path. So time is
 // cut into turns, each as long as the shortest return path, and in a turn three stages follow one another instead of
@@ -15,14 +16,15 @@
 //
 // Events at the same time happen in the order in which they were scheduled, which those of two stages tell by the times
 // at which they were. Where clocks beat alike, these are often the same too (HaveCommonBeat): there a turn is one
-// event, and all are numbered in one series.
+// event, and all are numbered in one series. The same holds with several links: all but the first belong to the
+// receivers' stage, then.
 //
 // An Engine is a value: a copy continues exactly as the original would. After a scenario's busiest moment it allocates
 // no more memory, also after a Reset.
 //
 // Not modelled: connection tear-down (nothing leaves after the last data segment), segments that are not full
-// (applications write whole ones), queueing of ACKs on the return path, slow readers
-// (applications read at once), and the omissions that sender.hpp and receiver.hpp list.
+// (applications write whole ones), slow readers (applications read at once), a timer of the SYN-ACK (a lost one is
+// sent again with the next SYN), and the omissions that sender.hpp and receiver.hpp list.
 #ifndef BBRGYM_TWIN_ENGINE_HPP
 #define BBRGYM_TWIN_ENGINE_HPP
 
@@ -30,7 +32,7 @@
 #include "flow.hpp"
 
 #include "ack_gate.hpp"
-#include "bottleneck.hpp"
+#include "hop.hpp"
 #include "measurement.hpp"
 #include "stop.hpp"
 #include "tables.hpp"
@@ -45,6 +47,13 @@
 
 namespace bbrgym
 {
+
+/** The ACKs on their way through queues: those that have a slot, and those that are somewhere. */
+struct AckCounts
+{
+    uint64_t in_slots = 0;
+    uint64_t found = 0;
+};
 
 /** The whereabouts of all data packets that a flow has sent. */
 struct PacketCounts
@@ -75,7 +84,7 @@ struct Outlook
     int64_t rto_ns = NEVER_NS;
 };
 
-class Engine : public MeasuredWorld
+class Engine
 {
   public:
     /** Whether stages take turns where they can, from the next Reset on; the results are equal. Default: true. */
@@ -91,14 +100,11 @@ class Engine : public MeasuredWorld
      */
     void Advance(double duration_s, const WorldTables& tables, StopCheck* stop = nullptr);
     bool Done() const { return m_now_ns >= m_scenario->duration_ns; }
-    void Summarise(std::span<double> flow_table, std::span<double> link_row) const
-    {
-        m_measurement.Summarise(*this, flow_table, link_row);
-    }
+    void Summarise(std::span<double> flow_table, std::span<double> link_row) const;
 
     /** Logs all packets and decisions from now on; std::invalid_argument: the run has begun. */
     void TracePackets();
-    PacketLog& Log() { return m_measurement.Log(); }
+    PacketLog& Log() { return m_first.measurement.Log(); }
     void TraceAcks(std::size_t flow, std::size_t max_rows)
     {
         m_flows.at(flow).max_trace_rows = max_rows;
@@ -110,16 +116,31 @@ class Engine : public MeasuredWorld
     const std::shared_ptr<const Scenario>& SharedScenario() const { return m_scenario; }
     uint64_t EventCount() const { return m_event_count; }
     PacketCounts CountPackets(std::size_t flow) const;
+    AckCounts CountAcks() const;
     Outlook OutlookOf(std::size_t flow) const;
 
-    // MeasuredWorld
-    int64_t NowNs() const override { return m_now_ns; }
-    double CapacityBytes() const override { return m_bottleneck.CapacityBytes(m_now_ns); }
-    PartlySent InTransmission() const override { return m_bottleneck.InTransmission(m_now_ns); }
-    double QueueByteNs() const override { return m_bottleneck.QueueByteNs(m_now_ns); }
-    SenderState Sender(std::size_t flow) const override;
+    int64_t NowNs() const { return m_now_ns; }
+    /** Bytes that a link could have carried until now. */
+    double CapacityBytes(std::size_t link) const { return HopAt(link).bottleneck.CapacityBytes(m_now_ns); }
+    SenderState Sender(std::size_t flow) const;
 
   private:
+    /** A hop as its measurement asks about it. */
+    class View : public MeasuredWorld
+    {
+      public:
+        View(const Engine& engine, const Hop& hop) : m_engine(engine), m_hop(hop) {}
+        int64_t NowNs() const override { return m_engine.m_now_ns; }
+        double CapacityBytes() const override { return m_hop.bottleneck.CapacityBytes(NowNs()); }
+        PartlySent InTransmission() const override { return m_hop.bottleneck.InTransmission(NowNs()); }
+        double QueueByteNs() const override { return m_hop.bottleneck.QueueByteNs(NowNs()); }
+        SenderState Sender(std::size_t flow) const override { return m_engine.Sender(flow); }
+
+      private:
+        const Engine& m_engine;
+        const Hop& m_hop;
+    };
+
     enum Stage : std::size_t
     {
         GLOBAL,
@@ -129,15 +150,17 @@ class Engine : public MeasuredWorld
         STAGES
     };
 
-    /** Sources of events: the link's, then those of each flow. */
+    /** Sources of events: the first link's, those of each further one, then those of each flow. */
     enum Source : uint32_t
     {
         SERVER,
         LINK,
         LATE, ///< packets on the link that may be overtaken
-        GATE, ///< ACKs leave
+        SOURCES_PER_HOP,
+        GATE = SOURCES_PER_HOP, ///< ACKs leave
         SCRIPT,
-        FIRST_FLOW = 16
+        FIRST_HOP,
+        FIRST_FLOW = 64
     };
 
     enum FlowSource : uint32_t
@@ -160,7 +183,15 @@ class Engine : public MeasuredWorld
 
     static constexpr uint32_t BUSY_SENDER_SOURCES = TIMER;
 
-    /** Leaves of the receivers' queue, where the link has such sources. */
+    /** A change of a link, or the warm-up's end. */
+    struct Moment
+    {
+        int64_t time_ns;
+        std::size_t link;
+        const LinkChange* change; ///< null: the warm-up ends
+    };
+
+    /** Leaves of the receivers' queue, where the first link has such sources. */
     enum ReceiversLeaf : std::size_t
     {
         LATE_LEAF,
@@ -169,7 +200,25 @@ class Engine : public MeasuredWorld
     };
 
     void PrepareFlow(std::size_t flow, uint64_t seed);
+    void PreparePath(std::size_t flow, const std::vector<uint32_t>& path);
     void PrepareScript();
+    void TakeInterval(const WorldTables& tables);
+
+    // The network's links: by index, that of the first one is 0.
+    Hop& HopAt(std::size_t index) { return index == 0 ? m_first : m_further_hops[index - 1]; }
+    const Hop& HopAt(std::size_t index) const { return index == 0 ? m_first : m_further_hops[index - 1]; }
+    bool IsNetwork() const { return !m_further_hops.empty(); }
+    template <class Call> [[gnu::always_inline]] void AtEachHop(Call&& call);
+    template <class Call> [[gnu::always_inline]] void OnPath(const FlowState& flow, Call&& call);
+    static uint32_t SourceOfHop(std::size_t index, Source kind)
+    {
+        const std::size_t first = index == 0 ? 0 : FIRST_HOP + (index - 1) * SOURCES_PER_HOP;
+        return static_cast<uint32_t>(first + kind);
+    }
+    static std::size_t LeafOfHop(std::size_t index, Source kind)
+    {
+        return index == 0 ? std::size_t{LATE_LEAF} : RECEIVERS_LEAVES + (index - 1) * SOURCES_PER_HOP + kind;
+    }
 
     // Events.
     static uint32_t SourceOf(std::size_t flow, FlowSource kind)
@@ -209,10 +258,11 @@ class Engine : public MeasuredWorld
     {
         events.Set(leaf, pipe.empty() ? Event{NEVER_NS, 0} : Event{pipe.front().arrives_ns, pipe.front().order});
     }
-    Event NextService() const { return {m_bottleneck.NextServiceNs(), m_server_order}; }
+    Event NextService() const { return {m_first.bottleneck.NextServiceNs(), m_first.server_order}; }
     Event NextOnLink() const
     {
-        return m_link.empty() ? Event{NEVER_NS, 0} : Event{m_link.front().arrives_ns, m_link.front().order};
+        const Ring<PacketOnLink>& link = m_first.link;
+        return link.empty() ? Event{NEVER_NS, 0} : Event{link.front().arrives_ns, link.front().order};
     }
 
     void RunUntil(int64_t end_ns, StopCheck* stop);
@@ -227,21 +277,30 @@ class Engine : public MeasuredWorld
     }
     void HandleSender(uint32_t source);
     void HandleReceiver(const Event& event);
+    [[gnu::noinline]] void HandleFurtherHop(uint32_t source);
     void RunScript();
     void PutNextOfScript();
 
     // The network.
     [[gnu::always_inline]] void Emit(FlowState& flow, uint64_t seqno, EcnBits ecn = {}, uint32_t pkts = 1);
     void ReachQueue(FlowState& flow, Event arrival, const Event& bound);
-    void Serve();
-    void NumberService() { m_server_order = Order(BOTTLENECK, SERVER); }
-    [[gnu::always_inline]] void PutOnLink(const QueuedPacket& packet, LinkDelay::Arrival arrival);
+    [[gnu::always_inline]] void EnterQueue(std::size_t index, PacketName name);
+    [[gnu::always_inline]] void Serve(std::size_t index);
+    [[gnu::always_inline]] void NumberService(std::size_t index);
+    [[gnu::always_inline]] void PutOnLink(std::size_t index, const QueuedPacket& packet, LinkDelay::Arrival arrival);
+    [[gnu::always_inline]] void LeaveLink(const Hop& hop, const QueuedPacket& packet);
+    [[gnu::noinline]] void GoOn(const Hop& hop, const QueuedPacket& packet);
+    [[gnu::noinline]] void FreeDropped(Hop& hop);
     void ReachReceiver(const QueuedPacket& queued);
     void SendAck(FlowState& flow);
+    [[gnu::noinline]] uint32_t PutInSlot(const AckInSlot& ack);
+    [[gnu::always_inline]] static void PutInPipes(FlowState& flow, const AckContent& content, std::size_t blocks);
+    [[gnu::noinline]] void QueueAck(const FlowState& flow, HeldAck ack);
     void SendBack(FlowState& flow, HeldAck ack);
     [[gnu::noinline]] void HoldAtGate(HeldAck ack);
     [[gnu::noinline]] void LeaveGate();
     void PutOnReturnPath(FlowState& flow, HeldAck ack);
+    void ReturnDirectly(FlowState& flow, AckName name);
     void ReachSender(FlowState& flow);
     void ArmDelayedAck(FlowState& flow);
     void AnswerDelayed(const Event& event);
@@ -290,25 +349,52 @@ class Engine : public MeasuredWorld
     uint64_t m_event_count = 0;
     EventQueue m_global_events;
     EventQueue m_senders;
-    EventQueue m_arrivals;       ///< at the bottleneck, a leaf for each flow
-    EventQueue m_receivers;      ///< but for arrivals in order, which wait in m_link
-    uint64_t m_server_order = 0; ///< of the bottleneck's next service
+    EventQueue m_arrivals;  ///< at the bottleneck, a leaf for each flow
+    EventQueue m_receivers; ///< but for arrivals in order on the first link; all of the further ones
 
-    Bottleneck<QueuedPacket> m_bottleneck;
-    Ring<PacketOnLink> m_link;
-    Ring<PacketOnLink> m_late;
+    Hop m_first;
+    std::vector<Hop> m_further_hops;
     AckGate<HeldAck> m_ack_gate;
+    std::vector<AckInSlot> m_acks; ///< slots
+    std::vector<uint32_t> m_free_slots;
     std::vector<FlowState> m_flows;
 
-    std::vector<std::size_t> m_script; ///< indices of the link's changes, then one more for the end of the warm-up
+    std::vector<Moment> m_script; ///< by time
     std::size_t m_script_at = 0;
     uint64_t m_script_number = 0; ///< of its first event's order
 
     uint64_t m_buffer_pkts = 0;
     double m_useful_window_pkts = 0;
-    Measurement m_measurement;
+    std::vector<std::vector<double>> m_rows; ///< of the flows at each link, where there are several
     TunableTable m_tunables;
 };
+
+template <class Call>
+inline void
+Engine::AtEachHop(Call&& call)
+{
+    call(m_first);
+    for (Hop& hop : m_further_hops)
+    {
+        call(hop);
+    }
+}
+
+/** The hops that a flow's data cross. */
+template <class Call>
+inline void
+Engine::OnPath(const FlowState& flow, Call&& call)
+{
+    if (!IsNetwork()) [[likely]]
+    {
+        call(m_first);
+        return;
+    }
+    for (const uint32_t index : m_scenario->flows[flow.index].there)
+    {
+        call(HopAt(index));
+    }
+}
 
 /** Packets leave the sender together. */
 inline void

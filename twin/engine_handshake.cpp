@@ -62,7 +62,12 @@ Engine::SendSynAck(FlowState& flow)
     {
         LogAck(PacketEvent::ack_sent, flow.index, 0, {}, FirstWindowPkts(flow), packet_flag::syn);
     }
-    SendBack(flow, {flow.index, AckName(0, false, AckName::SYN_ACK_BLOCKS)});
+    HeldAck ack{static_cast<uint32_t>(flow.index), 0, AckName(0, false, AckName::SYN_ACK_BLOCKS)};
+    if (flow.first_back != Hop::NONE)
+    {
+        ack.slot = PutInSlot({ack.name, {}});
+    }
+    SendBack(flow, ack);
 }
 
 void

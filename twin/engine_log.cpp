@@ -82,6 +82,10 @@ Engine::TracePackets()
     {
         throw std::invalid_argument("the packets are traced from a run's beginning on: ask before its first advance");
     }
+    if (IsNetwork())
+    {
+        throw std::invalid_argument("the packets of a scenario with link.reverse cannot be traced");
+    }
     m_takes_turns = false;
     m_turn_ns = 0;
     Log().Begin(m_flows.size());

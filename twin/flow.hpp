@@ -32,6 +32,8 @@ struct FlowState
     std::size_t index = 0; ///< among the flows
     int64_t access_ns = 0;
     int64_t return_ns = 0;
+    uint32_t first_there = 0; ///< hop of its data
+    uint32_t first_back = 0;  ///< hop of its ACKs; Hop::NONE: nothing queues there
     bool has_timestamps = false;
 
     TcpSender sender;

@@ -7,14 +7,19 @@
 #include "ecn.hpp"
 #include "packet_log.hpp"
 #include "scenario.hpp"
+#include "scoreboard.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
 namespace bbrgym
 {
 
-/** A packet's sequence number, flow and ECN bits in 64 bits: small, because it is copied most. */
+/**
+ * A packet's sequence number, flow and ECN bits in 64 bits: small, because it is copied most. Of an ACK in a queue the
+ * number is its slot, where what it says waits, and its bytes.
+ */
 class PacketName
 {
   public:
@@ -23,10 +28,19 @@ class PacketName
 
     PacketName() = default;
     PacketName(uint64_t seqno, uint64_t flow, EcnBits ecn);
+    static PacketName OfAck(uint64_t slot, uint64_t bytes, uint64_t flow)
+    {
+        PacketName name;
+        name.m_bits = slot | bytes << SLOT_BITS | flow << SEQNO_BITS;
+        return name;
+    }
 
     uint64_t Seqno() const { return m_bits & ((uint64_t{1} << SEQNO_BITS) - 1); }
     std::size_t Flow() const { return m_bits >> SEQNO_BITS & ((uint64_t{1} << FLOW_BITS) - 1); }
     bool IsData() const { return (m_bits & DATA) != 0; }
+    bool IsAck() const;
+    std::size_t AckSlot() const { return Seqno() & ((uint64_t{1} << SLOT_BITS) - 1); }
+    uint32_t AckBytes() const { return static_cast<uint32_t>(Seqno() >> SLOT_BITS); }
     EcnBits Ecn() const { return {.ect = (m_bits & ECT) != 0, .ce = (m_bits & CE) != 0, .cwr = (m_bits & CWR) != 0}; }
     void Mark() { m_bits |= CE; }
     /** That of the packet so many further on in the same burst. */
@@ -38,6 +52,7 @@ class PacketName
     }
 
   private:
+    static constexpr int SLOT_BITS = 32;
     static constexpr uint64_t ECT = uint64_t{1} << (SEQNO_BITS + FLOW_BITS);
     static constexpr uint64_t CE = ECT << 1;
     static constexpr uint64_t CWR = ECT << 2;
@@ -54,6 +69,22 @@ inline PacketName::PacketName(uint64_t seqno, uint64_t flow, EcnBits ecn)
     : m_bits(seqno | flow << SEQNO_BITS | (seqno < HANDSHAKE_ACK ? DATA : 0) | (ecn.ect ? ECT : 0) | (ecn.ce ? CE : 0) |
              (ecn.cwr ? CWR : 0))
 {}
+
+inline bool
+PacketName::IsAck() const
+{
+    return !IsData() && Seqno() < HANDSHAKE_ACK;
+}
+
+inline constexpr uint32_t SYN_BYTES = HEADER_BYTES + 8; ///< window scale and SACK-permitted
+
+/** IP bytes of an ACK: with SACK blocks and timestamps as Linux aligns them. */
+constexpr uint32_t
+AckBytes(std::size_t sack_blocks, bool has_timestamps)
+{
+    const auto block_bytes = static_cast<uint32_t>(8 * sack_blocks);
+    return HEADER_BYTES + (sack_blocks > 0 ? 4 + block_bytes : 0) + (has_timestamps ? TIMESTAMP_BYTES : 0);
+}
 
 /**
  * On its way to the bottleneck: packets that left together, with sequence numbers in a row. `order` is that of the
@@ -83,10 +114,10 @@ struct QueuedPacket
         return is_new;
     }
     void Describe(PacketRecord& record, uint32_t full) const;
-    uint32_t Bytes(uint32_t full) const
+    uint32_t Bytes(uint32_t full) const { return name.IsData() ? full : BareBytes(); }
+    uint32_t BareBytes() const
     {
-        constexpr uint32_t SYN_OPTION_BYTES = 8; // window scale and SACK-permitted
-        return name.IsData() ? full : name.Seqno() == SYN ? HEADER_BYTES + SYN_OPTION_BYTES : HEADER_BYTES;
+        return name.IsAck() ? name.AckBytes() : name.Seqno() == SYN ? SYN_BYTES : HEADER_BYTES;
     }
 };
 
@@ -145,10 +176,26 @@ struct AckInPipe
     AckName name;
 };
 
-/** Held at the gate of the ACKs; its SACK blocks are in their flow's pipe already. */
+/** What an ACK says beside its name. */
+struct AckContent
+{
+    std::array<SeqnoRange, MAX_SACK_BLOCKS> blocks;
+    uint64_t window_end = 0; ///< where the receive buffer is not ample
+    int64_t echo_ms = 0;     ///< where the stack has timestamps
+};
+
+/** On its way through queues, in a slot. */
+struct AckInSlot
+{
+    AckName name;
+    AckContent content;
+};
+
+/** Leaves the receiver; what it says is in its slot, or in its flow's pipes already. */
 struct HeldAck
 {
-    std::size_t flow;
+    uint32_t flow;
+    uint32_t slot;
     AckName name;
 };
 

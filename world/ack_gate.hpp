@@ -48,6 +48,14 @@ template <class Packet> class AckGate
     /** When all that is held leaves; NEVER_NS: nothing is held. */
     int64_t DeadlineNs() const { return m_deadline_ns; }
 
+    template <class Look> void ForEach(Look&& look) const
+    {
+        for (std::size_t i = 0; i < m_held.size(); ++i)
+        {
+            look(m_held[i]);
+        }
+    }
+
     template <class Leave> void Release(Leave&& leave)
     {
         m_deadline_ns = NEVER_NS;

@@ -30,6 +30,7 @@
 #include <optional>
 #include <ranges>
 #include <utility>
+#include <vector>
 
 namespace bbrgym
 {
@@ -54,7 +55,7 @@ template <class Packet> class Bottleneck
     [[gnu::always_inline]] void ArriveTogether(uint64_t pkts, At&& at, int64_t now_ns, Measurement& measurement)
     {
         NoteQueueLength(now_ns);
-        m_queue.PutTrain(pkts, at, Report{measurement});
+        m_queue.PutTrain(pkts, at, Report{measurement, *this});
     }
 
     /** The time of the server's next work; NEVER_NS: none until a packet arrives. */
@@ -76,6 +77,14 @@ template <class Packet> class Bottleneck
     /** Integral over time of the queued bytes until now, in byte nanoseconds. */
     double QueueByteNs(int64_t now_ns) const;
 
+    /** Keeps dropped packets without payload until they are taken: what they carry may have to be freed. */
+    void KeepDropped() { m_keeps_dropped = true; }
+    template <class Take> void TakeDropped(Take&& take)
+    {
+        std::ranges::for_each(m_dropped, take);
+        m_dropped.clear();
+    }
+
     const PacketQueue<Packet>& Queue() const { return m_queue; }
     /** The packet in transmission; null: none. */
     const Packet* InService() const { return m_is_serving ? &m_in_service : nullptr; }
@@ -85,28 +94,40 @@ template <class Packet> class Bottleneck
     struct Report
     {
         Measurement& measurement;
+        Bottleneck& bottleneck;
 
-        void Dropped(const Packet& packet) { measurement.QueueDropped(packet.Flow(), packet.IsData()); }
+        void Dropped(const Packet& packet)
+        {
+            measurement.QueueDropped(packet.Flow(), packet.IsData());
+            bottleneck.Keep(packet);
+        }
         void Marked(const Packet& packet) { measurement.Marked(packet.Flow()); }
     };
 
     /** Logs it, too. */
     struct LoggedReport : Report
     {
-        const Bottleneck& bottleneck;
         int64_t now_ns;
 
         void Dropped(const Packet& packet)
         {
             Report::Dropped(packet);
-            bottleneck.Log(PacketEvent::queue_dropped, packet, now_ns, Report::measurement);
+            Report::bottleneck.Log(PacketEvent::queue_dropped, packet, now_ns, Report::measurement);
         }
         void Marked(const Packet& packet)
         {
             Report::Marked(packet);
-            bottleneck.Log(PacketEvent::marked, packet, now_ns, Report::measurement);
+            Report::bottleneck.Log(PacketEvent::marked, packet, now_ns, Report::measurement);
         }
     };
+
+    void Keep(const Packet& packet)
+    {
+        if (m_keeps_dropped && !packet.IsData()) [[unlikely]]
+        {
+            m_dropped.push_back(packet);
+        }
+    }
 
     // Durations of transmissions are counted in 2^-20 ns: 65 KB at 1 kbit/s fit, and the link of 400 Gbit/s errs by
     // 10^-6.
@@ -148,6 +169,8 @@ template <class Packet> class Bottleneck
     int64_t m_held_until_ns = -1; ///< NextServiceNs of that packet
     uint32_t m_packet_bytes = 0;
     std::optional<Opportunities> m_trace;
+    std::vector<Packet> m_dropped;
+    bool m_keeps_dropped = false;
     Packet m_in_service{};
     bool m_is_serving = false;
     uint32_t m_bytes_left = 0;        ///< of the packet in service; used with a trace
@@ -165,14 +188,17 @@ void
 Bottleneck<Packet>::Reset(const Link& link, std::size_t flows, uint32_t packet_bytes, uint64_t run_seed)
 {
     PacketQueue<Packet> queue = std::move(m_queue);
+    std::vector<Packet> dropped = std::move(m_dropped);
     *this = Bottleneck();
     m_queue = std::move(queue);
+    m_dropped = std::move(dropped);
+    m_dropped.clear();
     m_queue.Reset(link, flows, packet_bytes, run_seed);
     if (link.policer)
     {
         m_policer.emplace(*link.policer);
     }
-    m_loss.emplace(link.loss, packet_bytes * 8e9 / MeanRateBps(link), run_seed);
+    m_loss.emplace(link.loss, packet_bytes * 8e9 / MeanRateBps(link), run_seed, link.name);
     m_delay = LinkDelay(link, run_seed);
     m_packet_bytes = packet_bytes;
     if (link.trace)
@@ -193,6 +219,7 @@ Bottleneck<Packet>::Arrive(const Packet& packet, int64_t now_ns, Measurement& me
     if (m_policer && !m_policer->Passes(packet.Bytes(m_packet_bytes), now_ns)) [[unlikely]]
     {
         measurement.Policed(packet.Flow(), packet.IsData());
+        Keep(packet);
         Log(PacketEvent::policed, packet, now_ns, measurement);
         return false;
     }
@@ -203,7 +230,7 @@ Bottleneck<Packet>::Arrive(const Packet& packet, int64_t now_ns, Measurement& me
     }
     else
     {
-        m_queue.Put(packet, now_ns, Report{measurement});
+        m_queue.Put(packet, now_ns, Report{measurement, *this});
     }
     if (m_next_service_ns != NEVER_NS || m_is_serving)
     {
@@ -366,7 +393,7 @@ template <class Packet>
 void
 Bottleneck<Packet>::PutLogged(const Packet& packet, int64_t now_ns, Measurement& measurement)
 {
-    m_queue.Put(packet, now_ns, LoggedReport{{measurement}, *this, now_ns});
+    m_queue.Put(packet, now_ns, LoggedReport{{measurement, *this}, now_ns});
     PacketRecord own{.flow = static_cast<uint32_t>(packet.Flow())};
     packet.Describe(own, m_packet_bytes);
     for (const PacketRecord& row : measurement.Log().Packets() | std::views::reverse)
@@ -387,7 +414,7 @@ template <class Packet>
 bool
 Bottleneck<Packet>::DequeueLogged(int64_t now_ns, Measurement& measurement)
 {
-    const bool is_there = m_queue.Dequeue(m_in_service, now_ns, LoggedReport{{measurement}, *this, now_ns});
+    const bool is_there = m_queue.Dequeue(m_in_service, now_ns, LoggedReport{{measurement, *this}, now_ns});
     if (is_there)
     {
         Log(PacketEvent::dequeued, m_in_service, now_ns, measurement);
@@ -402,7 +429,7 @@ Bottleneck<Packet>::DequeueNext(int64_t now_ns, Measurement& measurement)
 {
     NoteQueueLength(now_ns);
     m_is_serving = measurement.Log().IsOn() ? DequeueLogged(now_ns, measurement)
-                                            : m_queue.Dequeue(m_in_service, now_ns, Report{measurement});
+                                            : m_queue.Dequeue(m_in_service, now_ns, Report{measurement, *this});
     if (m_is_serving)
     {
         m_bytes_left = m_in_service.Bytes(m_packet_bytes);
@@ -464,6 +491,7 @@ Bottleneck<Packet>::Depart(int64_t now_ns, Measurement& measurement, Deliver& de
     if (m_loss->IsLost(now_ns))
     {
         measurement.RandomLost(m_in_service.Flow(), m_in_service.IsData());
+        Keep(m_in_service);
         Log(PacketEvent::random_lost, m_in_service, now_ns, measurement);
         return;
     }

@@ -30,7 +30,7 @@ class LinkDelay
     {
         if (link.jitter)
         {
-            m_jitter.emplace(Jittering{*link.jitter, Random(run_seed, "link.jitter")});
+            m_jitter.emplace(Jittering{*link.jitter, Random(run_seed, link.name + ".jitter")});
         }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// Random loss behind the bottleneck: one decision per packet, in the order of departure, from the stream
-// "link.loss".
+// Random loss behind the bottleneck: one decision per packet, in the order of departure, from the link's stream, such
+// as "link.loss".
 #ifndef BBRGYM_WORLD_LOSS_HPP
 #define BBRGYM_WORLD_LOSS_HPP
 
@@ -33,10 +33,10 @@ class LossModel
 {
   public:
     /** A tick of the clock TIME is `packet_ns`. */
-    LossModel(const Loss& loss, double packet_ns, uint64_t run_seed)
+    LossModel(const Loss& loss, double packet_ns, uint64_t run_seed, const std::string& link = "link")
         : m_loss(loss),
           m_packet_ns(packet_ns),
-          m_random(run_seed, "link.loss")
+          m_random(run_seed, link + ".loss")
     {
         const auto* bernoulli = std::get_if<Bernoulli>(&loss);
         m_may_lose = bernoulli == nullptr || bernoulli->rate > 0;

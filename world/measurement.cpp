@@ -50,13 +50,20 @@ Utilisation(double carried_bytes, double capacity_bytes, double if_nothing)
     return std::min(Ratio(carried_bytes, capacity_bytes, if_nothing), 1.0);
 }
 
-/** The time of a transfer alone on the link as it is at the beginning: handshake, way there, all packets at its rate.
+/**
+ * The time of a transfer alone on its path as it is at the beginning: handshake, way there, all packets at the slowest
+ * link's rate.
  */
 double
 IdealSeconds(const Scenario& scenario, const Flow& flow, uint64_t pkts)
 {
     const double bits = Real(pkts) * (scenario.mss_bytes + HEADER_BYTES) * 8;
-    return 1.5 * Seconds(flow.rtt_ns) + bits / MeanRateBps(scenario.link);
+    double rate_bps = MeanRateBps(scenario.LinkAt(flow.there.front()));
+    for (const uint32_t index : flow.there)
+    {
+        rate_bps = std::min(rate_bps, MeanRateBps(scenario.LinkAt(index)));
+    }
+    return 1.5 * Seconds(flow.rtt_ns) + bits / rate_bps;
 }
 
 } // namespace

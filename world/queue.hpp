@@ -64,7 +64,7 @@ template <class Packet> class PacketQueue
 
     void Begin(const Red& red, const Link& link, std::size_t, uint64_t run_seed)
     {
-        m_discipline.template emplace<RedState>(red, MeanRateBps(link), m_full_packet_bytes, run_seed);
+        m_discipline.template emplace<RedState>(red, MeanRateBps(link), m_full_packet_bytes, run_seed, link.name);
         if (link.queue.size_packets)
         {
             m_max_bytes = *link.queue.size_packets * m_full_packet_bytes; // RED counts in bytes

@@ -43,11 +43,11 @@ ChanceAtOnce(double base, double passed)
 
 } // namespace
 
-RedState::RedState(const Red& red, double rate_bps, uint32_t packet_bytes, uint64_t run_seed)
+RedState::RedState(const Red& red, double rate_bps, uint32_t packet_bytes, uint64_t run_seed, const std::string& link)
     : m_red(red),
       m_packets_per_s(static_cast<double>(static_cast<uint64_t>(rate_bps)) / (8.0 * packet_bytes)),
       m_packet_bytes(packet_bytes),
-      m_random(run_seed, "link.queue")
+      m_random(run_seed, link + ".queue")
 {}
 
 RedState::Verdict

@@ -25,7 +25,8 @@ class RedState
         HARD   ///< the average is above max
     };
 
-    RedState(const Red& red, double rate_bps, uint32_t packet_bytes, uint64_t run_seed);
+    RedState(const Red& red, double rate_bps, uint32_t packet_bytes, uint64_t run_seed,
+             const std::string& link = "link");
 
     /** Judges an arriving packet. */
     Verdict Judge(uint32_t ip_bytes, uint64_t queued_bytes, int64_t now_ns);

@@ -84,10 +84,19 @@ Drawn(std::shared_ptr<const Scenario> scenario, uint64_t run_seed)
 }
 
 PathDelays
-PathDelaysOf(const Flow& flow, const Link& link)
+PathDelaysOf(const Flow& flow, const Scenario& scenario)
 {
-    const int64_t access_ns = std::max<int64_t>(flow.rtt_ns / 2 - link.delay_ns, 0);
-    return {access_ns, flow.rtt_ns - link.delay_ns - access_ns};
+    const auto delay_of = [&scenario](const std::vector<uint32_t>& links) {
+        int64_t delay_ns = 0;
+        for (const uint32_t index : links)
+        {
+            delay_ns += scenario.LinkAt(index).delay_ns;
+        }
+        return delay_ns;
+    };
+    const int64_t there_ns = delay_of(flow.there);
+    const int64_t access_ns = std::max<int64_t>(flow.rtt_ns / 2 - there_ns, 0);
+    return {access_ns, flow.rtt_ns - there_ns - access_ns - delay_of(flow.back)};
 }
 
 double
@@ -99,24 +108,33 @@ MeanRateBps(const Link& link)
 double
 UsefulWindowBytes(const Scenario& scenario)
 {
-    double rate_bps = MeanRateBps(scenario.link);
-    double extra_ns = 0;
-    for (const LinkChange& change : scenario.link.changes)
-    {
-        rate_bps = std::max(rate_bps, change.rate_bps.value_or(0));
-        extra_ns = std::max(extra_ns, static_cast<double>(change.delay_ns.value_or(0)));
-    }
-    extra_ns += LongestHoldNs(scenario.link);
     double rtt_ns = 0;
     for (const Flow& flow : scenario.flows)
     {
         rtt_ns = std::max(rtt_ns, static_cast<double>(flow.rtt_ns));
     }
-    const Queue& queue = scenario.link.queue;
     const double packet_bytes = scenario.mss_bytes + HEADER_BYTES;
-    const double queue_bytes = queue.size_bytes ? static_cast<double>(*queue.size_bytes)
-                                                : static_cast<double>(*queue.size_packets) * packet_bytes;
-    return rate_bps * (rtt_ns + extra_ns) / 8e9 + queue_bytes;
+    const bool is_network = !scenario.further_links.empty();
+    double fastest_bps = 0;
+    double largest_queue_bytes = 0;
+    double extra_ns = 0;
+    for (std::size_t index = 0; index <= scenario.further_links.size(); ++index)
+    {
+        const Link& link = scenario.LinkAt(index);
+        double rate_bps = MeanRateBps(link);
+        double delay_ns = 0;
+        for (const LinkChange& change : link.changes)
+        {
+            rate_bps = std::max(rate_bps, change.rate_bps.value_or(0));
+            delay_ns = std::max(delay_ns, static_cast<double>(change.delay_ns.value_or(0)));
+        }
+        const double queue_bytes = link.queue.size_bytes ? static_cast<double>(*link.queue.size_bytes)
+                                                         : static_cast<double>(*link.queue.size_packets) * packet_bytes;
+        fastest_bps = std::max(fastest_bps, rate_bps);
+        largest_queue_bytes = std::max(largest_queue_bytes, queue_bytes);
+        extra_ns += delay_ns + LongestHoldNs(link) + (is_network ? queue_bytes * 8e9 / MeanRateBps(link) : 0);
+    }
+    return fastest_bps * (rtt_ns + extra_ns) / 8e9 + largest_queue_bytes;
 }
 
 uint32_t

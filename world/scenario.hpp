@@ -201,7 +201,8 @@ using LastHop = std::variant<WifiHop, LteHop>;
 
 struct Link
 {
-    double rate_bps = 0; ///< 0 where there is a trace
+    std::string name = "link"; ///< its field in the scenario; its random streams are called after it
+    double rate_bps = 0;       ///< 0 where there is a trace
     std::optional<Trace> trace;
     int64_t delay_ns = 0;
     std::optional<Policer> policer;
@@ -263,6 +264,8 @@ struct Flow
     std::optional<Transfer> transfer; ///< start and app are drawn; nothing: they are as they are
     Stack stack;
     std::map<std::string, double> tunables;
+    std::vector<uint32_t> there{0}; ///< the links that its data cross, in order, see Scenario::LinkAt
+    std::vector<uint32_t> back;     ///< those of its ACKs
 };
 
 struct Scenario
@@ -272,10 +275,13 @@ struct Scenario
     int64_t warmup_ns = 0;
     uint32_t mss_bytes = 0;
     Link link;
+    std::vector<Link> further_links;
     std::vector<Flow> flows;
+
+    const Link& LinkAt(std::size_t index) const { return index == 0 ? link : further_links[index - 1]; }
 };
 
-/** The delays beside the link's own: before the bottleneck, and from the receiver back to the sender. */
+/** The delays beside the links' own: before the first link, and behind the last one back to the sender. */
 struct PathDelays
 {
     int64_t access_ns;
@@ -285,7 +291,7 @@ struct PathDelays
 /** The scenario of a run: start and size of each Transfer are from the run's stream flow.NAME.app. */
 std::shared_ptr<const Scenario> Drawn(std::shared_ptr<const Scenario> scenario, uint64_t run_seed);
 
-PathDelays PathDelaysOf(const Flow& flow, const Link& link);
+PathDelays PathDelaysOf(const Flow& flow, const Scenario& scenario);
 
 /** The link's rate, or a trace's mean. */
 double MeanRateBps(const Link& link);
@@ -302,6 +308,9 @@ Scenario ParseScenario(const std::string& json);
 
 /** Bytes of a packet on the link beside its payload: IPv4 and TCP headers without options. */
 inline constexpr uint32_t HEADER_BYTES = 40;
+
+/** Those of the timestamps of an ACK, with what aligns them. */
+inline constexpr uint32_t TIMESTAMP_BYTES = 12;
 
 } // namespace bbrgym
 

@@ -307,25 +307,34 @@ ReadLastHop(const Value& value)
                   queue_packets};
 }
 
+/** What a link has in either direction. */
 Link
-ReadLink(const Value& value)
+ReadWire(const Value& value, const std::string& name)
 {
-    Link link{.rate_bps = value["rate_mbps"].Optional([](const Value& rate) { return rate.RateBps(); }).value_or(0),
+    Link link{.name = name,
+              .rate_bps = value["rate_mbps"].Optional([](const Value& rate) { return rate.RateBps(); }).value_or(0),
               .trace = value["trace"].Optional(ReadTrace),
               .delay_ns = value["delay_ms"].Ms(bounds::delay_ms),
-              .policer = value["policer"].Optional(ReadPolicer),
               .queue = ReadQueue(value["queue"]),
               .loss = ReadLoss(value["loss"]),
-              .jitter = value["jitter"].Optional(ReadJitter),
-              .acks = ReadAcks(value["acks"]),
-              .changes = value["changes"].List(bounds::changes, ReadChange),
-              .last_hop = value["last_hop"].Optional(ReadLastHop)};
+              .changes = value["changes"].List(bounds::changes, ReadChange)};
     value["rate_mbps"].Require((link.rate_bps > 0) != link.trace.has_value(), "exactly one of rate_mbps and trace");
     for (std::size_t i = 1; i < link.changes.size(); ++i)
     {
         value["changes"][i]["at_s"].Require(link.changes[i].at_ns >= link.changes[i - 1].at_ns,
                                             "times in ascending order");
     }
+    return link;
+}
+
+Link
+ReadLink(const Value& value)
+{
+    Link link = ReadWire(value, "link");
+    link.policer = value["policer"].Optional(ReadPolicer);
+    link.jitter = value["jitter"].Optional(ReadJitter);
+    link.acks = ReadAcks(value["acks"]);
+    link.last_hop = value["last_hop"].Optional(ReadLastHop);
     return link;
 }
 
@@ -387,8 +396,24 @@ ReadStack(const Value& value)
     return stack;
 }
 
+/** The links that its packets cross. */
+void
+ReadPath(const Value& value, const Scenario& scenario, Flow& flow)
+{
+    const bool has_reverse = !scenario.further_links.empty();
+    if (has_reverse)
+    {
+        flow.back = {1};
+    }
+    if (value.Raw().contains("direction") && value["direction"].Choice({"forward", "reverse"}) == 1)
+    {
+        value["direction"].Require(has_reverse, "forward: there is no link.reverse");
+        std::swap(flow.there, flow.back);
+    }
+}
+
 Flow
-ReadFlow(const Value& value, uint32_t mss_bytes)
+ReadFlow(const Value& value, const Scenario& scenario)
 {
     constexpr Role roles[] = {Role::TUNED, Role::FIXED, Role::BACKGROUND};
     Flow flow{.name = value["name"].Text(),
@@ -397,7 +422,7 @@ ReadFlow(const Value& value, uint32_t mss_bytes)
               .rtt_ns = value["rtt_ms"].Ms(bounds::rtt_ms),
               .start_ns = value["start_s"].S(bounds::time_s),
               .stop_ns = value["stop_s"].S(bounds::time_s),
-              .app = ReadApp(value["app"], mss_bytes),
+              .app = ReadApp(value["app"], scenario.mss_bytes),
               .stack = ReadStack(value["stack"])};
     value["stop_s"].Require(flow.stop_ns > flow.start_ns, "a number > start_s");
     if (value["app"]["kind"].Raw() == "flows")
@@ -409,6 +434,7 @@ ReadFlow(const Value& value, uint32_t mss_bytes)
         value["tunables"][name].Require(tunable.is_number(), "a number");
         flow.tunables[name] = tunable.get<double>();
     }
+    ReadPath(value, scenario, flow);
     return flow;
 }
 
@@ -428,8 +454,12 @@ ParseScenario(const std::string& text)
                       .warmup_ns = value["warmup_s"].S(bounds::time_s),
                       .mss_bytes = value["mss_bytes"].Whole<uint32_t>(bounds::mss_bytes),
                       .link = ReadLink(value["link"])};
-    scenario.flows = value["flows"].List(bounds::flows,
-                                         [&scenario](const Value& flow) { return ReadFlow(flow, scenario.mss_bytes); });
+    if (value["link"].Raw().contains("reverse"))
+    {
+        scenario.further_links = {ReadWire(value["link"]["reverse"], "link.reverse")};
+    }
+    scenario.flows =
+        value["flows"].List(bounds::flows, [&scenario](const Value& flow) { return ReadFlow(flow, scenario); });
     value["warmup_s"].Require(scenario.warmup_ns < scenario.duration_ns, "a number < duration_s");
     return scenario;
 }

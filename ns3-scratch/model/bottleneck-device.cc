@@ -28,12 +28,18 @@ BottleneckPacket::Mark()
     return true;
 }
 
-BottleneckDevice::BottleneckDevice(const bbrgym::Scenario& scenario, uint64_t run_seed, uint16_t first_port,
-                                   bbrgym::Measurement& measurement)
+BottleneckDevice::BottleneckDevice(const bbrgym::Scenario& scenario, std::size_t link, uint64_t run_seed,
+                                   uint16_t first_port, bbrgym::Measurement& measurement)
     : m_measurement(measurement),
-      m_first_port(first_port)
+      m_first_port(first_port),
+      m_far_ends(scenario.flows.size())
 {
-    m_bottleneck.Reset(scenario.link, scenario.flows.size(), scenario.mss_bytes + bbrgym::HEADER_BYTES, run_seed);
+    m_bottleneck.Reset(scenario.LinkAt(link), scenario.flows.size(), scenario.mss_bytes + bbrgym::HEADER_BYTES,
+                       run_seed);
+    for (const bbrgym::Flow& flow : scenario.flows)
+    {
+        m_have_timestamps.push_back(flow.stack.socket.timestamps);
+    }
     SetReceiver([this](Ptr<Packet> packet) { Send(packet, Address(), Ipv4L3Protocol::PROT_NUMBER); });
 }
 
@@ -47,17 +53,28 @@ BottleneckDevice::Change(const bbrgym::LinkChange& change)
     }
 }
 
+/** The timestamps of an ACK are in a tag, not in its header. */
+BottleneckPacket
+BottleneckDevice::Seen(Ptr<Packet> packet) const
+{
+    const SegmentView segment = SegmentView::Of(packet);
+    const auto offset = static_cast<uint16_t>(segment.destination_port - m_first_port);
+    const bool is_ack = offset >= m_far_ends.size();
+    const std::size_t flow = is_ack ? static_cast<uint16_t>(segment.source_port - m_first_port) : offset;
+    const bool has_timestamps = is_ack && !segment.is_syn && m_have_timestamps[flow];
+    return {bbrgym::NowNs(),
+            packet,
+            flow,
+            packet->GetSize() + (has_timestamps ? bbrgym::TIMESTAMP_BYTES : 0),
+            segment.payload_bytes > 0,
+            segment.is_ecn_capable};
+}
+
 /** Always true: a packet that is dropped was sent. */
 bool
 BottleneckDevice::Send(Ptr<Packet> packet, const Address&, uint16_t)
 {
-    const SegmentView segment = SegmentView::Of(packet);
-    BottleneckPacket arriving{bbrgym::NowNs(),
-                              packet,
-                              static_cast<std::size_t>(segment.destination_port - m_first_port),
-                              packet->GetSize(),
-                              segment.payload_bytes > 0,
-                              segment.is_ecn_capable};
+    BottleneckPacket arriving = Seen(packet);
     if (m_measurement.Log().IsOn())
     {
         const bbrgym::PacketRecord record = PacketTap::DataRecord(packet, arriving.flow, m_measurement.Log());
@@ -86,7 +103,15 @@ BottleneckDevice::Serve()
 {
     const int64_t now_ns = bbrgym::NowNs();
     const auto deliver = [this, now_ns](const BottleneckPacket& packet, bbrgym::LinkDelay::Arrival arrival) {
-        m_to->ReceiveIn(NanoSeconds(arrival.at_ns - now_ns), packet.packet);
+        FarEnd& end = m_far_ends[packet.flow];
+        const Time delay = NanoSeconds(arrival.at_ns - now_ns);
+        if (end.is_receiver)
+        {
+            end.path.to->ReceiveIn(delay, packet.packet);
+            return;
+        }
+        Simulator::ScheduleWithContext(end.path.to->GetNode()->GetId(), delay, &Path::Deliver, &end.path,
+                                       packet.packet);
     };
     m_bottleneck.Serve(now_ns, m_measurement, deliver);
     ScheduleService();
@@ -97,7 +122,7 @@ BottleneckDevice::DoDispose()
 {
     m_service.Cancel();
     m_bottleneck = {};
-    m_to = nullptr;
+    m_far_ends.clear();
     LinkDevice::DoDispose();
 }
 

@@ -9,6 +9,8 @@
 
 #include "bottleneck.hpp"
 
+#include <vector>
+
 namespace ns3
 {
 
@@ -40,11 +42,14 @@ struct BottleneckPacket
 class BottleneckDevice : public LinkDevice
 {
   public:
-    /** A packet's flow is the offset of its destination port from `first_port`. */
-    BottleneckDevice(const bbrgym::Scenario& scenario, uint64_t run_seed, uint16_t first_port,
+    /** A packet's flow is the offset of its receiver's port from `first_port`. */
+    BottleneckDevice(const bbrgym::Scenario& scenario, std::size_t link, uint64_t run_seed, uint16_t first_port,
                      bbrgym::Measurement& measurement);
 
-    void Connect(Ptr<LinkDevice> to) { m_to = to; }
+    /** Where the packets of a flow come to behind the link: to their receiver, into a queue, or further to a sender. */
+    void LeadToReceiver(std::size_t flow, Ptr<LinkDevice> to) { m_far_ends[flow] = {{to}, true}; }
+    void LeadToQueue(std::size_t flow, Ptr<LinkDevice> to) { m_far_ends[flow] = {{to, Time(0), Time(0), true}}; }
+    void LeadFurther(std::size_t flow, Ptr<LinkDevice> to, Time delay) { m_far_ends[flow] = {{to, delay, Time(0)}}; }
     void Change(const bbrgym::LinkChange& change);
 
     const bbrgym::Bottleneck<BottleneckPacket>& Get() const { return m_bottleneck; }
@@ -55,13 +60,21 @@ class BottleneckDevice : public LinkDevice
     void DoDispose() override;
 
   private:
+    struct FarEnd
+    {
+        Path path;
+        bool is_receiver = false;
+    };
+
+    BottleneckPacket Seen(Ptr<Packet> packet) const;
     void ScheduleService();
     void Serve();
 
     bbrgym::Bottleneck<BottleneckPacket> m_bottleneck;
     bbrgym::Measurement& m_measurement;
     uint16_t m_first_port;
-    Ptr<LinkDevice> m_to;
+    std::vector<FarEnd> m_far_ends;      ///< of each flow
+    std::vector<bool> m_have_timestamps; ///< the flows
     EventId m_service;
 };
 

@@ -18,6 +18,7 @@ SegmentView::Of(Ptr<const Packet> packet)
 {
     constexpr uint32_t IP_BYTES = 20; // no IP options anywhere here
     constexpr uint8_t ECN_BITS = 3;
+    constexpr uint8_t SYN = 2;
     std::array<uint8_t, IP_BYTES + 20> head{};
     packet->CopyData(head.data(), head.size());
     const auto big_endian = [&head](std::size_t at, std::size_t bytes) {
@@ -29,8 +30,13 @@ SegmentView::Of(Ptr<const Packet> packet)
         return value;
     };
     const uint32_t tcp_bytes = uint32_t{head[IP_BYTES + 12]} / 16 * 4;
-    return {Ipv4Address(big_endian(16, 4)), static_cast<uint16_t>(big_endian(IP_BYTES + 2, 2)),
-            big_endian(IP_BYTES + 4, 4), packet->GetSize() - IP_BYTES - tcp_bytes, (head[1] & ECN_BITS) != 0};
+    return {Ipv4Address(big_endian(16, 4)),
+            static_cast<uint16_t>(big_endian(IP_BYTES, 2)),
+            static_cast<uint16_t>(big_endian(IP_BYTES + 2, 2)),
+            big_endian(IP_BYTES + 4, 4),
+            packet->GetSize() - IP_BYTES - tcp_bytes,
+            (head[1] & ECN_BITS) != 0,
+            (head[IP_BYTES + 13] & SYN) != 0};
 }
 
 // ---- LinkDevice -----------------------------------------------------------------------------------------
@@ -73,6 +79,11 @@ LinkDevice::DoDispose()
 void
 LinkDevice::Path::Deliver(Ptr<Packet> packet)
 {
+    if (is_queue)
+    {
+        to->Send(packet, Address(), Ipv4L3Protocol::PROT_NUMBER);
+        return;
+    }
     const Time now = Simulator::Now();
     last_arrival = std::max(last_arrival, now + delay);
     to->ReceiveIn(last_arrival - now, packet);
@@ -84,6 +95,12 @@ void
 DelayDevice::AddPath(Ipv4Address destination, Ptr<LinkDevice> to, Time delay)
 {
     m_paths[destination.Get()] = Path{to, delay, Time(0)};
+}
+
+void
+DelayDevice::AddQueue(Ipv4Address destination, Ptr<LinkDevice> bottleneck)
+{
+    m_paths[destination.Get()] = Path{bottleneck, Time(0), Time(0), true};
 }
 
 bool

@@ -26,10 +26,12 @@ namespace ns3
 struct SegmentView
 {
     Ipv4Address destination;
+    uint16_t source_port;
     uint16_t destination_port;
     uint32_t seq;
     uint32_t payload_bytes;
     bool is_ecn_capable; ///< ECT or CE
+    bool is_syn;         ///< or SYN-ACK
 
     static SegmentView Of(Ptr<const Packet> packet);
 };
@@ -99,6 +101,7 @@ class LinkDevice : public NetDevice
         Ptr<LinkDevice> to;
         Time delay;
         Time last_arrival;
+        bool is_queue = false; ///< `to` is a bottleneck, whose queue is here
 
         void Deliver(Ptr<Packet> packet);
     };
@@ -120,6 +123,8 @@ class DelayDevice : public LinkDevice
     /** Holds what is sent; before the first packet. */
     void SetGate(const bbrgym::Acks& acks) { m_gate.Reset(acks); }
     void AddPath(Ipv4Address destination, Ptr<LinkDevice> to, Time delay);
+    /** What goes to the address enters a bottleneck's queue at once. */
+    void AddQueue(Ipv4Address destination, Ptr<LinkDevice> bottleneck);
     /** Shows each segment that is sent, before it is on its way. */
     void SetObserver(std::function<void(const SegmentView&)> observer) { m_observer = std::move(observer); }
 

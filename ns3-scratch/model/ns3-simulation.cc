@@ -7,6 +7,7 @@
 #include "link-device.h"
 #include "packet-tap.h"
 #include "params.hpp"
+#include "path_rows.hpp"
 
 #include "ns3/icmpv4-l4-protocol.h"
 #include "ns3/inet-socket-address.h"
@@ -27,6 +28,7 @@ namespace
 
 constexpr uint16_t FIRST_PORT = 5000;
 constexpr uint32_t RECEIVER_ADDRESS = 0x0a000001; // 10.0.0.1
+constexpr uint32_t REVERSE_ADDRESS = 0x0a000101;  // 10.0.1.1: the receiver of the other direction
 constexpr uint32_t SENDER_ADDRESS = 0x0a010000;   // 10.1.0.0 + flow
 
 /**
@@ -107,11 +109,45 @@ MakeHost(Ipv4Address address, Ptr<LinkDevice> device)
 
 } // namespace
 
+// ---- a link -----------------------------------------------------------------------------------------------
+
+MeasuredLink::MeasuredLink(const Scenario& scenario, std::size_t link, uint64_t run_seed, const FlowSenders& senders)
+    : m_senders(senders),
+      m_measurement(scenario),
+      m_device(CreateObject<BottleneckDevice>(scenario, link, run_seed, FIRST_PORT, m_measurement))
+{}
+
+MeasuredLink::~MeasuredLink() = default;
+
+int64_t
+MeasuredLink::NowNs() const
+{
+    return bbrgym::NowNs();
+}
+
+double
+MeasuredLink::CapacityBytes() const
+{
+    return m_device->Get().CapacityBytes(NowNs());
+}
+
+PartlySent
+MeasuredLink::InTransmission() const
+{
+    return m_device->Get().InTransmission(NowNs());
+}
+
+double
+MeasuredLink::QueueByteNs() const
+{
+    return m_device->Get().QueueByteNs(NowNs());
+}
+
 // ---- the network ----------------------------------------------------------------------------------------
 
 Ns3Simulation::Ns3Simulation(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables)
     : World(std::move(scenario), seed, tables, true),
-      m_measurement(*m_scenario)
+      m_rows(m_scenario->further_links.size() + 1, std::vector<double>(tables.flow_stats.size()))
 {
     MakePath();
     for (std::size_t flow = 0; flow < m_scenario->flows.size(); ++flow)
@@ -120,7 +156,7 @@ Ns3Simulation::Ns3Simulation(std::shared_ptr<const Scenario> scenario, uint64_t 
     }
     ScheduleChanges();
     m_senders.WriteTunables(m_tables.tunables);
-    m_measurement.TakeInterval(*this, m_tables.flow_stats, m_tables.link_stats);
+    TakeInterval();
 }
 
 Ns3Simulation::~Ns3Simulation()
@@ -128,44 +164,27 @@ Ns3Simulation::~Ns3Simulation()
     m_simulator.End();
 }
 
-int64_t
-Ns3Simulation::NowNs() const
-{
-    return bbrgym::NowNs();
-}
-
-double
-Ns3Simulation::CapacityBytes() const
-{
-    return m_bottleneck->Get().CapacityBytes(NowNs());
-}
-
-PartlySent
-Ns3Simulation::InTransmission() const
-{
-    return m_bottleneck->Get().InTransmission(NowNs());
-}
-
-double
-Ns3Simulation::QueueByteNs() const
-{
-    return m_bottleneck->Get().QueueByteNs(NowNs());
-}
-
-/** Router and receiver, and what is between them. */
+/** Routers and receivers, and what is between them. */
 void
 Ns3Simulation::MakePath()
 {
-    m_bottleneck = CreateObject<BottleneckDevice>(*m_scenario, m_seed, FIRST_PORT, m_measurement);
-    m_return = CreateObject<DelayDevice>();
-    m_return->SetGate(m_scenario->link.acks);
-    CreateObject<Node>()->AddDevice(m_bottleneck);
-    m_receiver = m_scenario->link.last_hop ? MakeStation(*m_scenario->link.last_hop)
-                                           : MakeHost(Ipv4Address(RECEIVER_ADDRESS), m_return);
-    m_bottleneck->Connect(m_return);
+    for (std::size_t index = 0; index <= m_scenario->further_links.size(); ++index)
+    {
+        m_links.push_back(std::make_unique<MeasuredLink>(*m_scenario, index, m_seed, m_senders));
+        CreateObject<Node>()->AddDevice(m_links.back()->Device());
+    }
+    m_forward = {RECEIVER_ADDRESS, CreateObject<DelayDevice>(), nullptr};
+    m_forward.out->SetGate(m_scenario->link.acks);
+    m_forward.node = m_scenario->link.last_hop ? MakeStation(*m_scenario->link.last_hop)
+                                               : MakeHost(Ipv4Address(RECEIVER_ADDRESS), m_forward.out);
     if (!m_end)
     {
-        m_end = m_return;
+        m_end = m_forward.out;
+    }
+    if (!m_scenario->further_links.empty())
+    {
+        m_reverse = {REVERSE_ADDRESS, CreateObject<DelayDevice>(), nullptr};
+        m_reverse.node = MakeHost(Ipv4Address(REVERSE_ADDRESS), m_reverse.out);
     }
 }
 
@@ -174,15 +193,15 @@ Ptr<Node>
 Ns3Simulation::MakeStation(const LastHop& spec)
 {
     auto access_point = CreateObject<Node>();
-    access_point->AddDevice(m_return);
+    access_point->AddDevice(m_forward.out);
     auto station = CreateObject<StationDevice>();
     m_last_hop = MakeRadioHop(
         spec, {[station](Ptr<Packet> packet) { station->ReceiveFromRadio(packet); },
-               [to = m_return](Ptr<Packet> packet) { to->Send(packet, Address(), Ipv4L3Protocol::PROT_NUMBER); }});
+               [to = m_forward.out](Ptr<Packet> packet) { to->Send(packet, Address(), Ipv4L3Protocol::PROT_NUMBER); }});
     RadioHop* hop = m_last_hop.get();
     m_end = station;
     station->SetUplink([hop](Ptr<Packet> packet) { hop->Up(packet); });
-    m_return->SetReceiver([hop](Ptr<Packet> packet) { hop->Down(packet); });
+    m_forward.out->SetReceiver([hop](Ptr<Packet> packet) { hop->Down(packet); });
     return MakeHost(Ipv4Address(RECEIVER_ADDRESS), station);
 }
 
@@ -193,21 +212,24 @@ Ns3Simulation::AddFlow(std::size_t flow)
     const auto index = static_cast<uint32_t>(flow);
     const auto port = static_cast<uint16_t>(FIRST_PORT + index);
     const Ipv4Address address(SENDER_ADDRESS + index);
-    const Ipv4Address receiver(RECEIVER_ADDRESS);
-    const PathDelays delays = PathDelaysOf(spec, m_scenario->link);
+    const Receivers& receivers = spec.there.front() == 0 ? m_forward : m_reverse;
+    const Ipv4Address receiver(receivers.address);
     const SocketSettings settings = SettingsFor(*m_scenario, spec);
 
     auto access = CreateObject<DelayDevice>();
     const Ptr<Node> node = MakeHost(address, access);
-    access->AddPath(receiver, m_bottleneck, NanoSeconds(delays.access_ns));
-    m_return->AddPath(address, access, NanoSeconds(delays.return_ns));
+    Connect(flow, receivers, access);
     m_access.push_back(access);
 
     const FlowApplication::Observer observer{
-        [this, flow] { m_measurement.FlowStarted(flow, *this); },
-        [this, flow] { m_measurement.FlowStopped(flow, *this); },
-        [this, flow](bool is_retransmission) { m_measurement.Sent(flow, is_retransmission); },
-        [this, flow](int64_t rtt_ns) { m_measurement.RttSample(flow, rtt_ns); }};
+        [this, flow] { OnPath(flow, [flow](MeasuredLink& link) { link.Get().FlowStarted(flow, link); }); },
+        [this, flow] { OnPath(flow, [flow](MeasuredLink& link) { link.Get().FlowStopped(flow, link); }); },
+        [this, flow](bool is_retransmission) {
+            OnPath(flow, [=](MeasuredLink& link) { link.Get().Sent(flow, is_retransmission); });
+        },
+        [this, flow](int64_t rtt_ns) {
+            OnPath(flow, [=](MeasuredLink& link) { link.Get().RttSample(flow, rtt_ns); });
+        }};
     auto application = CreateObject<FlowApplication>(spec, m_seed, m_senders.Of(flow), settings,
                                                      InetSocketAddress(receiver, port), observer);
     application->SetStartTime(NanoSeconds(spec.start_ns));
@@ -216,23 +238,72 @@ Ns3Simulation::AddFlow(std::size_t flow)
     access->SetObserver(
         [application = PeekPointer(application)](const SegmentView& segment) { application->NoteSegment(segment); });
     const bool is_linux = FindVariant(spec.cc) && !HasNs3Receiver(spec.stack.socket);
-    m_receiver->AddApplication(CreateObject<FlowSink>(InetSocketAddress(receiver, port), settings,
-                                                      is_linux ? std::optional(spec.stack.socket) : std::nullopt,
-                                                      [this, flow](uint32_t bytes) {
-                                                          if (m_measurement.Readable(flow, bytes))
-                                                          {
-                                                              m_measurement.FlowCompleted(flow, *this);
-                                                          }
-                                                      }));
+    const auto facts = is_linux ? std::optional(spec.stack.socket) : std::nullopt;
+    const auto readable = [this, flow](uint32_t bytes) {
+        OnPath(flow, [=](MeasuredLink& link) {
+            if (link.Get().Readable(flow, bytes))
+            {
+                link.Get().FlowCompleted(flow, link);
+            }
+        });
+    };
+    receivers.node->AddApplication(
+        CreateObject<FlowSink>(InetSocketAddress(receiver, port), settings, facts, readable));
+}
+
+/** Leads a flow's packets over their links, there and back. */
+void
+Ns3Simulation::Connect(std::size_t flow, const Receivers& receivers, Ptr<DelayDevice> access)
+{
+    const Flow& spec = m_scenario->flows[flow];
+    const PathDelays delays = PathDelaysOf(spec, *m_scenario);
+    const Ipv4Address sender(SENDER_ADDRESS + static_cast<uint32_t>(flow));
+    const auto device = [this](uint32_t index) { return m_links[index]->Device(); };
+    for (const std::vector<uint32_t>* path : {&spec.there, &spec.back})
+    {
+        for (std::size_t i = 1; i < path->size(); ++i)
+        {
+            device((*path)[i - 1])->LeadToQueue(flow, device((*path)[i]));
+        }
+    }
+    access->AddPath(Ipv4Address(receivers.address), device(spec.there.front()), NanoSeconds(delays.access_ns));
+    device(spec.there.back())->LeadToReceiver(flow, receivers.out);
+    if (spec.back.empty())
+    {
+        receivers.out->AddPath(sender, access, NanoSeconds(delays.return_ns));
+        return;
+    }
+    receivers.out->AddQueue(sender, device(spec.back.front()));
+    device(spec.back.back())->LeadFurther(flow, access, NanoSeconds(delays.return_ns));
+}
+
+/** At the links that a flow's data cross. */
+template <typename Event>
+void
+Ns3Simulation::OnPath(std::size_t flow, Event&& event)
+{
+    for (const uint32_t index : m_scenario->flows[flow].there)
+    {
+        event(*m_links[index]);
+    }
 }
 
 void
 Ns3Simulation::ScheduleChanges()
 {
-    Simulator::Schedule(NanoSeconds(m_scenario->warmup_ns), [this] { m_measurement.WarmedUp(*this); });
-    for (const LinkChange& change : m_scenario->link.changes)
+    Simulator::Schedule(NanoSeconds(m_scenario->warmup_ns), [this] {
+        for (const auto& link : m_links)
+        {
+            link->Get().WarmedUp(*link);
+        }
+    });
+    for (std::size_t index = 0; index < m_links.size(); ++index)
     {
-        Simulator::Schedule(NanoSeconds(change.at_ns), [this, &change] { m_bottleneck->Change(change); });
+        for (const LinkChange& change : m_scenario->LinkAt(index).changes)
+        {
+            Simulator::Schedule(NanoSeconds(change.at_ns),
+                                [device = m_links[index]->Device(), &change] { device->Change(change); });
+        }
     }
 }
 
@@ -242,6 +313,10 @@ Ns3Simulation::TracePackets()
     if (m_has_begun)
     {
         throw std::invalid_argument("the packets are traced from a run's beginning on: ask before its first advance");
+    }
+    if (m_links.size() > 1)
+    {
+        throw std::invalid_argument("the packets of a scenario with link.reverse cannot be traced");
     }
     Log().Begin(m_scenario->flows.size());
     m_tap = std::make_unique<PacketTap>(*m_scenario, FIRST_PORT, Log());
@@ -263,13 +338,36 @@ Ns3Simulation::Advance(double duration_s)
 {
     m_has_begun = true;
     RunSimulator(duration_s);
-    m_measurement.TakeInterval(*this, m_tables.flow_stats, m_tables.link_stats);
+    TakeInterval();
+}
+
+void
+Ns3Simulation::TakeInterval()
+{
+    std::vector<double> unseen(m_tables.link_stats.size());
+    for (std::size_t index = 0; index < m_links.size(); ++index)
+    {
+        m_links[index]->Get().TakeInterval(*m_links[index], m_rows[index],
+                                           index == 0 ? m_tables.link_stats : std::span<double>(unseen));
+    }
+    WriteRowsOnPaths<FlowStats>(
+        m_rows, m_scenario->flows.size(),
+        [this](std::size_t flow) -> const auto& { return m_scenario->flows[flow].there; }, m_tables.flow_stats);
 }
 
 void
 Ns3Simulation::Summarise(std::span<double> flow_table, std::span<double> link_row) const
 {
-    m_measurement.Summarise(*this, flow_table, link_row);
+    std::vector<std::vector<double>> rows(m_links.size(), std::vector<double>(flow_table.size()));
+    std::vector<double> unseen(link_row.size());
+    for (std::size_t index = 0; index < m_links.size(); ++index)
+    {
+        m_links[index]->Get().Summarise(*m_links[index], rows[index],
+                                        index == 0 ? link_row : std::span<double>(unseen));
+    }
+    WriteRowsOnPaths<FlowSummary>(
+        rows, m_scenario->flows.size(),
+        [this](std::size_t flow) -> const auto& { return m_scenario->flows[flow].there; }, flow_table);
 }
 
 } // namespace bbrgym

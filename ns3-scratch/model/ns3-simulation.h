@@ -7,7 +7,8 @@
 //      ^                                            |
 //      +----------------- delay <-------------------+    (ACKs; the same way for all, the same delay as there)
 //
-// A scenario with a last hop has that radio between the bottleneck and the receiver, both ways (last-hop.h).
+// A scenario with a last hop has that radio between the bottleneck and the receiver, both ways (last-hop.h). With a
+// reverse link ACKs take a second bottleneck, by which flows of that direction send to a receiver at the other side.
 //
 // ns-3 is one simulation per process. Every run begins from the same global state, so the same scenario and
 // seed give the same numbers, whatever ran before in the process.
@@ -43,7 +44,31 @@ namespace bbrgym
 
 class RadioHop;
 
-class Ns3Simulation : public World, private MeasuredWorld
+/** A link, and the measurement of what crosses it. */
+class MeasuredLink : public MeasuredWorld
+{
+  public:
+    MeasuredLink(const Scenario& scenario, std::size_t link, uint64_t run_seed, const FlowSenders& senders);
+    ~MeasuredLink() override;
+
+    const ns3::Ptr<ns3::BottleneckDevice>& Device() const { return m_device; }
+    Measurement& Get() { return m_measurement; }
+    const Measurement& Get() const { return m_measurement; }
+
+    // MeasuredWorld
+    int64_t NowNs() const override;
+    double CapacityBytes() const override;
+    PartlySent InTransmission() const override;
+    double QueueByteNs() const override;
+    SenderState Sender(std::size_t flow) const override { return m_senders.Of(flow).State(); }
+
+  private:
+    const FlowSenders& m_senders;
+    Measurement m_measurement;
+    ns3::Ptr<ns3::BottleneckDevice> m_device;
+};
+
+class Ns3Simulation : public World
 {
   public:
     /**
@@ -60,30 +85,34 @@ class Ns3Simulation : public World, private MeasuredWorld
 
     /** Logs all packets and decisions from now on; std::invalid_argument: the run has begun. */
     void TracePackets();
-    PacketLog& Log() { return m_measurement.Log(); }
+    PacketLog& Log() { return m_links.front()->Get().Log(); }
 
     /** Records the flow's next ACKs, up to so many; std::invalid_argument for one of ns-3's own controls. */
     void TraceAcks(std::size_t flow, std::size_t max_rows) { m_senders.OursOf(flow).TraceAcks(max_rows); }
     const std::vector<AckRecord>& AckTrace(std::size_t flow) const { return m_senders.OursOf(flow).AckTrace(); }
 
   private:
-    // MeasuredWorld
-    int64_t NowNs() const override;
-    double CapacityBytes() const override;
-    PartlySent InTransmission() const override;
-    double QueueByteNs() const override;
-    SenderState Sender(std::size_t flow) const override { return m_senders.Of(flow).State(); }
+    /** The host of all receivers of a direction; their packets leave by `out`. */
+    struct Receivers
+    {
+        uint32_t address;
+        ns3::Ptr<ns3::DelayDevice> out;
+        ns3::Ptr<ns3::Node> node;
+    };
 
     void MakePath();
     ns3::Ptr<ns3::Node> MakeStation(const LastHop& spec);
     void AddFlow(std::size_t flow);
+    void Connect(std::size_t flow, const Receivers& receivers, ns3::Ptr<ns3::DelayDevice> access);
     void ScheduleChanges();
+    void TakeInterval();
+    template <typename Event> void OnPath(std::size_t flow, Event&& event);
 
-    Measurement m_measurement;
-    ns3::Ptr<ns3::BottleneckDevice> m_bottleneck;
-    ns3::Ptr<ns3::DelayDevice> m_return;
-    std::unique_ptr<RadioHop> m_last_hop; ///< null: the receiver is wired
-    ns3::Ptr<ns3::Node> m_receiver;
+    std::vector<std::unique_ptr<MeasuredLink>> m_links;
+    std::vector<std::vector<double>> m_rows; ///< of the flows at each link
+    Receivers m_forward;
+    Receivers m_reverse;
+    std::unique_ptr<RadioHop> m_last_hop;            ///< null: the receiver is wired
     std::vector<ns3::Ptr<ns3::LinkDevice>> m_access; ///< of each sender
     ns3::Ptr<ns3::LinkDevice> m_end;                 ///< the receiver's
     std::unique_ptr<ns3::PacketTap> m_tap;           ///< null: the packets are not logged

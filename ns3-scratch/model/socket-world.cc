@@ -4,6 +4,7 @@
 #include "flow-application.h"
 
 #include "measurement.hpp"
+#include "path_rows.hpp"
 
 #include "ns3/inet-socket-address.h"
 #include "ns3/ipv4-queue-disc-item.h"
@@ -313,30 +314,6 @@ SocketWorld::RefuseUnlessComplete() const
     }
 }
 
-/** Writes each flow's row, combined from the rows of its bottlenecks; `tables` has one for each bottleneck. */
-template <typename Row, typename Combine>
-void
-SocketWorld::WriteFlows(const std::vector<std::vector<double>>& tables, std::span<double> to, Combine&& combine) const
-{
-    for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
-    {
-        std::vector<Row> rows;
-        for (const Bottleneck bottleneck : m_flows[flow].path)
-        {
-            rows.push_back(ReadRow<Row>(tables[bottleneck], flow));
-        }
-        Row row = *std::ranges::min_element(rows, {}, &Row::fair_share_mbps);
-        row.throughput_mbps = rows.back().throughput_mbps;
-        row.queue_delay_mean_ms = 0;
-        for (const Row& one : rows)
-        {
-            row.queue_delay_mean_ms += one.queue_delay_mean_ms;
-        }
-        combine(row, rows);
-        WriteRow(row, to, flow);
-    }
-}
-
 void
 SocketWorld::TakeInterval()
 {
@@ -347,13 +324,9 @@ SocketWorld::TakeInterval()
         tables.emplace_back(m_tables.flow_stats.size());
         m_bottlenecks[i]->Get().TakeInterval(*m_bottlenecks[i], tables[i], i == 0 ? m_tables.link_stats : link);
     }
-    WriteFlows<FlowStats>(tables, m_tables.flow_stats, [](FlowStats& row, const std::vector<FlowStats>& rows) {
-        row.dropped_pkts = 0;
-        for (const FlowStats& one : rows)
-        {
-            row.dropped_pkts += one.dropped_pkts;
-        }
-    });
+    WriteRowsOnPaths<FlowStats>(
+        tables, m_flows.size(), [this](std::size_t flow) -> const auto& { return m_flows[flow].path; },
+        m_tables.flow_stats);
 }
 
 void
@@ -366,14 +339,8 @@ SocketWorld::Summarise(std::span<double> flow_table, std::span<double> link_row)
         tables.emplace_back(flow_table.size());
         m_bottlenecks[i]->Get().Summarise(*m_bottlenecks[i], tables[i], i == 0 ? link_row : std::span(link));
     }
-    WriteFlows<FlowSummary>(tables, flow_table, [](FlowSummary& row, const std::vector<FlowSummary>& rows) {
-        row.dropped_pkts = 0;
-        for (const FlowSummary& one : rows)
-        {
-            row.dropped_pkts += one.dropped_pkts;
-        }
-        row.loss_rate = row.dropped_pkts / row.sent_pkts; // NaN: nothing was sent
-    });
+    WriteRowsOnPaths<FlowSummary>(
+        tables, m_flows.size(), [this](std::size_t flow) -> const auto& { return m_flows[flow].path; }, flow_table);
 }
 
 } // namespace bbrgym

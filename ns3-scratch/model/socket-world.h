@@ -90,8 +90,6 @@ class SocketWorld : private OwnTables, public World
     std::optional<std::size_t> FlowBetween(const Endpoints& endpoints);
     void RefuseUnlessComplete() const;
     void TakeInterval();
-    template <typename Row, typename Combine>
-    void WriteFlows(const std::vector<std::vector<double>>& tables, std::span<double> to, Combine&& combine) const;
 
     std::vector<FlowEnd> m_flows;
     std::vector<std::unique_ptr<MeasuredQueue>> m_bottlenecks;

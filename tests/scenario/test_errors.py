@@ -41,6 +41,43 @@ MISTAKES: list[tuple[str, Any, str]] = [
         "link.last_hop.width_mhz: is 80, expected 20 or 40 for standard n",
     ),
     ("link.last_hop", {"kind": "wifi", "mcs": 9}, "link.last_hop.mcs: is 9, expected at most 8 for standard ac on 20"),
+    ("link.reverse", {}, "link.reverse.queue: is missing"),
+    (
+        "link.reverse",
+        {"queue": {"size_packets": 9}},
+        "link.reverse: has none, expected exactly one of rate_mbps, trace_path and trace",
+    ),
+    (
+        "link.reverse",
+        {"rate_mbps": 1.0, "queue": {"size_bytes": 1000}},
+        "link.reverse.queue.size_bytes: is 1000, which holds 1000 bytes, expected at least one packet of 1488 bytes",
+    ),
+    (
+        "link.reverse",
+        {"rate_mbps": 1.0, "delay_ms": 21.0, "queue": {"size_packets": 9}},
+        "flows[0].rtt_ms: is 40.0, expected at least twice link.reverse.delay_ms = 21.0",
+    ),
+    (
+        "link.reverse",
+        {"rate_mbps": 1.0, "queue": {"size_packets": 9}, "jitter": {"share": 0.1, "delay_ms": 1.0}},
+        "link.reverse.jitter: is not a field",
+    ),
+    (
+        "link.last_hop link.reverse",
+        ({"kind": "wifi"}, {"rate_mbps": 1.0, "queue": {"size_packets": 9}}),
+        "link.reverse: is given, expected none beside last_hop, which has a way back of its own",
+    ),
+    ("flows.0.direction", "back", "flows[0].direction: is 'back', expected one of 'forward' or 'reverse'"),
+    ("flows.0.direction", "reverse", "flows[0].direction: is 'reverse', expected 'forward' without link.reverse"),
+    (
+        "flows.0.direction link.jitter link.reverse",
+        (
+            "reverse",
+            {"share": 0.1, "delay_ms": 1.0, "reorder": True},
+            {"rate_mbps": 1.0, "queue": {"size_packets": 9}},
+        ),
+        "flows[0].direction: is 'reverse', expected 'forward' with link.jitter.reorder, which would reorder its ACKs",
+    ),
     ("link.queue", {}, "link.queue: has no size, expected exactly one of size_bytes, size_packets and size_bdp"),
     ("link.queue.size_packets", 5, "link.queue: has size_bytes = 100000 and size_packets = 5, expected exactly one"),
     ("link.queue.size_bytes", 2.5, "link.queue.size_bytes: is 2.5, expected a whole number"),

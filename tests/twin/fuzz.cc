@@ -226,19 +226,33 @@ struct FlowTotal
     double NewPkts() const { return sent_pkts - retransmitted_pkts; }
 };
 
+/** Data at a link. */
+struct LinkTotal
+{
+    uint64_t queued_pkts = 0;
+    double departed_bytes = 0; ///< of all flows, ever
+    double departed_before_bytes = 0;
+    double capacity_bytes = 0;
+};
+
 class Laws
 {
   public:
     explicit Laws(const Scenario& scenario)
         : m_scenario(scenario),
           m_packet_bytes(scenario.mss_bytes + HEADER_BYTES),
-          m_flows(scenario.flows.size())
+          m_flows(scenario.flows.size()),
+          m_links(scenario.further_links.size() + 1)
     {}
 
     void Check(const Engine& engine, const TableMemory& tables, int64_t step_ns)
     {
         Clock(engine, step_ns);
-        m_queued_pkts = 0;
+        for (LinkTotal& link : m_links)
+        {
+            link.queued_pkts = 0;
+            link.departed_before_bytes = std::exchange(link.departed_bytes, 0);
+        }
         for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
         {
             Gather(flow, tables.Flow(flow));
@@ -248,8 +262,15 @@ class Laws
             Liveness(flow, outlook);
             Silence(flow, outlook, tables.Flow(flow));
         }
-        Queue(tables.Link());
-        Link(engine, tables.Link());
+        for (std::size_t link = 0; link < m_links.size(); ++link)
+        {
+            Queue(link);
+            Link(link, engine);
+        }
+        FirstLink(tables.Link());
+        const AckCounts acks = engine.CountAcks();
+        Require(acks.in_slots == acks.found, "each ACK in a slot is somewhere", 0, static_cast<double>(acks.in_slots),
+                static_cast<double>(acks.found));
         Events(engine);
         Summary(engine);
     }
@@ -320,13 +341,21 @@ class Laws
     /** The path's delay, with the least of the link's. */
     int64_t LeastRttNs(std::size_t flow) const
     {
-        const PathDelays delays = PathDelaysOf(m_scenario.flows[flow], m_scenario.link);
-        int64_t link_ns = m_scenario.link.delay_ns;
-        for (const LinkChange& change : m_scenario.link.changes)
+        const PathDelays delays = PathDelaysOf(m_scenario.flows[flow], m_scenario);
+        int64_t links_ns = 0;
+        for (const std::vector<uint32_t>* path : {&m_scenario.flows[flow].there, &m_scenario.flows[flow].back})
         {
-            link_ns = std::min(link_ns, change.delay_ns.value_or(link_ns));
+            for (const uint32_t index : *path)
+            {
+                int64_t link_ns = m_scenario.LinkAt(index).delay_ns;
+                for (const LinkChange& change : m_scenario.LinkAt(index).changes)
+                {
+                    link_ns = std::min(link_ns, change.delay_ns.value_or(link_ns));
+                }
+                links_ns += link_ns;
+            }
         }
-        return delays.access_ns + link_ns + delays.return_ns;
+        return delays.access_ns + links_ns + delays.return_ns;
     }
 
     /** Packets and bytes are conserved. */
@@ -365,7 +394,9 @@ class Laws
         const double bytes = (real(counts.arrived_pkts) + real(counts.dropped_pkts)) * m_packet_bytes;
         Require(real(counts.arrived_pkts) * m_packet_bytes <= total.departed_bytes * (1 + 1e-9) + 1e-3,
                 "what arrived has departed", flow, bytes, total.departed_bytes);
-        m_queued_pkts += counts.queued_pkts;
+        LinkTotal& link = m_links[m_scenario.flows[flow].there.back()];
+        link.queued_pkts += counts.queued_pkts;
+        link.departed_bytes += total.departed_bytes;
     }
 
     /** Who has work goes on by itself, or waits for what a column names: nobody is forgotten. */
@@ -425,24 +456,22 @@ class Laws
                 Seconds(silence_ns), 120);
     }
 
-    void Queue(const LinkStats& link)
+    void Queue(std::size_t link)
     {
-        const auto& queue = m_scenario.link.queue;
-        const uint64_t max_pkts = queue.size_packets.value_or(*LimitBytes() / m_packet_bytes);
-        Require(m_queued_pkts <= max_pkts + 1, "the queue is within its limit"); // and one in transmission
-        Require(!LimitBytes() || link.queue_mean_bytes <= static_cast<double>(*LimitBytes()) * (1 + 1e-9),
-                "so is its mean");
+        const auto& queue = m_scenario.LinkAt(link).queue;
+        const uint64_t max_pkts = queue.size_packets.value_or(*LimitBytes(link) / m_packet_bytes);
+        Require(m_links[link].queued_pkts <= max_pkts + 1, "the queue is within its limit"); // and one in transmission
     }
 
     /** RED and every queue counted in bytes; others hold packets of any size. */
-    std::optional<uint64_t> LimitBytes() const
+    std::optional<uint64_t> LimitBytes(std::size_t link) const
     {
-        const auto& queue = m_scenario.link.queue;
+        const auto& queue = m_scenario.LinkAt(link).queue;
         return queue.size_bytes ? *queue.size_bytes : *queue.size_packets * m_packet_bytes;
     }
 
-    /** The link carries no more than it can, in every interval. */
-    void Link(const Engine& engine, const LinkStats& stats)
+    /** What is measured of the first link. */
+    void FirstLink(const LinkStats& stats)
     {
         double values[std::size(LINK_STAT_FIELDS)];
         std::memcpy(values, &stats, sizeof(stats));
@@ -450,27 +479,40 @@ class Laws
         {
             Require(std::isfinite(values[i]) && values[i] >= 0, LINK_STAT_FIELDS[i].name, 0, values[i], 0);
         }
-        double departed_bytes = 0;
-        for (const FlowTotal& flow : m_flows)
-        {
-            departed_bytes += flow.departed_bytes;
-        }
-        const double capacity_bytes = engine.CapacityBytes();
-        Require(departed_bytes <= capacity_bytes * (1 + 1e-9) + 1e-3, "no more departs than the link can carry", 0,
-                departed_bytes, capacity_bytes);
-        const double departed = departed_bytes - std::exchange(m_departed_bytes, departed_bytes);
-        const double capacity = capacity_bytes - std::exchange(m_capacity_bytes, capacity_bytes);
+        Require(stats.utilisation <= 1, "a link is used at most in full", 0, stats.utilisation, 1);
+        Require(!LimitBytes(0) || stats.queue_mean_bytes <= static_cast<double>(*LimitBytes(0)) * (1 + 1e-9),
+                "a queue is within its limit in the mean");
+    }
+
+    /** A link carries no more than it can, in every interval. */
+    void Link(std::size_t index, const Engine& engine)
+    {
+        LinkTotal& link = m_links[index];
+        const double capacity_bytes = engine.CapacityBytes(index);
+        Require(link.departed_bytes <= capacity_bytes * (1 + 1e-9) + 1e-3, "no more departs than the link can carry",
+                index, link.departed_bytes, capacity_bytes);
+        const double departed = link.departed_bytes - link.departed_before_bytes;
+        const double capacity = capacity_bytes - std::exchange(link.capacity_bytes, capacity_bytes);
         Require(capacity >= 0, "capacity only grows");
         Require(departed <= capacity + 1e-9 * capacity_bytes + 1e-3, "no more departs in an interval than it can carry",
-                0, departed, capacity);
-        Require(stats.utilisation <= 1, "a link is used at most in full", 0, stats.utilisation, 1);
+                index, departed, capacity);
     }
 
     /** Work is in proportion to packets, writes and timers. */
     void Events(const Engine& engine)
     {
         const double seconds = Seconds(m_now_ns);
-        double budget = 100 + 10 * static_cast<double>(m_scenario.link.changes.size());
+        double budget = 100;
+        for (std::size_t index = 0; index < m_links.size(); ++index)
+        {
+            const bbrgym::Link& link = m_scenario.LinkAt(index);
+            budget += 10 * static_cast<double>(link.changes.size());
+            if (link.trace)
+            {
+                const double periods = seconds * 1e9 / static_cast<double>(link.trace->period_ns) + 1;
+                budget += static_cast<double>(link.trace->times_ns.size()) * periods;
+            }
+        }
         for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
         {
             const bbrgym::Flow& spec = m_scenario.flows[flow];
@@ -488,12 +530,6 @@ class Laws
             }
             budget += 200 + 20 * m_flows[flow].sent_pkts + 10 * seconds + 2 * bursts +
                       2 * writes_bps * seconds / (8.0 * m_scenario.mss_bytes);
-        }
-        if (m_scenario.link.trace)
-        {
-            const auto& trace = *m_scenario.link.trace;
-            budget +=
-                static_cast<double>(trace.times_ns.size()) * (seconds * 1e9 / static_cast<double>(trace.period_ns) + 1);
         }
         Require(static_cast<double>(engine.EventCount()) <= budget, "events are within their budget", 0,
                 static_cast<double>(engine.EventCount()), budget);
@@ -548,9 +584,7 @@ class Laws
     std::vector<FlowTotal> m_flows;
     int64_t m_now_ns = 0;
     int64_t m_step_ns = 0;
-    uint64_t m_queued_pkts = 0;
-    double m_capacity_bytes = 0;
-    double m_departed_bytes = 0;
+    std::vector<LinkTotal> m_links;
 };
 
 // ---- one scenario -----------------------------------------------------------------------------------------

@@ -7,11 +7,12 @@ from typing import Any
 
 import bbrgym.worlds
 from bbrgym.scenario.stack import STACK_PRESETS
+from bbrgym.worlds.specs import world_spec
 
 Mapping = dict[str, Any]
 
 MAX_PACKETS = 10_000  # that the link carries in a scenario, unless its round trips are longer
-VARIANTS = [name for name, variant in bbrgym.VARIANTS.items() if bbrgym.worlds.world_spec("twin").has_controller(name)]
+VARIANTS = [name for name, variant in bbrgym.VARIANTS.items() if world_spec("twin").has_controller(name)]
 
 
 class _Draw(random.Random):
@@ -79,6 +80,35 @@ def random_scenario(
 def random_scenario_of_laws(seed: int) -> Mapping:
     """As random_scenario, and what ns-3 would take too long for: up to 20 flows, 1 kbit/s, an hour for every timer."""
     return random_scenario(seed, flows=(1, 1, 2, 3, 5, 10, 20), least_mbps=0.001, longest_s=5000.0)
+
+
+def with_reverse(mapping: Mapping, seed: int) -> Mapping:
+    """Return a scenario of these with a reverse link, by which some of the flows send: narrow for ACKs, or wide."""
+    draw = _Draw(f"reverse {seed}")
+    packet_bytes = mapping.get("mss_bytes", 1448) + 40
+    link, duration_s = mapping["link"], mapping["duration_s"]
+    trace = link.get("trace")
+    if trace is None:
+        forward_mbps = link["rate_mbps"]
+    else:
+        forward_mbps = len(trace["times_ms"]) * trace["opportunity_bytes"] * 8e-3 / trace["period_ms"]
+    rate_mbps = max(forward_mbps * draw.log(0.003, 1.5), 0.001)
+    reverse: Mapping = {
+        "delay_ms": round(min(flow["rtt_ms"] for flow in mapping["flows"]) / 2 * draw.random(), 3),
+        "queue": _queue(draw, packet_bytes),
+        "loss": _loss(draw),
+    }
+    has_trace = draw.chance(0.15) and packet_bytes * 8e-6 / rate_mbps * 200 < duration_s
+    if has_trace:
+        reverse["trace"] = _trace(draw, packet_bytes, rate_mbps)
+    else:
+        reverse["rate_mbps"] = rate_mbps
+    has_states = reverse["loss"]["kind"] == "gilbert_elliott"
+    reverse["changes"] = _changes(draw, duration_s, None if has_trace else rate_mbps, has_states)
+    reorders = link.get("jitter", {}).get("reorder", False)
+    directions = ["forward"] if reorders else ["forward", "forward", "reverse"]
+    flows = [{**flow, "direction": draw.choice(directions)} for flow in mapping["flows"]]
+    return {**mapping, "link": {**link, "reverse": reverse}, "flows": flows}
 
 
 def random_changes(seed: int) -> dict[int, Mapping]:

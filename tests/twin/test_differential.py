@@ -12,6 +12,7 @@ import bbrgym
 from bbrgym.scenario.distribution import split_seeds
 
 SCENARIOS = 500
+REVERSE_SCENARIOS = 200
 BLOCK = 50
 
 
@@ -19,6 +20,14 @@ BLOCK = 50
 def test_the_twin_equals_ns3(first_seed: int) -> None:
     """Every column of every ACK's record, every interval's table and the summaries are equal, bit for bit."""
     sent, differences = zip(*(differential.packets_and_difference(first_seed + i) for i in range(BLOCK)), strict=True)
+    assert [sentence for sentence in differences if sentence] == []
+    assert sum(sent) > BLOCK * 100, "the scenarios send next to nothing"
+
+
+@pytest.mark.parametrize("first_seed", range(0, REVERSE_SCENARIOS, BLOCK))
+def test_the_twin_equals_ns3_with_a_reverse_link(first_seed: int) -> None:
+    seeds = range(first_seed, first_seed + BLOCK)
+    sent, differences = zip(*(differential.packets_and_difference(seed, True) for seed in seeds), strict=True)
     assert [sentence for sentence in differences if sentence] == []
     assert sum(sent) > BLOCK * 100, "the scenarios send next to nothing"
 

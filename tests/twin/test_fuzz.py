@@ -15,9 +15,10 @@ SEEDS = {
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
+@pytest.mark.parametrize("has_reverse", [False, True])
 @pytest.mark.parametrize("first_seed", [1, 1_000_000])
-def test_every_law_holds(first_seed: int) -> None:
-    done = fuzz_program.run(first_seed, SCENARIOS)
+def test_every_law_holds(first_seed: int, has_reverse: bool) -> None:
+    done = fuzz_program.run(first_seed, SCENARIOS, has_reverse)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"{SCENARIOS} scenarios, ")
 

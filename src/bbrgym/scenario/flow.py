@@ -125,6 +125,8 @@ class Flow(Model):
         stack: of its sender: a preset's name, or a mapping of facts that differ from the scenario's stack or, if it
             names a ``preset``, from that. Default: the scenario's.
         tunables: values in natural units. Default: the variant's preset.
+        direction: of its data: ``forward`` over the link, or ``reverse`` over ``link.reverse``, with its ACKs on the
+            link.
     """
 
     name: Name
@@ -137,6 +139,7 @@ class Flow(Model):
     app: App = Bulk()
     stack: SenderStack = SenderStack()
     tunables: dict[str, Float] = Field(default_factory=dict)
+    direction: Literal["forward", "reverse"] = "forward"
 
     @model_validator(mode="before")
     @classmethod

@@ -242,6 +242,40 @@ class LteHop(Model):
 LastHop = Annotated[WifiHop | LteHop, Field(discriminator="kind")]
 
 
+class ReverseLink(Model):
+    """The link by which ACKs go back, and on which the data of flows of ``direction: reverse`` go.
+
+    ACKs have their size on a wire: 40 bytes, 4 and 8 for each SACK block, 12 for timestamps.
+
+    Attributes:
+        rate_mbps: as of the link.
+        trace_path: as of the link.
+        trace: as of the link.
+        delay_ms: as of the link, a part of every flow's ``rtt_ms``.
+        queue: in front of it.
+        loss: behind it.
+        changes: of it at given times.
+    """
+
+    rate_mbps: Rate | None = None
+    trace_path: Annotated[str, Field(min_length=1)] | None = None
+    trace: Trace | None = None
+    delay_ms: Delay = 1.0
+    queue: Queue
+    loss: Loss = NoLoss()
+    changes: List[Change] = ()
+
+    @model_validator(mode="after")
+    def _check(self) -> ReverseLink:
+        _check_wire(self)
+        return self
+
+    @property
+    def mean_rate_mbps(self) -> float:
+        """Rate before any change, or a trace's mean rate, in Mbit/s of IP bytes."""
+        return _mean_rate_mbps(self)
+
+
 class Link(Model):
     """The bottleneck.
 
@@ -255,10 +289,12 @@ class Link(Model):
         queue: in front of the link.
         loss: random loss behind the link.
         jitter: late packets behind the link. Default: none.
-        acks: when ACKs leave the receivers.
+        acks: when ACKs leave the receivers behind the link.
         changes: of the link at given times.
         last_hop: radio between the link and the receivers, both ways, in the ns-3 world alone. It adds to every RTT,
             has a queue of its own and is not measured: the rows of the link stay the wired link's. Default: none.
+        reverse: the link by which ACKs go back, not measured but for the flows whose data it carries. Default: nothing
+            queues there, and nothing is lost.
     """
 
     rate_mbps: Rate | None = None
@@ -272,31 +308,41 @@ class Link(Model):
     acks: Acks = AcksAtOnce()
     changes: List[Change] = ()
     last_hop: LastHop | None = None
+    reverse: ReverseLink | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Link:
-        rates = [rate for rate in ("rate_mbps", "trace_path", "trace") if getattr(self, rate) is not None]
-        if len(rates) != 1:
-            given = " and ".join(rates) or "none"
-            raise FieldProblem("", f"has {given}, expected exactly one of rate_mbps, trace_path and trace")
-        if len(self.changes) > BOUNDS["changes"].high:
-            most = BOUNDS["changes"].high
-            raise FieldProblem("changes", f"has {len(self.changes)} entries, expected at most {most:.0f}")
-        for index, change in enumerate(self.changes):
-            path = f"changes[{index}]"
-            if index and change.at_s < self.changes[index - 1].at_s:
-                raise FieldProblem(f"{path}.at_s", f"is {change.at_s}, expected times in ascending order")
-            if change.rate_mbps is not None and self.rate_mbps is None:
-                raise FieldProblem(
-                    f"{path}.rate_mbps", f"is {change.rate_mbps}, expected none: the link follows a trace"
-                )
-            if change.loss_rate is not None and isinstance(self.loss, GilbertElliott):
-                raise FieldProblem(
-                    f"{path}.loss_rate", f"is {change.loss_rate}, expected none: the loss is gilbert_elliott"
-                )
+        _check_wire(self)
+        if self.reverse is not None and self.last_hop is not None:
+            raise FieldProblem("reverse", "is given, expected none beside last_hop, which has a way back of its own")
         return self
 
     @property
     def mean_rate_mbps(self) -> float:
         """Rate of a resolved link before any change, or a trace's mean rate, in Mbit/s of IP bytes."""
-        return self.trace.mean_rate_mbps if self.trace is not None else self.rate_mbps or 0.0
+        return _mean_rate_mbps(self)
+
+
+def _check_wire(link: Link | ReverseLink) -> None:
+    """Check what the links of both directions have."""
+    rates = [rate for rate in ("rate_mbps", "trace_path", "trace") if getattr(link, rate) is not None]
+    if len(rates) != 1:
+        given = " and ".join(rates) or "none"
+        raise FieldProblem("", f"has {given}, expected exactly one of rate_mbps, trace_path and trace")
+    if len(link.changes) > BOUNDS["changes"].high:
+        most = BOUNDS["changes"].high
+        raise FieldProblem("changes", f"has {len(link.changes)} entries, expected at most {most:.0f}")
+    for index, change in enumerate(link.changes):
+        path = f"changes[{index}]"
+        if index and change.at_s < link.changes[index - 1].at_s:
+            raise FieldProblem(f"{path}.at_s", f"is {change.at_s}, expected times in ascending order")
+        if change.rate_mbps is not None and link.rate_mbps is None:
+            raise FieldProblem(f"{path}.rate_mbps", f"is {change.rate_mbps}, expected none: the link follows a trace")
+        if change.loss_rate is not None and isinstance(link.loss, GilbertElliott):
+            raise FieldProblem(
+                f"{path}.loss_rate", f"is {change.loss_rate}, expected none: the loss is gilbert_elliott"
+            )
+
+
+def _mean_rate_mbps(link: Link | ReverseLink) -> float:
+    return link.trace.mean_rate_mbps if link.trace is not None else link.rate_mbps or 0.0

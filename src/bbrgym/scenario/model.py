@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import PrivateAttr, model_validator
 
@@ -18,7 +18,7 @@ from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.bounds import BOUNDS, Name, Seconds, is_before, within
 from bbrgym.scenario.checks import ScenarioCheck
 from bbrgym.scenario.flow import App, Flow, ShortFlow
-from bbrgym.scenario.link import LTE_QUEUED_BYTES, WIFI_PACKET_BYTES, Link, LteHop, Trace, WifiHop
+from bbrgym.scenario.link import LTE_QUEUED_BYTES, WIFI_PACKET_BYTES, Link, LteHop, ReverseLink, Trace, WifiHop
 from bbrgym.scenario.queue import CoDel, Queue
 from bbrgym.scenario.stack import SenderStack
 from bbrgym.scenario.traces import read_trace
@@ -27,6 +27,8 @@ from bbrgym.schema import FieldProblem, Float, List, Model, Whole
 HEADER_BYTES = 40  # IPv4 and TCP without options, beside the payload of each packet
 
 MAX_WARMUP_DEFAULT_S = 30.0
+
+AnyLink = TypeVar("AnyLink", Link, ReverseLink)
 
 
 class Scenario(Model):
@@ -75,10 +77,18 @@ class Scenario(Model):
                 raise FieldProblem(
                     f"flows[{index}].start_s", f"is {flow.start_s}, expected less than duration_s = {self.duration_s}"
                 )
-            if flow.rtt_ms < 2 * self.link.delay_ms:
+            for path, link in _links(self.link):
+                if flow.rtt_ms < 2 * link.delay_ms:
+                    raise FieldProblem(
+                        f"flows[{index}].rtt_ms",
+                        f"is {flow.rtt_ms}, expected at least twice {path}.delay_ms = {link.delay_ms}",
+                    )
+            if flow.direction == "reverse" and self.link.reverse is None:
+                raise FieldProblem(f"flows[{index}].direction", "is 'reverse', expected 'forward' without link.reverse")
+            if flow.direction == "reverse" and self.link.jitter is not None and self.link.jitter.reorder:
                 raise FieldProblem(
-                    f"flows[{index}].rtt_ms",
-                    f"is {flow.rtt_ms}, expected at least twice link.delay_ms = {self.link.delay_ms}",
+                    f"flows[{index}].direction",
+                    "is 'reverse', expected 'forward' with link.jitter.reorder, which would reorder its ACKs",
                 )
         self._resolved = _resolve(self)
         names = [flow.name for flow in self._resolved.flows]
@@ -103,41 +113,62 @@ class Scenario(Model):
     def resolved_json(self) -> str:
         """Return the resolved form as JSON; the same scenario gives the same text."""
         resolved = self.resolved()
-        plain = resolved.model_dump(mode="json", exclude={"link": {"trace"}})
-        plain["link"]["trace"] = None if resolved.link.trace is None else resolved.link.trace.compact()
-        del plain["link"]["trace_path"], plain["link"]["queue"]["size_bdp"], plain["link"]["queue"]["bdp_rtt_ms"]
+        plain = resolved.model_dump(mode="json", exclude={"link": {"trace": True, "reverse": {"trace"}}})
+        reverse = plain["link"].pop("reverse")
+        if reverse is not None:
+            plain["link"]["reverse"] = reverse
+        for (_, link), fields in zip(_links(resolved.link), (plain["link"], reverse), strict=False):
+            fields["trace"] = None if link.trace is None else link.trace.compact()
+            del fields["trace_path"], fields["queue"]["size_bdp"], fields["queue"]["bdp_rtt_ms"]
         del plain["stack"], plain["checks"]
         for flow in plain["flows"]:
             del flow["count"]
+            if flow["direction"] == "forward":  # only where it says something, as reverse
+                del flow["direction"]
         return json.dumps(plain, allow_nan=False)
 
 
+def _links(link: Link) -> list[tuple[str, Link | ReverseLink]]:
+    """Return the link, and the one back if there is one, with their fields' paths."""
+    return [("link", link), *([] if link.reverse is None else [("link.reverse", link.reverse)])]
+
+
 def _resolve(scenario: Scenario) -> Scenario:
-    link = scenario.link.model_copy(update={"trace": _trace(scenario.link), "trace_path": None})
-    rate_mbps = link.mean_rate_mbps
-    rtt_ms = max(flow.rtt_ms for flow in scenario.flows)
-    fastest_mbps = max([rate_mbps, *(change.rate_mbps or 0.0 for change in scenario.link.changes)])
-    if _bdp_bytes(fastest_mbps, rtt_ms) > BOUNDS["bytes"].high:
-        raise FieldProblem(
-            "link",
-            f"{fastest_mbps:g} Mbit/s times an RTT of {rtt_ms:g} ms is {_bdp_bytes(fastest_mbps, rtt_ms):.3g} bytes "
-            f"in flight, expected at most {BOUNDS['bytes'].high:.0f}",
-        )
-    link = link.model_copy(update={"queue": _resolve_queue(scenario, rate_mbps, rtt_ms)})
-    _check_carries_packets(link, scenario.mss_bytes + HEADER_BYTES, scenario.duration_s)
+    link = _resolve_link(scenario, scenario.link, "link")
+    if link.reverse is not None:
+        link = link.model_copy(update={"reverse": _resolve_link(scenario, link.reverse, "link.reverse")})
     warmup_s = scenario.warmup_s
     if warmup_s is None:
         warmup_s = min(scenario.duration_s / 4, MAX_WARMUP_DEFAULT_S)
     return scenario.model_copy(update={"warmup_s": warmup_s, "link": link, "flows": _expand(scenario)})
 
 
-def _trace(link: Link) -> Trace | None:
+def _resolve_link(scenario: Scenario, link: AnyLink, path: str) -> AnyLink:
+    link = link.model_copy(update={"trace": _trace(link, path), "trace_path": None})
+    rate_mbps = link.mean_rate_mbps
+    rtt_ms = max(flow.rtt_ms for flow in scenario.flows)
+    fastest_mbps = max([rate_mbps, *(change.rate_mbps or 0.0 for change in link.changes)])
+    if _bdp_bytes(fastest_mbps, rtt_ms) > BOUNDS["bytes"].high:
+        raise FieldProblem(
+            path,
+            f"{fastest_mbps:g} Mbit/s times an RTT of {rtt_ms:g} ms is {_bdp_bytes(fastest_mbps, rtt_ms):.3g} bytes "
+            f"in flight, expected at most {BOUNDS['bytes'].high:.0f}",
+        )
+    packet_bytes = scenario.mss_bytes + HEADER_BYTES
+    link = link.model_copy(update={"queue": _resolve_queue(link.queue, path, packet_bytes, rate_mbps, rtt_ms)})
+    if isinstance(link, Link):
+        _check_policer_and_hop(link, packet_bytes)
+    _check_carries_packets(link, path, scenario.duration_s)
+    return link
+
+
+def _trace(link: Link | ReverseLink, path: str) -> Trace | None:
     if link.trace_path is None:
         return link.trace
     try:
         read = read_trace(link.trace_path)
     except ConfigError as error:
-        raise FieldProblem("link.trace_path", str(error)) from error
+        raise FieldProblem(f"{path}.trace_path", str(error)) from error
     return Trace.model_construct(
         times_ms=cast("tuple[float, ...]", read.times_ms),  # which the field's validator makes of a list as well
         counts=(),
@@ -146,8 +177,8 @@ def _trace(link: Link) -> Trace | None:
     )
 
 
-def _check_carries_packets(link: Link, packet_bytes: int, duration_s: float) -> None:
-    """Refuse a link through which no full packet can pass."""
+def _check_policer_and_hop(link: Link, packet_bytes: int) -> None:
+    """Refuse a policer or a radio through which no full packet can pass."""
     if link.policer is not None and link.policer.burst_bytes < packet_bytes:
         raise FieldProblem(
             "link.policer.burst_bytes",
@@ -165,18 +196,22 @@ def _check_carries_packets(link: Link, packet_bytes: int, duration_s: float) -> 
             f"is {link.last_hop.queue_packets}, which holds {link.last_hop.queue_packets * LTE_QUEUED_BYTES} bytes, "
             f"expected at least one packet of {packet_bytes} bytes",
         )
+
+
+def _check_carries_packets(link: Link | ReverseLink, path: str, duration_s: float) -> None:
+    """Refuse a link that carries nothing."""
     if link.trace is not None:
         first_ms = next((time_ms for time_ms in link.trace.times_ms if time_ms > 0), link.trace.period_ms)
         if first_ms > duration_s * 1e3:
             raise FieldProblem(
-                "link.trace",
+                f"{path}.trace",
                 f"carries nothing before {first_ms / 1e3:g} s, expected a time up to duration_s = {duration_s}",
             )
     elif not _has_rate(link, duration_s):
-        raise FieldProblem("link.changes", "leave the rate at 0 from start to end, expected a rate at some time")
+        raise FieldProblem(f"{path}.changes", "leave the rate at 0 from start to end, expected a rate at some time")
 
 
-def _has_rate(link: Link, duration_s: float) -> bool:
+def _has_rate(link: Link | ReverseLink, duration_s: float) -> bool:
     """Return whether the rate is above 0 at some time."""
     steps = [(0.0, link.rate_mbps), *((change.at_s, change.rate_mbps) for change in link.changes)]
     steps = [(at_s, rate_mbps) for at_s, rate_mbps in steps if rate_mbps is not None and is_before(at_s, duration_s)]
@@ -188,9 +223,7 @@ def _bdp_bytes(rate_mbps: float, rtt_ms: float) -> float:
     return rate_mbps * 125.0 * rtt_ms
 
 
-def _resolve_queue(scenario: Scenario, rate_mbps: float, longest_rtt_ms: float) -> Queue:
-    queue = scenario.link.queue
-    packet_bytes = scenario.mss_bytes + HEADER_BYTES
+def _resolve_queue(queue: Queue, path: str, packet_bytes: int, rate_mbps: float, longest_rtt_ms: float) -> Queue:
     size_bytes = queue.size_bytes
     if queue.size_bdp is not None:
         rtt_ms = longest_rtt_ms if queue.bdp_rtt_ms is None else queue.bdp_rtt_ms
@@ -199,13 +232,14 @@ def _resolve_queue(scenario: Scenario, rate_mbps: float, longest_rtt_ms: float) 
     if not packet_bytes <= capacity_bytes <= BOUNDS["bytes"].high:
         size = "size_packets" if size_bytes is None else "size_bytes" if queue.size_bdp is None else "size_bdp"
         raise FieldProblem(
-            f"link.queue.{size}",
+            f"{path}.queue.{size}",
             f"is {getattr(queue, size)}, which holds {capacity_bytes} bytes, expected at least one packet of "
             f"{packet_bytes} bytes and at most {BOUNDS['bytes'].high:.0f}",
         )
     if queue.red is not None and queue.red.max_bytes > capacity_bytes:
         raise FieldProblem(
-            "link.queue.red.max_bytes", f"is {queue.red.max_bytes}, expected at most the queue's {capacity_bytes} bytes"
+            f"{path}.queue.red.max_bytes",
+            f"is {queue.red.max_bytes}, expected at most the queue's {capacity_bytes} bytes",
         )
     resolved: dict[str, Any] = {"size_bytes": size_bytes, "size_bdp": None, "bdp_rtt_ms": None}
     if queue.kind in ("codel", "fq_codel"):

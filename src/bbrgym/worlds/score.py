@@ -23,7 +23,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bbrgym.scenario.link import Link
+from bbrgym.scenario.link import Link, ReverseLink
 from bbrgym.scenario.model import HEADER_BYTES, Scenario
 from bbrgym.worlds.vector_world import VectorWorld
 
@@ -63,28 +63,36 @@ def max_min_shares(capacity: Array, demands: Array) -> Array:
 def fair_shares_mbps(scenario: Scenario, start_s: Array, stop_s: Array) -> Array:
     """Return the max-min fair share of each flow, the mean over a window of its own: [flows].
 
-    A flow asks for its mean demand from its start to its stop, whatever it has got so far.
+    A flow asks the link of its direction for its mean demand from its start to its stop, whatever it has got so far.
     """
     scenario = scenario.resolved()
     flows = scenario.flows
     ends_s = [scenario.duration_s if flow.stop_s is None else flow.stop_s for flow in flows]
-    changes_s = [change.at_s for change in scenario.link.changes]
+    links: dict[str, Link | ReverseLink] = {"forward": scenario.link}
+    if scenario.link.reverse is not None:
+        links["reverse"] = scenario.link.reverse
+    changes_s = [change.at_s for link in links.values() for change in link.changes]
     edges = np.unique([0.0, *(flow.start_s for flow in flows), *ends_s, *changes_s, *start_s, *stop_s])
     edges = edges[edges <= scenario.duration_s]  # NaN, the window of a flow without one, is left out too
     of_payload = scenario.mss_bytes / (scenario.mss_bytes + HEADER_BYTES)
     seconds = np.diff(edges)
-    capacity = np.diff(_capacity_mbit(scenario.link, edges)) / seconds * of_payload
-    demands = [
-        np.where((flow.start_s <= edges[:-1]) & (edges[:-1] < end_s), flow.demand_mbps(end_s), 0.0)
-        for flow, end_s in zip(flows, ends_s, strict=True)
-    ]
+    shares = np.zeros((len(flows), len(seconds)))
+    for direction, link in links.items():
+        capacity = np.diff(_capacity_mbit(link, edges)) / seconds * of_payload
+        demands = [
+            np.where((flow.start_s <= edges[:-1]) & (edges[:-1] < end_s), flow.demand_mbps(end_s), 0.0)
+            if flow.direction == direction
+            else np.zeros(len(seconds))
+            for flow, end_s in zip(flows, ends_s, strict=True)
+        ]
+        shares += max_min_shares(capacity, np.array(demands))
     within = (start_s[:, None] <= edges[:-1]) & (edges[:-1] < stop_s[:, None])
     with np.errstate(invalid="ignore"):
-        means: Array = (max_min_shares(capacity, np.array(demands)) * within) @ seconds / (stop_s - start_s)
+        means: Array = (shares * within) @ seconds / (stop_s - start_s)
     return means
 
 
-def _capacity_mbit(link: Link, at_s: Array) -> Array:
+def _capacity_mbit(link: Link | ReverseLink, at_s: Array) -> Array:
     """Return what a resolved link can have carried by some times, in Mbit of IP bytes."""
     if link.trace is not None:
         trace = link.trace

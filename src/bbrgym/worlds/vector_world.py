@@ -500,7 +500,7 @@ def _repeated(world: str, scenario: Scenario, seed: int, options: Mapping[str, A
 
 
 def check_world_has(spec: WorldSpec, scenario: Scenario) -> None:
-    """Check that a world has the congestion controls and the last hop of a scenario.
+    """Check that a world has the congestion controls and the links of a scenario.
 
     Raises:
         ScenarioError: it does not.
@@ -513,6 +513,11 @@ def check_world_has(spec: WorldSpec, scenario: Scenario) -> None:
                 f"is {flow.cc!r}, which world {spec.name!r} does not have; it needs world {able}",
                 scenario.name,
             )
+    if scenario.link.reverse is not None and not spec.has_reverse_links:
+        able = ", ".join(name for name, one in registered_worlds().items() if one.has_reverse_links)
+        raise ScenarioError(
+            "link.reverse", f"is given, which world {spec.name!r} does not have; use world {able}", scenario.name
+        )
     hop = scenario.link.last_hop
     if hop is not None and not spec.has_last_hops:
         able = ", ".join(name for name, one in registered_worlds().items() if one.has_last_hops)
