@@ -113,6 +113,7 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
             "is given, which the twin does not have: use the ns3 world, or record the hop with `bbrgym scenario "
             "NAME record=FILE` and follow that file as link.trace_path");
     }
+    m_is_network = further > 0;
     m_further_hops.resize(further);
     for (std::size_t index = 0; index <= further; ++index)
     {
@@ -363,13 +364,21 @@ Engine::RunBottleneck(const Event& bound)
         while (NextService() < end)
         {
             Begin(NextService());
-            Serve(0);
+            Serve(First{});
         }
         if (!(arrival < bound))
         {
             return;
         }
-        ReachQueue(FlowOf(arrival.Source()), arrival, bound);
+        FlowState& flow = FlowOf(arrival.Source());
+        if (flow.first_there == First{}) [[likely]]
+        {
+            ReachQueue(First{}, flow, arrival, bound);
+        }
+        else
+        {
+            ReachQueue(flow.first_there, flow, arrival, bound);
+        }
     }
 }
 
@@ -485,8 +494,9 @@ Engine::HandleSender(uint32_t source)
 // ---- the network ----------------------------------------------------------------------------------------
 
 /** A burst arrives together, as far as nothing else comes between its packets. */
+template <class Index>
 void
-Engine::ReachQueue(FlowState& flow, Event arrival, const Event& bound)
+Engine::ReachQueue(Index index, FlowState& flow, Event arrival, const Event& bound)
 {
     bool is_next;
     do
@@ -495,7 +505,7 @@ Engine::ReachQueue(FlowState& flow, Event arrival, const Event& bound)
         TrainInPipe& train = flow.access.front();
         const PacketName name = train.name;
         const bool is_alone = std::min(NextService().time_ns, bound.time_ns) > m_now_ns;
-        Hop& hop = HopAt(flow.first_there);
+        Hop& hop = HopAt(index);
         const uint64_t pkts = is_alone && hop.bottleneck.TakesTrains() ? train.pkts : 1;
         const uint64_t next_order = arrival.order + (pkts << Event::SOURCE_BITS);
         if (pkts == train.pkts)
@@ -514,7 +524,7 @@ Engine::ReachQueue(FlowState& flow, Event arrival, const Event& bound)
         }
         else
         {
-            EnterQueue(flow.first_there, name);
+            EnterQueue(index, name);
         }
         is_next = !flow.access.empty() && flow.access.front().order == next_order &&
                   flow.access.front().arrives_ns == m_now_ns;
@@ -523,37 +533,32 @@ Engine::ReachQueue(FlowState& flow, Event arrival, const Event& bound)
     SchedulePipe(flow.access, m_arrivals, flow.index);
 }
 
+template <class Index>
 inline void
-Engine::EnterQueue(std::size_t index, PacketName name)
+Engine::EnterQueue(Index index, PacketName name)
 {
     Hop& hop = HopAt(index);
     if (hop.bottleneck.Arrive({m_now_ns, name}, m_now_ns, hop.measurement))
     {
         NumberService(index);
     }
-    if (IsNetwork()) [[unlikely]]
-    {
-        FreeDropped(hop);
-    }
 }
 
+template <class Index>
 inline void
-Engine::Serve(std::size_t index)
+Engine::Serve(Index index)
 {
     Hop& hop = HopAt(index);
     hop.bottleneck.Serve(
         m_now_ns, hop.measurement,
         [this, index](const QueuedPacket& packet, LinkDelay::Arrival arrival) { PutOnLink(index, packet, arrival); });
     NumberService(index);
-    if (IsNetwork()) [[unlikely]]
-    {
-        FreeDropped(hop);
-    }
 }
 
 /** The event of the first one is not in a queue of events. */
+template <class Index>
 inline void
-Engine::NumberService(std::size_t index)
+Engine::NumberService(Index index)
 {
     Hop& hop = HopAt(index);
     hop.server_order = Order(BOTTLENECK, SourceOfHop(index, SERVER));
@@ -563,8 +568,9 @@ Engine::NumberService(std::size_t index)
     }
 }
 
+template <class Index>
 inline void
-Engine::PutOnLink(std::size_t index, const QueuedPacket& packet, LinkDelay::Arrival arrival)
+Engine::PutOnLink(Index index, const QueuedPacket& packet, LinkDelay::Arrival arrival)
 {
     Hop& hop = HopAt(index);
     if (arrival.is_overtaken) [[unlikely]]
@@ -607,7 +613,9 @@ Engine::GoOn(const Hop& hop, const QueuedPacket& packet)
         const bool is_syn_ack = ack.name.BlockCount() == AckName::SYN_ACK_BLOCKS;
         if (!is_syn_ack)
         {
-            PutInPipes(flow, ack.content, ack.name.BlockCount());
+            const AckContent& content = ack.content;
+            PutInPipes(flow, std::span(content.blocks.data(), ack.name.BlockCount()), content.window_end,
+                       content.echo_ms);
         }
         ReturnDirectly(flow, ack.name);
         m_free_slots.push_back(static_cast<uint32_t>(name.AckSlot()));
@@ -618,15 +626,17 @@ Engine::GoOn(const Hop& hop, const QueuedPacket& packet)
     }
 }
 
-/** What was dropped at a hop of the ACKs. */
+/** Those of ACKs that hops have dropped. */
 void
-Engine::FreeDropped(Hop& hop)
+Engine::FreeDropped()
 {
-    hop.bottleneck.TakeDropped([this](const QueuedPacket& packet) {
-        if (packet.name.IsAck())
-        {
-            m_free_slots.push_back(static_cast<uint32_t>(packet.name.AckSlot()));
-        }
+    AtEachHop([this](Hop& hop) {
+        hop.bottleneck.TakeDropped([this](const QueuedPacket& packet) {
+            if (packet.name.IsAck())
+            {
+                m_free_slots.push_back(static_cast<uint32_t>(packet.name.AckSlot()));
+            }
+        });
     });
 }
 
@@ -666,7 +676,7 @@ Engine::ReachReceiver(const QueuedPacket& queued)
     if (arrival.readable_pkts > 0)
     {
         const uint64_t readable_bytes = uint64_t{arrival.readable_pkts} * m_scenario->mss_bytes;
-        OnPath(flow, [&](Hop& hop) {
+        OnPath(flow, [this, &flow, readable_bytes](Hop& hop) {
             if (hop.measurement.Readable(flow.index, readable_bytes)) [[unlikely]]
             {
                 hop.measurement.FlowCompleted(flow.index, View(*this, hop));
@@ -720,30 +730,25 @@ void
 Engine::SendAck(FlowState& flow)
 {
     flow.delayed_ack_until_ns = NEVER_NS;
-    AckContent content;
-    const std::size_t count = flow.receiver.Acknowledge(content.blocks);
-    uint64_t window_pkts = m_buffer_pkts;
-    if (!flow.receiver.Window().IsAmple())
-    {
-        content.window_end = flow.receiver.Announce();
-        window_pkts = content.window_end - flow.receiver.Next();
-    }
-    content.echo_ms = flow.receiver.RecentMs();
+    std::array<SeqnoRange, MAX_SACK_BLOCKS> blocks;
+    const std::size_t count = flow.receiver.Acknowledge(blocks);
+    const std::span said(blocks.data(), count);
+    const bool is_ample = flow.receiver.Window().IsAmple();
+    const uint64_t window_end = is_ample ? 0 : flow.receiver.Announce();
     const bool ece = flow.receiver.Echo();
     if (Log().IsOn()) [[unlikely]]
     {
-        const uint16_t flags = ece ? packet_flag::ece : 0;
-        LogAck(PacketEvent::ack_sent, flow.index, flow.receiver.Next(), std::span(content.blocks.data(), count),
-               window_pkts, flags);
+        LogAck(PacketEvent::ack_sent, flow.index, flow.receiver.Next(), said,
+               is_ample ? m_buffer_pkts : window_end - flow.receiver.Next(), ece ? packet_flag::ece : 0);
     }
-    HeldAck ack{static_cast<uint32_t>(flow.index), 0, AckName(flow.receiver.Next(), ece, count)};
+    HeldAck ack{static_cast<uint32_t>(flow.index), HeldAck::IN_PIPES, AckName(flow.receiver.Next(), ece, count)};
     if (flow.first_back == Hop::NONE) [[likely]]
     {
-        PutInPipes(flow, content, count);
+        PutInPipes(flow, said, window_end, flow.receiver.RecentMs());
     }
     else
     {
-        ack.slot = PutInSlot({ack.name, content});
+        ack.slot = PutInSlot({ack.name, {blocks, window_end, flow.receiver.RecentMs()}});
     }
     SendBack(flow, ack);
 }
@@ -751,6 +756,10 @@ Engine::SendAck(FlowState& flow)
 uint32_t
 Engine::PutInSlot(const AckInSlot& ack)
 {
+    if (m_free_slots.empty())
+    {
+        FreeDropped();
+    }
     if (m_free_slots.empty())
     {
         m_acks.push_back(ack);
@@ -763,32 +772,20 @@ Engine::PutInSlot(const AckInSlot& ack)
 }
 
 inline void
-Engine::PutInPipes(FlowState& flow, const AckContent& content, std::size_t blocks)
+Engine::PutInPipes(FlowState& flow, std::span<const SeqnoRange> blocks, uint64_t window_end, int64_t echo_ms)
 {
-    for (std::size_t i = 0; i < blocks; ++i)
+    for (const SeqnoRange& block : blocks)
     {
-        flow.return_path_blocks.push_back(content.blocks[i]);
+        flow.return_path_blocks.push_back(block);
     }
     if (!flow.receiver.Window().IsAmple())
     {
-        flow.return_path_windows.push_back(content.window_end);
+        flow.return_path_windows.push_back(window_end);
     }
     if (flow.has_timestamps) [[unlikely]]
     {
-        flow.return_path_echoes.push_back(content.echo_ms);
+        flow.return_path_echoes.push_back(echo_ms);
     }
-}
-
-/** A packet leaves the receiver, unless the gate holds it, which those on the first link's far side have. */
-void
-Engine::SendBack(FlowState& flow, HeldAck ack)
-{
-    if (!m_ack_gate.IsOpen() && flow.first_there == 0) [[unlikely]]
-    {
-        HoldAtGate(ack);
-        return;
-    }
-    PutOnReturnPath(flow, ack);
 }
 
 void
@@ -811,34 +808,12 @@ Engine::LeaveGate()
     m_ack_gate.Release([this](const HeldAck& ack) { PutOnReturnPath(m_flows[ack.flow], ack); });
 }
 
-inline void
-Engine::PutOnReturnPath(FlowState& flow, HeldAck ack)
-{
-    if (flow.first_back != Hop::NONE) [[unlikely]]
-    {
-        QueueAck(flow, ack);
-        return;
-    }
-    ReturnDirectly(flow, ack.name);
-}
-
 void
 Engine::QueueAck(const FlowState& flow, HeldAck ack)
 {
     const std::size_t blocks = ack.name.BlockCount();
     const uint32_t bytes = blocks == AckName::SYN_ACK_BLOCKS ? SYN_BYTES : AckBytes(blocks, flow.has_timestamps);
     EnterQueue(flow.first_back, PacketName::OfAck(ack.slot, bytes, flow.index));
-}
-
-inline void
-Engine::ReturnDirectly(FlowState& flow, AckName name)
-{
-    flow.return_path.push_back({m_now_ns + flow.return_ns, Order(RECEIVERS, SourceOf(flow.index, RETURN_PATH)), name});
-    if (flow.return_path.size() == 1)
-    {
-        m_senders.SetEarlier(LeafOf(flow.index, RETURN_PATH),
-                             {flow.return_path.front().arrives_ns, flow.return_path.front().order});
-    }
 }
 
 void
@@ -886,7 +861,8 @@ Engine::OnAckArrived(FlowState& flow, AckName ack, std::span<const SeqnoRange> b
     const cc_sample& sample = flow.sender.OnAck(ack.Una(), blocks, m_now_ns, ack.Ece());
     if (sample.rtt_us >= 0)
     {
-        OnPath(flow, [&](Hop& hop) { hop.measurement.RttSample(flow.index, sample.rtt_us * 1000); });
+        OnPath(flow,
+               [&flow, rtt_us = sample.rtt_us](Hop& hop) { hop.measurement.RttSample(flow.index, rtt_us * 1000); });
     }
     if (flow.is_traced) [[unlikely]]
     {
@@ -917,7 +893,7 @@ Engine::TrySend(FlowState& flow)
         else
         {
             Emit(flow, next.seqno);
-            OnPath(flow, [&](Hop& hop) { hop.measurement.Sent(flow.index, true); });
+            OnPath(flow, [&flow](Hop& hop) { hop.measurement.Sent(flow.index, true); });
             flow.sender.OnRetransmitted(next.seqno, m_scenario->mss_bytes, m_now_ns);
         }
     }
@@ -951,7 +927,7 @@ inline void
 Engine::SendNew(FlowState& flow, uint32_t pkts)
 {
     Emit(flow, flow.sender.Board().Next(), flow.sender.EcnBitsToSend(), pkts);
-    OnPath(flow, [&](Hop& hop) { hop.measurement.Sent(flow.index, false, pkts); });
+    OnPath(flow, [&flow, pkts](Hop& hop) { hop.measurement.Sent(flow.index, false, pkts); });
     flow.sender.OnNewSent(m_scenario->mss_bytes, false, m_now_ns, pkts);
     if (flow.sender.Board().Next() >= flow.refills_from)
     {
@@ -982,7 +958,7 @@ Engine::OnTimer(FlowState& flow)
         else
         {
             Emit(flow, flow.sender.Board().Next() - 1);
-            OnPath(flow, [&](Hop& hop) { hop.measurement.Sent(flow.index, true); });
+            OnPath(flow, [&flow](Hop& hop) { hop.measurement.Sent(flow.index, true); });
         }
         flow.sender.OnProbeSent(!is_new, m_scenario->mss_bytes, m_now_ns);
     }
@@ -1066,12 +1042,14 @@ AckCounts
 Engine::CountAcks() const
 {
     AckCounts counts{m_acks.size() - m_free_slots.size(), 0};
-    m_ack_gate.ForEach([&](const HeldAck& ack) { counts.found += m_flows[ack.flow].first_back != Hop::NONE; });
+    m_ack_gate.ForEach([&](const HeldAck& ack) { counts.found += ack.slot != HeldAck::IN_PIPES; });
     for (std::size_t index = 0; index <= m_further_hops.size(); ++index)
     {
         const Hop& hop = HopAt(index);
         const QueuedPacket* in_service = hop.bottleneck.InService();
         counts.found += in_service != nullptr && in_service->name.IsAck();
+        counts.found += static_cast<uint64_t>(std::ranges::count_if(
+            hop.bottleneck.Dropped(), [](const QueuedPacket& packet) { return packet.name.IsAck(); }));
         for (const FlowState& flow : m_flows)
         {
             const Ring<QueuedPacket>& packets = hop.bottleneck.Queue().PacketsWith(flow.index);

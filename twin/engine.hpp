@@ -43,6 +43,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace bbrgym
@@ -207,9 +208,12 @@ class Engine
     // The network's links: by index, that of the first one is 0.
     Hop& HopAt(std::size_t index) { return index == 0 ? m_first : m_further_hops[index - 1]; }
     const Hop& HopAt(std::size_t index) const { return index == 0 ? m_first : m_further_hops[index - 1]; }
-    bool IsNetwork() const { return !m_further_hops.empty(); }
+    bool IsNetwork() const { return m_is_network; }
     template <class Call> [[gnu::always_inline]] void AtEachHop(Call&& call);
     template <class Call> [[gnu::always_inline]] void OnPath(const FlowState& flow, Call&& call);
+    template <class Call> [[gnu::noinline]] void OnPathOfNetwork(const FlowState& flow, Call call);
+    /** Index of the first link where it is known: what each packet passes is compiled for it alone, too. */
+    using First = std::integral_constant<std::size_t, 0>;
     static uint32_t SourceOfHop(std::size_t index, Source kind)
     {
         const std::size_t first = index == 0 ? 0 : FIRST_HOP + (index - 1) * SOURCES_PER_HOP;
@@ -283,25 +287,27 @@ class Engine
 
     // The network.
     [[gnu::always_inline]] void Emit(FlowState& flow, uint64_t seqno, EcnBits ecn = {}, uint32_t pkts = 1);
-    void ReachQueue(FlowState& flow, Event arrival, const Event& bound);
-    [[gnu::always_inline]] void EnterQueue(std::size_t index, PacketName name);
-    [[gnu::always_inline]] void Serve(std::size_t index);
-    [[gnu::always_inline]] void NumberService(std::size_t index);
-    [[gnu::always_inline]] void PutOnLink(std::size_t index, const QueuedPacket& packet, LinkDelay::Arrival arrival);
+    template <class Index> void ReachQueue(Index index, FlowState& flow, Event arrival, const Event& bound);
+    template <class Index> [[gnu::always_inline]] void EnterQueue(Index index, PacketName name);
+    template <class Index> [[gnu::always_inline]] void Serve(Index index);
+    template <class Index> [[gnu::always_inline]] void NumberService(Index index);
+    template <class Index>
+    [[gnu::always_inline]] void PutOnLink(Index index, const QueuedPacket& packet, LinkDelay::Arrival arrival);
     [[gnu::always_inline]] void LeaveLink(const Hop& hop, const QueuedPacket& packet);
     [[gnu::noinline]] void GoOn(const Hop& hop, const QueuedPacket& packet);
-    [[gnu::noinline]] void FreeDropped(Hop& hop);
+    [[gnu::noinline]] void FreeDropped();
     void ReachReceiver(const QueuedPacket& queued);
     void SendAck(FlowState& flow);
     [[gnu::noinline]] uint32_t PutInSlot(const AckInSlot& ack);
-    [[gnu::always_inline]] static void PutInPipes(FlowState& flow, const AckContent& content, std::size_t blocks);
+    [[gnu::always_inline]] static void PutInPipes(FlowState& flow, std::span<const SeqnoRange> blocks,
+                                                  uint64_t window_end, int64_t echo_ms);
     [[gnu::noinline]] void QueueAck(const FlowState& flow, HeldAck ack);
-    void SendBack(FlowState& flow, HeldAck ack);
+    [[gnu::always_inline]] void SendBack(FlowState& flow, HeldAck ack);
     [[gnu::noinline]] void HoldAtGate(HeldAck ack);
     [[gnu::noinline]] void LeaveGate();
-    void PutOnReturnPath(FlowState& flow, HeldAck ack);
-    void ReturnDirectly(FlowState& flow, AckName name);
-    void ReachSender(FlowState& flow);
+    [[gnu::always_inline]] void PutOnReturnPath(FlowState& flow, HeldAck ack);
+    [[gnu::always_inline]] void ReturnDirectly(FlowState& flow, AckName name);
+    [[gnu::noinline]] void ReachSender(FlowState& flow);
     void ArmDelayedAck(FlowState& flow);
     void AnswerDelayed(const Event& event);
 
@@ -343,7 +349,8 @@ class Engine
     int64_t m_now_ns = 0; ///< of the stage that runs
     bool m_may_take_turns = true;
     bool m_takes_turns = true;
-    int64_t m_turn_ns = 0; ///< longest that no receiver reaches a sender
+    bool m_is_network = false; ///< of several links
+    int64_t m_turn_ns = 0;     ///< longest that no receiver reaches a sender
     std::array<uint64_t, STAGES>
         m_last_numbers{}; ///< of the events scheduled; without turns the first one for all stages
     uint64_t m_event_count = 0;
@@ -380,7 +387,7 @@ Engine::AtEachHop(Call&& call)
     }
 }
 
-/** The hops that a flow's data cross. */
+/** The hops that a flow's data cross. A call that captures locals by value leaves them in registers. */
 template <class Call>
 inline void
 Engine::OnPath(const FlowState& flow, Call&& call)
@@ -390,6 +397,13 @@ Engine::OnPath(const FlowState& flow, Call&& call)
         call(m_first);
         return;
     }
+    OnPathOfNetwork(flow, call);
+}
+
+template <class Call>
+void
+Engine::OnPathOfNetwork(const FlowState& flow, Call call)
+{
     for (const uint32_t index : m_scenario->flows[flow.index].there)
     {
         call(HopAt(index));
@@ -409,6 +423,40 @@ Engine::Emit(FlowState& flow, uint64_t seqno, EcnBits ecn, uint32_t pkts)
     if (flow.access.size() == 1)
     {
         m_arrivals.SetEarlier(flow.index, {flow.access.front().arrives_ns, flow.access.front().order});
+    }
+}
+
+/** A packet leaves the receiver, unless the gate holds it, which those on the first link's far side have. */
+inline void
+Engine::SendBack(FlowState& flow, HeldAck ack)
+{
+    if (!m_ack_gate.IsOpen() && flow.first_there == 0) [[unlikely]]
+    {
+        HoldAtGate(ack);
+        return;
+    }
+    PutOnReturnPath(flow, ack);
+}
+
+inline void
+Engine::PutOnReturnPath(FlowState& flow, HeldAck ack)
+{
+    if (ack.slot != HeldAck::IN_PIPES) [[unlikely]]
+    {
+        QueueAck(flow, ack);
+        return;
+    }
+    ReturnDirectly(flow, ack.name);
+}
+
+inline void
+Engine::ReturnDirectly(FlowState& flow, AckName name)
+{
+    flow.return_path.push_back({m_now_ns + flow.return_ns, Order(RECEIVERS, SourceOf(flow.index, RETURN_PATH)), name});
+    if (flow.return_path.size() == 1)
+    {
+        m_senders.SetEarlier(LeafOf(flow.index, RETURN_PATH),
+                             {flow.return_path.front().arrives_ns, flow.return_path.front().order});
     }
 }
 

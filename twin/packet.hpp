@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace bbrgym
 {
@@ -180,8 +181,8 @@ struct AckInPipe
 struct AckContent
 {
     std::array<SeqnoRange, MAX_SACK_BLOCKS> blocks;
-    uint64_t window_end = 0; ///< where the receive buffer is not ample
-    int64_t echo_ms = 0;     ///< where the stack has timestamps
+    uint64_t window_end; ///< where the receive buffer is not ample
+    int64_t echo_ms;     ///< where the stack has timestamps
 };
 
 /** On its way through queues, in a slot. */
@@ -194,6 +195,8 @@ struct AckInSlot
 /** Leaves the receiver; what it says is in its slot, or in its flow's pipes already. */
 struct HeldAck
 {
+    static constexpr uint32_t IN_PIPES = std::numeric_limits<uint32_t>::max();
+
     uint32_t flow;
     uint32_t slot;
     AckName name;

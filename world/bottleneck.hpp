@@ -43,7 +43,7 @@ template <class Packet> class Bottleneck
     void Reset(const Link& link, std::size_t flows, uint32_t packet_bytes, uint64_t run_seed);
 
     /** A packet reaches the queue. True: the server was idle and has work now, see NextServiceNs. */
-    bool Arrive(const Packet& packet, int64_t now_ns, Measurement& measurement);
+    [[gnu::always_inline]] bool Arrive(const Packet& packet, int64_t now_ns, Measurement& measurement);
 
     /** Whether packets that are not ECN-capable may reach the queue as a train: they only wait there. */
     bool TakesTrains() const
@@ -79,6 +79,7 @@ template <class Packet> class Bottleneck
 
     /** Keeps dropped packets without payload until they are taken: what they carry may have to be freed. */
     void KeepDropped() { m_keeps_dropped = true; }
+    const std::vector<Packet>& Dropped() const { return m_dropped; }
     template <class Take> void TakeDropped(Take&& take)
     {
         std::ranges::for_each(m_dropped, take);
@@ -213,7 +214,7 @@ Bottleneck<Packet>::Reset(const Link& link, std::size_t flows, uint32_t packet_b
 }
 
 template <class Packet>
-bool
+inline bool
 Bottleneck<Packet>::Arrive(const Packet& packet, int64_t now_ns, Measurement& measurement)
 {
     if (m_policer && !m_policer->Passes(packet.Bytes(m_packet_bytes), now_ns)) [[unlikely]]

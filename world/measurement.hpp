@@ -89,7 +89,7 @@ class Measurement
     void Policed(std::size_t flow, bool has_payload);
     void QueueDropped(std::size_t flow, bool has_payload);
     void Marked(std::size_t flow);
-    void TransmissionBegan(std::size_t flow, int64_t waited_ns);
+    [[gnu::always_inline]] void TransmissionBegan(std::size_t flow, int64_t waited_ns);
     void Departed(std::size_t flow, uint64_t ip_bytes);
     void RandomLost(std::size_t flow, bool has_payload);
 

@@ -27,7 +27,7 @@ template <class Packet> class PacketQueue
     void Reset(const Link& link, std::size_t flows, uint32_t packet_bytes, uint64_t run_seed);
 
     /** Takes a packet, unless it is dropped; fq_codel may drop others. */
-    template <class Report> void Put(Packet packet, int64_t now_ns, Report&& report);
+    template <class Report> [[gnu::always_inline]] void Put(Packet packet, int64_t now_ns, Report&& report);
 
     /** Whether a packet's length alone decides whether it is taken, if it is not ECN-capable. */
     bool IsPlain() const { return std::holds_alternative<DropTail>(m_discipline); }
@@ -168,7 +168,7 @@ PacketQueue<Packet>::Reset(const Link& link, std::size_t flows, uint32_t packet_
 
 template <class Packet>
 template <class Report>
-void
+inline void
 PacketQueue<Packet>::Put(Packet packet, int64_t now_ns, Report&& report)
 {
     if (IsPlain()) [[likely]]

@@ -2,6 +2,7 @@
 #include "link-device.h"
 
 #include "ns3/event-impl.h"
+#include "ns3/ipv4-l3-protocol.h"
 #include "ns3/simulator.h"
 
 #include <algorithm>
