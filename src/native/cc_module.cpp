@@ -286,7 +286,10 @@ class Controller : public CcController
         bbrgym::SetTunable(m_params, RequireTunable(name, m_params.plugin), value);
     }
 
-    double GetTunable(const std::string& name) const { return bbrgym::GetTunable(m_params, RequireTunable(name, m_params.plugin)); }
+    double GetTunable(const std::string& name) const
+    {
+        return bbrgym::GetTunable(m_params, RequireTunable(name, m_params.plugin));
+    }
 
     void SetPhaseDraws(uint64_t state) { m_state.bbr.phase_rng.state = state; }
 
@@ -447,9 +450,10 @@ PYBIND11_MODULE(_cc, m)
 {
     m.doc() = "The congestion control algorithms and their table of tunables.";
     m.def("tunables", &TunableTable, "The table of tunables, a dict a row (cc/tunables.def).");
-    m.def("load_plugin", &LoadedPlugin, py::arg("name"), py::arg("path"),
-          "Loads a shared object (cc/plugin.h): its algorithm, tunables of BBR v1, and its own, a dict a row, by column. "
-          "ValueError: it is none.");
+    m.def(
+        "load_plugin", &LoadedPlugin, py::arg("name"), py::arg("path"),
+        "Loads a shared object (cc/plugin.h): its algorithm, tunables of BBR v1, and its own, a dict a row, by column. "
+        "ValueError: it is none.");
     m.def("variants", &VariantTable, "The variants, their tunables and presets (cc/variants.def).");
     m.def("fields", &FieldTables,
           "The fields of each table that a world measures (world/fields.def, world/ack_record.def): lists of (name, "
