@@ -150,10 +150,9 @@ def add_variant(
     Raises:
         ConfigError: a tunable has the name of another's.
     """
-    former = _variants.get(name)
     rows = {column: Tunable(**{**row, "mechanism": name}) for column, row in own.items()}
     for row in rows.values():
-        if row.name in _tunables and (former is None or row.name not in former.preset or row.name in TUNABLE_NAMES):
+        if row.name in _tunables and _tunables[row.name].mechanism != name:
             raise ConfigError(f"{name}: tunable {row.name} has the name of one of {_tunables[row.name].mechanism}'s")
     for column, row in rows.items():
         _tunables[row.name], _columns[row.name] = row, column

@@ -2,6 +2,7 @@
 """A congestion control in one C file: held to the laws of every controller, and a variant of every command."""
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import polars as pl
 import pytest
 
 import bbrgym
+from bbrgym import plugins, tunables
 from bbrgym._cc import Controller, Sample
 from bbrgym.cli.main import main
 from bbrgym.cli.own_files import take_files
@@ -74,6 +76,16 @@ def write(path: Path, body: str = "state->cwnd_pkts = 10;", **changes: str) -> P
 def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keeps what is compiled here for all tests, apart from the user's."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.fixture(autouse=True)
+def variants() -> Iterator[None]:
+    """Takes the files of a test out of what there is."""
+    kept = [(held, dict(held)) for held in (tunables._variants, tunables._tunables, tunables._columns, plugins._loaded)]
+    yield
+    for held, before in kept:
+        held.clear()
+        held.update(before)
 
 
 def run(world: str, cc: str, tunables: dict[str, float], **link: object) -> bytes:
@@ -231,10 +243,11 @@ def test_evaluate_takes_a_file_beside_variants(tmp_path: Path, monkeypatch: pyte
     assert rows["goodput_mbps"].min() > 5
 
 
-def test_a_run_folder_and_a_scenario_run_no_file(tmp_path: Path) -> None:
-    write(tmp_path / "stranger.c")
+def test_a_run_folder_and_a_scenario_run_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(Path("stranger.c"))
     with pytest.raises(ConfigError, match=r"flows\[0\]\.cc: is .*stranger\.c"):
-        run("twin", str(tmp_path / "stranger.c"), {})
+        run("twin", "stranger.c", {})
     with pytest.raises(ConfigError, match=r"variants\[0\]: is .*stranger\.c"):
         bbrgym.evaluate("steady", ["stranger.c"], world="twin")
 

@@ -323,7 +323,7 @@ def test_the_command_and_the_function_have_the_same_defaults() -> None:
 @pytest.mark.parametrize("world", sorted(registered_worlds()))
 def test_a_world_s_choice_is_its_registration(world: str) -> None:
     settings = compose_config("evaluate", [f"world={world}"])["world"][world]
-    assert settings["isolation"] == registered_worlds()[world].isolation
+    assert settings["isolation"] is None  # the world's own
     assert settings["timeout_s"] == WorldSettings().timeout_s
     assert set(settings.get("options", {})) == set(registered_worlds()[world].options)
     assert not (Path(str(bbrgym.__path__[0])) / "conf" / "world").exists()
@@ -333,8 +333,8 @@ def test_a_new_world_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = dataclasses.replace(registered_worlds()["twin"], name="other", options=("speed",))
     monkeypatch.setitem(worlds.specs._SPECS, "other", spec)
     composed = compose_config("evaluate", ["world=[twin,other]", "world.other.options.speed=2"])["world"]
-    assert composed["other"] == {"isolation": "none", "timeout_s": 60.0, "options": {"speed": 2}}
-    assert composed["twin"] == {"isolation": "none", "timeout_s": 60.0, "options": {"policy": None}}
+    assert composed["other"] == {"isolation": None, "timeout_s": 60.0, "options": {"speed": 2}}
+    assert composed["twin"] == {"isolation": None, "timeout_s": 60.0, "options": {"policy": None}}
 
 
 # ---- several worlds -----------------------------------------------------------------------------------

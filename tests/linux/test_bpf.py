@@ -116,6 +116,7 @@ def test_each_event_of_a_users_file_ends_as_in_the_native_build(tmp_path: Path) 
     assert replay["events"][ACK] > 100
 
 
+@needs("clang")
 def test_what_a_users_file_has_that_the_kernel_does_not_is_named_with_its_line(tmp_path: Path) -> None:
     text = (Path(__file__).parents[1] / "cc" / "bbq.c").read_text()
     line = "    bool replace;\n"

@@ -150,7 +150,7 @@ def test_what_serves_no_world(words: list[str], says: str) -> None:
 
 
 def test_a_program_of_another_version_is_refused(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bbrgym.worlds.ns3gym_engine.TUNABLES", {"bbr_up_gain": None})
+    monkeypatch.setattr("bbrgym.worlds.ns3gym_engine.TUNABLE_NAMES", ("bbr_up_gain",))
     with pytest.raises(
         bbrgym.WorldError, match="the program has other tunables or fields than this bbrgym: build it from"
     ):
