@@ -32,7 +32,7 @@ _SCORE = Objective()
 
 
 class Worth(Protocol):
-    """What a run is worth, as `Objective` has it."""
+    """Worth of a run, as `Objective` has it."""
 
     def of_world(self, worlds: VectorWorld, index: int) -> float:
         """Return the worth of one of several worlds, of its run so far."""

@@ -51,7 +51,7 @@ class EvaluationJob(Conditions):
 
     @property
     def run_id(self) -> tuple[Entrant, str, int, int]:
-        """What tells it from other runs of one evaluation, whose entrants are all different."""
+        """Identity of the run in one evaluation, whose entrants are all different."""
         return self.entrant, self.world, self.seed, id(self.scenario)
 
     @property
