@@ -14,7 +14,8 @@ the first start, within the longest RTT.
    the goodput, utilisation, queueing delay and retransmissions. It is inside if the means differ by no more than the
    larger of 5 % and the range of the kernel's own runs.
 2. The same of our bbr3 and bbr2, in BPF in the kernel.
-3. Two flows of each variant, by score, in both worlds.
+3. The same where ACKs queue or are lost on the return path.
+4. Two flows of each variant, by score, in both worlds.
 
 With --learned, which names a run folder of `bbrgym train experiment=wan_flow_portfolio`, it compares the order of
 variants, a fixed setting and this policy in each flow's data path on draws of wan_mix instead.
@@ -55,6 +56,7 @@ LIKE = "steady lossy rtt_fairness congested"
 BEHAVIOUR = {
     "kernel-cells": f"{LIKE} / bbr cubic reno",
     "kernel-bbr3": f"{LIKE} / bbr2 bbr3 cubic",
+    "kernel-reverse": f"{LIKE} / bbr cubic bbr3",
     "kernel-order": "rtt_fairness / bbq bbr-acd bbr-plus bbr-pg bbr cubic",
     "kernel-learned": "wan_mix / bbq bbr-acd bbr-plus bbr-pg bbr cubic shipped/fixed shipped/flow",
 }
@@ -186,6 +188,16 @@ def bbr3_setups() -> Iterator[Setup]:
         yield Setup(f"{name}-loss", 10.0, (ours,), link=loss(0.01))
         yield Setup(f"{name}-marks", 20.0, (flow(name, stack={"ecn": True}),), link=marking)
         yield Setup(f"{name}-steps", 20.0, (ours,), link=STEPS)
+
+
+def reverse_setups() -> Iterator[Setup]:
+    """Yield the scenarios whose ACKs queue on a slow link of the return path, or are lost there."""
+    for name in ("kernel-bbr", "kernel-cubic", "bbr3"):
+        for back_mbps, rate in ((0.1, 0.0), (0.2, 0.0), (0.4, 0.0), (20.0, 0.05)):
+            queue = {"size_packets": 50}
+            back = {"rate_mbps": back_mbps, "delay_ms": 10.0, "queue": queue, **dict(loss(rate))}
+            what = "loses-acks" if rate else f"back-{1000 * back_mbps:g}-kbit"
+            yield Setup(f"{name.removeprefix(KERNEL)}-{what}", 20.0, (flow(name),), link=(("reverse", back),))
 
 
 def entrants() -> Iterator[Setup]:
@@ -374,7 +386,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10, help="of the twin")
     parser.add_argument("--seconds", type=float, default=60.0, help="of each run")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="no run of the kernel begins later")
-    known = [setup.name for setup in (*setups(), *bbr3_setups(), *entrants())]
+    all_parts = [list(part) for part in (setups(), bbr3_setups(), reverse_setups(), entrants())]
+    known = [setup.name for part in all_parts for setup in part]
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=known, default=known, help="scenarios to run")
     parser.add_argument("--learned", type=Path, metavar="RUN", help="a trained policy, to compare on draws")
     parser.add_argument("--draws", type=int, default=16, help="for --learned")
@@ -392,18 +405,17 @@ def main() -> None:
         publish(arguments.write, "kernel-learned", section, BEHAVIOUR["kernel-learned"])
         return
     runs = Runs(arguments.kept / f"{commit}-{arguments.seconds:g}s", commit, arguments.seconds)
-    parts = [
-        [setup for setup in part if setup.name in arguments.only] for part in (setups(), bbr3_setups(), entrants())
-    ]
+    parts = [[setup for setup in part if setup.name in arguments.only] for part in all_parts]
     asked = [setup for part in parts for setup in part]
     run_kernel(runs, asked, arguments.runs, until_s)
     for setup in asked:
         for seed in range(1, arguments.seeds + 1):
             runs.make(setup, "twin", seed)
-    names, sections = ("kernel-cells", "kernel-bbr3", "kernel-order"), (cells_section, cells_section, order_section)
-    for name, part, section in zip(names, parts, sections, strict=True):
+    names = ("kernel-cells", "kernel-bbr3", "kernel-reverse", "kernel-order")
+    sections = (cells_section, cells_section, cells_section, order_section)
+    for name, part, write_section in zip(names, parts, sections, strict=True):
         if part:
-            publish(arguments.write, name, section(runs, part, arguments), BEHAVIOUR[name])
+            publish(arguments.write, name, write_section(runs, part, arguments), BEHAVIOUR[name])
 
 
 if __name__ == "__main__":

@@ -15,15 +15,22 @@ namespace bbrgym
 namespace
 {
 
-/** Whether a fair share of the link may come near the rate below which BBR sends segment by segment. */
+/** Whether a fair share of a link may come near the rate below which BBR sends segment by segment. */
 bool
 IsSlow(const Scenario& scenario)
 {
-    const Link& link = scenario.link;
-    double slowest_bps = link.trace ? std::numeric_limits<double>::infinity() : link.rate_bps;
-    for (const LinkChange& change : link.changes)
+    double slowest_bps = std::numeric_limits<double>::infinity();
+    for (const Flow& flow : scenario.flows)
     {
-        slowest_bps = std::min(slowest_bps, change.rate_bps.value_or(slowest_bps));
+        for (const uint32_t index : flow.there)
+        {
+            const Link& link = scenario.LinkAt(index);
+            slowest_bps = link.trace ? slowest_bps : std::min(slowest_bps, link.rate_bps);
+            for (const LinkChange& change : link.changes)
+            {
+                slowest_bps = std::min(slowest_bps, change.rate_bps.value_or(slowest_bps));
+            }
+        }
     }
     return slowest_bps / static_cast<double>(scenario.flows.size()) < 2.0 * 8.0 * BBR_MIN_TSO_RATE_Bps;
 }

@@ -81,6 +81,19 @@ CheckEqual(const Scenario& scenario, std::size_t flow, std::string_view name, co
     }
 }
 
+/** The most that a flow's socket keeps beyond what is on its way. */
+uint32_t
+UnsentBytes(const Scenario& scenario, const Flow& flow)
+{
+    double rate_bps = MeanRateBps(scenario.LinkAt(flow.there.front()));
+    for (const uint32_t link : flow.there)
+    {
+        rate_bps = std::min(rate_bps, MeanRateBps(scenario.LinkAt(link)));
+    }
+    const double bytes = std::min(rate_bps / 8 * UNSENT_S, MAX_UNSENT_BYTES);
+    return std::max(static_cast<uint32_t>(bytes), MIN_UNSENT_PKTS * scenario.mss_bytes);
+}
+
 } // namespace
 
 NetworkPlan
@@ -90,15 +103,8 @@ PlanOf(const Scenario& scenario, const HostOptions& options)
     {
         throw ScenarioError("link.last_hop", "is given, which the linux world does not have: use the ns3 world");
     }
-    if (!scenario.further_links.empty())
-    {
-        throw ScenarioError("link.reverse", "is given, which the linux world does not have: use the twin or ns3 world");
-    }
     NetworkPlan plan{.options = options, .packet_bytes = scenario.mss_bytes + HEADER_BYTES};
     const uint32_t ample_bytes = BufferBytes(scenario);
-    const double unsent_bytes_at_rate = std::min(MeanRateBps(scenario.link) / 8 * UNSENT_S, MAX_UNSENT_BYTES);
-    const uint32_t unsent_bytes =
-        std::max(static_cast<uint32_t>(unsent_bytes_at_rate), MIN_UNSENT_PKTS * scenario.mss_bytes);
     bool has_auto = false;
     for (std::size_t i = 0; i < scenario.flows.size(); ++i)
     {
@@ -118,7 +124,7 @@ PlanOf(const Scenario& scenario, const HostOptions& options)
         }
         else if (send_bytes == SIZE_ample && std::holds_alternative<Bulk>(flow.app))
         {
-            sockets.most_unsent_bytes = unsent_bytes;
+            sockets.most_unsent_bytes = UnsentBytes(scenario, flow);
         }
         else if (send_bytes == SIZE_ample)
         {

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "path.hpp"
 
+#include "path_rows.hpp"
+
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <utility>
 
 namespace bbrgym
@@ -20,10 +24,9 @@ IsFlowsData(const WirePacket& packet)
 
 Path::Path(std::shared_ptr<const Scenario> scenario, uint64_t seed, PathHost& host)
     : m_scenario(std::move(scenario)),
-      m_host(host),
-      m_measurement(*m_scenario)
+      m_host(host)
 {
-    m_bottleneck.Reset(m_scenario->link, m_scenario->flows.size(), m_scenario->mss_bytes + HEADER_BYTES, seed);
+    PrepareLinks(seed);
     m_gate.Reset(m_scenario->link.acks);
     for (const Flow& flow : m_scenario->flows)
     {
@@ -35,12 +38,40 @@ Path::Path(std::shared_ptr<const Scenario> scenario, uint64_t seed, PathHost& ho
 }
 
 void
+Path::PrepareLinks(uint64_t seed)
+{
+    const std::size_t flows = m_scenario->flows.size();
+    m_hops.resize(1 + m_scenario->further_links.size());
+    for (std::size_t link = 0; link < m_hops.size(); ++link)
+    {
+        Hop& hop = m_hops[link];
+        hop.bottleneck.Reset(m_scenario->LinkAt(link), flows, m_scenario->mss_bytes + HEADER_BYTES, seed);
+        hop.measurement.Reset(*m_scenario);
+        hop.next.assign(flows, NONE);
+    }
+    for (std::size_t flow = 0; flow < flows; ++flow)
+    {
+        for (const auto* path : {&m_scenario->flows[flow].there, &m_scenario->flows[flow].back})
+        {
+            for (std::size_t i = 1; i < path->size(); ++i)
+            {
+                m_hops[(*path)[i - 1]].next[flow] = (*path)[i];
+            }
+        }
+    }
+}
+
+void
 Path::FindShortestDelay()
 {
     m_shortest_ns = m_scenario->link.delay_ns;
-    for (const LinkChange& change : m_scenario->link.changes)
+    for (std::size_t link = 0; link < m_hops.size(); ++link)
     {
-        m_shortest_ns = std::min(m_shortest_ns, change.delay_ns.value_or(m_shortest_ns));
+        m_shortest_ns = std::min(m_shortest_ns, m_scenario->LinkAt(link).delay_ns);
+        for (const LinkChange& change : m_scenario->LinkAt(link).changes)
+        {
+            m_shortest_ns = std::min(m_shortest_ns, change.delay_ns.value_or(m_shortest_ns));
+        }
     }
     for (const FlowState& flow : m_flows)
     {
@@ -52,15 +83,18 @@ Path::FindShortestDelay()
 void
 Path::PrepareScript()
 {
-    m_script.push_back({m_scenario->warmup_ns, Moment::Kind::WARMED_UP, 0});
-    for (std::size_t i = 0; i < m_scenario->link.changes.size(); ++i)
+    m_script.push_back({m_scenario->warmup_ns, Moment::Kind::WARMED_UP, 0, nullptr});
+    for (std::size_t link = 0; link < m_hops.size(); ++link)
     {
-        m_script.push_back({m_scenario->link.changes[i].at_ns, Moment::Kind::CHANGE, i});
+        for (const LinkChange& change : m_scenario->LinkAt(link).changes)
+        {
+            m_script.push_back({change.at_ns, Moment::Kind::CHANGE, link, &change});
+        }
     }
     for (std::size_t i = 0; i < m_scenario->flows.size(); ++i)
     {
-        m_script.push_back({m_scenario->flows[i].start_ns, Moment::Kind::START, i});
-        m_script.push_back({m_scenario->flows[i].stop_ns, Moment::Kind::STOP, i});
+        m_script.push_back({m_scenario->flows[i].start_ns, Moment::Kind::START, i, nullptr});
+        m_script.push_back({m_scenario->flows[i].stop_ns, Moment::Kind::STOP, i, nullptr});
     }
     std::ranges::stable_sort(m_script, {}, [](const Moment& moment) { return std::pair(moment.time_ns, moment.kind); });
 }
@@ -73,9 +107,10 @@ Path::FromSender(const WirePacket& packet, int64_t now_ns)
     FlowState& flow = m_flows[packet.flow];
     if (IsFlowsData(packet))
     {
-        m_measurement.Sent(packet.flow, flow.tap.Sent(packet, now_ns));
+        const bool is_retransmission = flow.tap.Sent(packet, now_ns);
+        OnPath(packet.flow, [&](Hop& hop) { hop.measurement.Sent(packet.flow, is_retransmission); });
     }
-    Send(packet, now_ns + flow.access_ns, Place::QUEUE);
+    Send(packet, now_ns + flow.access_ns, Place::QUEUE, m_scenario->flows[packet.flow].there.front());
 }
 
 void
@@ -94,11 +129,19 @@ Path::FromReceiver(const WirePacket& packet, int64_t now_ns)
 void
 Path::PutOnReturnPath(const WirePacket& packet, int64_t now_ns)
 {
-    Send(packet, now_ns + m_flows[packet.flow].return_ns, Place::SENDER);
+    const std::vector<uint32_t>& back = m_scenario->flows[packet.flow].back;
+    if (back.empty())
+    {
+        Send(packet, now_ns + m_flows[packet.flow].return_ns, Place::SENDER);
+        return;
+    }
+    WirePacket returning = packet;
+    returning.is_returning = true;
+    Send(returning, now_ns, Place::QUEUE, back.front());
 }
 
 void
-Path::Send(const WirePacket& packet, int64_t time_ns, Place place)
+Path::Send(const WirePacket& packet, int64_t time_ns, Place place, uint32_t link)
 {
     if (m_free_slots.empty())
     {
@@ -108,7 +151,7 @@ Path::Send(const WirePacket& packet, int64_t time_ns, Place place)
     const uint32_t slot = m_free_slots.back();
     m_free_slots.pop_back();
     m_packets[slot] = packet;
-    (place == Place::QUEUE ? m_to_queue : m_to_hosts).push({time_ns, m_next_order++, slot, place});
+    (place == Place::QUEUE ? m_to_queue : m_to_hosts).push({time_ns, m_next_order++, slot, place, link});
 }
 
 // ---- events ---------------------------------------------------------------------------------------------
@@ -123,8 +166,12 @@ Path::NextMomentNs() const
 int64_t
 Path::NextInsideNs() const
 {
-    const int64_t arrival_ns = m_to_queue.empty() ? NEVER_NS : m_to_queue.top().time_ns;
-    return std::min({m_bottleneck.NextServiceNs(), arrival_ns, m_gate.DeadlineNs()});
+    int64_t next_ns = std::min(m_gate.DeadlineNs(), m_to_queue.empty() ? NEVER_NS : m_to_queue.top().time_ns);
+    for (const Hop& hop : m_hops)
+    {
+        next_ns = std::min(next_ns, hop.bottleneck.NextServiceNs());
+    }
+    return next_ns;
 }
 
 int64_t
@@ -166,11 +213,11 @@ Path::Step(int64_t time_ns)
     {
         Act(m_script[m_script_at++]);
     }
-    else if (m_bottleneck.NextServiceNs() == time_ns)
+    else if (const auto due =
+                 std::ranges::find(m_hops, time_ns, [](const Hop& hop) { return hop.bottleneck.NextServiceNs(); });
+             due != m_hops.end())
     {
-        m_bottleneck.Serve(m_now_ns, m_measurement, [this](const WirePacket& packet, LinkDelay::Arrival arrival) {
-            Send(packet, arrival.at_ns, Place::RECEIVER);
-        });
+        Serve(*due);
     }
     else if (m_gate.DeadlineNs() == time_ns)
     {
@@ -186,6 +233,26 @@ Path::Step(int64_t time_ns)
     }
 }
 
+/** What leaves a link goes to the next one's queue or, at its path's end, to a host. */
+void
+Path::Serve(Hop& hop)
+{
+    hop.bottleneck.Serve(m_now_ns, hop.measurement, [this, &hop](const WirePacket& packet, LinkDelay::Arrival arrival) {
+        if (const uint32_t next = hop.next[packet.flow]; next != NONE)
+        {
+            Send(packet, arrival.at_ns, Place::QUEUE, next);
+        }
+        else if (packet.is_returning)
+        {
+            Send(packet, arrival.at_ns + m_flows[packet.flow].return_ns, Place::SENDER);
+        }
+        else
+        {
+            Send(packet, arrival.at_ns, Place::RECEIVER);
+        }
+    });
+}
+
 /** The first of the packets on their way, which arrives. */
 WirePacket
 Path::Taken(DueQueue& packets)
@@ -199,9 +266,10 @@ Path::Taken(DueQueue& packets)
 void
 Path::ReachQueue()
 {
+    Hop& hop = m_hops[m_to_queue.top().link];
     WirePacket packet = Taken(m_to_queue);
     packet.queued_ns = m_now_ns;
-    m_bottleneck.Arrive(packet, m_now_ns, m_measurement);
+    hop.bottleneck.Arrive(packet, m_now_ns, hop.measurement);
 }
 
 void
@@ -214,17 +282,19 @@ Path::ReachHost()
     {
         if (const auto rtt_ns = packet.foreign_payload ? std::nullopt : tap.Acknowledged(packet, m_now_ns))
         {
-            m_measurement.RttSample(packet.flow, *rtt_ns);
+            OnPath(packet.flow, [&](Hop& hop) { hop.measurement.RttSample(packet.flow, *rtt_ns); });
         }
         m_host.ReachSender(packet, due.time_ns);
         return;
     }
     if (const uint64_t readable_bytes = IsFlowsData(packet) ? tap.Arrived(packet) : 0; readable_bytes > 0)
     {
-        if (m_measurement.Readable(packet.flow, readable_bytes))
-        {
-            m_measurement.FlowCompleted(packet.flow, *this);
-        }
+        OnPath(packet.flow, [&](Hop& hop) {
+            if (hop.measurement.Readable(packet.flow, readable_bytes))
+            {
+                hop.measurement.FlowCompleted(packet.flow, View(*this, hop));
+            }
+        });
     }
     m_host.ReachReceiver(packet, due.time_ns);
 }
@@ -234,12 +304,31 @@ Path::Act(const Moment& moment)
 {
     switch (moment.kind)
     {
-    case Moment::Kind::WARMED_UP: m_measurement.WarmedUp(*this); return;
-    case Moment::Kind::CHANGE:
-        m_bottleneck.Change(m_scenario->link.changes[moment.index], m_now_ns, m_measurement);
+    case Moment::Kind::WARMED_UP:
+        for (Hop& hop : m_hops)
+        {
+            hop.measurement.WarmedUp(View(*this, hop));
+        }
         return;
-    case Moment::Kind::START: m_measurement.FlowStarted(moment.index, *this); return;
-    case Moment::Kind::STOP: m_measurement.FlowStopped(moment.index, *this);
+    case Moment::Kind::CHANGE:
+        m_hops[moment.index].bottleneck.Change(*moment.change, m_now_ns, m_hops[moment.index].measurement);
+        return;
+    case Moment::Kind::START:
+        OnPath(moment.index, [&](Hop& hop) { hop.measurement.FlowStarted(moment.index, View(*this, hop)); });
+        return;
+    case Moment::Kind::STOP:
+        OnPath(moment.index, [&](Hop& hop) { hop.measurement.FlowStopped(moment.index, View(*this, hop)); });
+    }
+}
+
+/** The links that a flow's data cross. */
+template <class Call>
+void
+Path::OnPath(std::size_t flow, Call&& call)
+{
+    for (const uint32_t link : m_scenario->flows[flow].there)
+    {
+        call(m_hops[link]);
     }
 }
 
@@ -248,13 +337,31 @@ Path::Act(const Moment& moment)
 void
 Path::TakeInterval(std::span<double> flow_stats, std::span<double> link_stats)
 {
-    m_measurement.TakeInterval(*this, flow_stats, link_stats);
+    std::vector<std::vector<double>> rows(m_hops.size(), std::vector<double>(flow_stats.size()));
+    std::array<double, std::size(LINK_STAT_FIELDS)> unseen;
+    for (std::size_t link = 0; link < m_hops.size(); ++link)
+    {
+        Hop& hop = m_hops[link];
+        hop.measurement.TakeInterval(View(*this, hop), rows[link], link == 0 ? link_stats : std::span<double>(unseen));
+    }
+    WriteRowsOnPaths<FlowStats>(
+        rows, m_flows.size(), [this](std::size_t flow) -> const auto& { return m_scenario->flows[flow].there; },
+        flow_stats);
 }
 
 void
 Path::Summarise(std::span<double> flow_table, std::span<double> link_row) const
 {
-    m_measurement.Summarise(*this, flow_table, link_row);
+    std::vector<std::vector<double>> rows(m_hops.size(), std::vector<double>(flow_table.size()));
+    std::array<double, std::size(LINK_SUMMARY_FIELDS)> unseen;
+    for (std::size_t link = 0; link < m_hops.size(); ++link)
+    {
+        const Hop& hop = m_hops[link];
+        hop.measurement.Summarise(View(*this, hop), rows[link], link == 0 ? link_row : std::span<double>(unseen));
+    }
+    WriteRowsOnPaths<FlowSummary>(
+        rows, m_flows.size(), [this](std::size_t flow) -> const auto& { return m_scenario->flows[flow].there; },
+        flow_table);
 }
 
 } // namespace bbrgym

@@ -3,8 +3,9 @@
 // The network between senders and receivers in virtual time:
 //
 //   FromSender -> access delay -> [ bottleneck ] -> link delay -> ReachReceiver
-//   ReachSender <- return delay <- gate of the ACKs <- FromReceiver
+//   ReachSender <- return delay <- [ link.reverse, if any ] <- gate of the ACKs <- FromReceiver
 //
+// In a scenario of several links, a packet takes those of its flow's path one after the other.
 // It reads no clock and does no input or output: the host tells it the time, and is told what is due. Each packet's
 // due time follows from those before it, not from when the host asks: a late host delays what it writes late and
 // nothing else.
@@ -21,6 +22,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <queue>
 #include <span>
@@ -41,7 +43,7 @@ class PathHost
     virtual Punctuality ReadLateness() const = 0;
 };
 
-class Path : public MeasuredWorld
+class Path
 {
   public:
     Path(std::shared_ptr<const Scenario> scenario, uint64_t seed, PathHost& host);
@@ -61,13 +63,7 @@ class Path : public MeasuredWorld
     /** Writes the measurements from the warm-up's end to now. */
     void Summarise(std::span<double> flow_table, std::span<double> link_row) const;
 
-    // MeasuredWorld
-    int64_t NowNs() const override { return m_now_ns; }
-    double CapacityBytes() const override { return m_bottleneck.CapacityBytes(m_now_ns); }
-    PartlySent InTransmission() const override { return m_bottleneck.InTransmission(m_now_ns); }
-    double QueueByteNs() const override { return m_bottleneck.QueueByteNs(m_now_ns); }
-    SenderState Sender(std::size_t flow) const override { return m_host.ReadSender(flow); }
-    Punctuality Lateness() const override { return m_host.ReadLateness(); }
+    int64_t NowNs() const { return m_now_ns; }
 
   private:
     /** Where a packet on its way arrives. */
@@ -84,6 +80,7 @@ class Path : public MeasuredWorld
         uint64_t order; ///< of those at the same time
         uint32_t slot;  ///< of m_packets
         Place place;
+        uint32_t link; ///< whose queue
 
         bool operator>(const Due& other) const
         {
@@ -104,7 +101,35 @@ class Path : public MeasuredWorld
 
         int64_t time_ns;
         Kind kind;
-        std::size_t index; ///< of the change or the flow
+        std::size_t index;        ///< of the flow, or the change's link
+        const LinkChange* change; ///< null: the moment is not one
+    };
+
+    static constexpr uint32_t NONE = std::numeric_limits<uint32_t>::max();
+
+    /** A link of the scenario. */
+    struct Hop
+    {
+        Bottleneck<WirePacket> bottleneck;
+        Measurement measurement;
+        std::vector<uint32_t> next; ///< of each flow: the link behind this one; NONE: its path's end
+    };
+
+    /** A link as its measurement asks about it. */
+    class View : public MeasuredWorld
+    {
+      public:
+        View(const Path& path, const Hop& hop) : m_path(path), m_hop(hop) {}
+        int64_t NowNs() const override { return m_path.m_now_ns; }
+        double CapacityBytes() const override { return m_hop.bottleneck.CapacityBytes(NowNs()); }
+        PartlySent InTransmission() const override { return m_hop.bottleneck.InTransmission(NowNs()); }
+        double QueueByteNs() const override { return m_hop.bottleneck.QueueByteNs(NowNs()); }
+        SenderState Sender(std::size_t flow) const override { return m_path.m_host.ReadSender(flow); }
+        Punctuality Lateness() const override { return m_path.m_host.ReadLateness(); }
+
+      private:
+        const Path& m_path;
+        const Hop& m_hop;
     };
 
     struct FlowState
@@ -116,14 +141,17 @@ class Path : public MeasuredWorld
 
     using DueQueue = std::priority_queue<Due, std::vector<Due>, std::greater<>>;
 
+    void PrepareLinks(uint64_t seed);
     void PrepareScript();
     void FindShortestDelay();
     int64_t NextMomentNs() const;
     int64_t NextInsideNs() const;
     int64_t NextDueNs() const;
     int64_t NextNs() const;
-    void Send(const WirePacket& packet, int64_t time_ns, Place place);
+    void Send(const WirePacket& packet, int64_t time_ns, Place place, uint32_t link = NONE);
     void Step(int64_t time_ns);
+    void Serve(Hop& hop);
+    template <class Call> void OnPath(std::size_t flow, Call&& call);
     void ReachQueue();
     void ReachHost();
     WirePacket Taken(DueQueue& packets);
@@ -134,7 +162,7 @@ class Path : public MeasuredWorld
     PathHost& m_host;
     int64_t m_now_ns = 0;
     uint64_t m_next_order = 0;
-    Bottleneck<WirePacket> m_bottleneck;
+    std::vector<Hop> m_hops; ///< by Scenario::LinkAt
     AckGate<WirePacket> m_gate;
     DueQueue m_to_queue;
     DueQueue m_to_hosts;
@@ -144,7 +172,6 @@ class Path : public MeasuredWorld
     std::vector<Moment> m_script; ///< ascending
     std::size_t m_script_at = 0;
     std::vector<FlowState> m_flows;
-    Measurement m_measurement;
 };
 
 } // namespace bbrgym

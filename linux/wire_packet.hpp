@@ -125,6 +125,7 @@ class WirePacket
 
     int64_t queued_ns = 0;                                       ///< when it reached the queue
     uint32_t flow = 0;                                           ///< index
+    bool is_returning = false;                                   ///< from the receiver
     std::shared_ptr<const std::vector<uint8_t>> foreign_payload; ///< null: it is of the flow, whose bytes are zeros
 
   private:

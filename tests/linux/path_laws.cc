@@ -351,6 +351,48 @@ Foreign()
             "the flow has sent and received nothing");
 }
 
+/** A link of the return path at which ACKs queue by their real sizes, are dropped, and meet a reverse flow's data. */
+void
+ReturnPath()
+{
+    constexpr double BACK_BPS = 1e6;
+    constexpr int64_t ACK_NS = 40 * 8 * 1'000; // 40 bytes at 1 Mbit/s
+    Scenario scenario = OneFlow(40 * MS, 7 * MS, 10);
+    Link back{.name = "link.reverse", .rate_bps = BACK_BPS, .delay_ns = 3 * MS};
+    back.queue.size_packets = 4;
+    scenario.further_links.push_back(back);
+    scenario.flows[0].back = {1};
+    scenario.flows.push_back(
+        {.name = "reverse", .rtt_ns = 40 * MS, .stop_ns = scenario.duration_ns, .there = {1}, .back = {0}});
+    Bench bench(scenario);
+    bench.path.RunUntil(0);
+    for (uint64_t i = 0; i < 8; ++i)
+    {
+        bench.path.FromReceiver(Ack(i), 0);
+    }
+    bench.path.RunUntil(100 * MS);
+    Require(bench.host.sender.size() == 5, "four wait, one is in transmission, the rest is dropped");
+    for (int64_t i = 0; i < 5; ++i)
+    {
+        Require(bench.host.sender[static_cast<std::size_t>(i)].due_ns == (i + 1) * ACK_NS + 20 * MS,
+                "an ACK takes its transmission and half an RTT");
+    }
+    bench.path.FromSender(Data(0, 1), 100 * MS); // 17 ms before the queue
+    bench.path.RunUntil(118 * MS);
+    bench.path.FromReceiver(Ack(9), 118 * MS);
+    bench.path.RunUntil(300 * MS);
+    const auto data_ns = static_cast<int64_t>(IP_BYTES * 8e9 / BACK_BPS);
+    Require(bench.host.receiver.size() == 1 && bench.host.receiver[0].due_ns == 120 * MS + data_ns,
+            "a reverse flow's data take the return path");
+    Require(bench.host.sender.size() == 6 && bench.host.sender[5].due_ns == 137 * MS + data_ns + ACK_NS,
+            "an ACK waits for them");
+    std::vector<double> flows(2 * std::size(FLOW_STAT_FIELDS));
+    std::vector<double> link(std::size(LINK_STAT_FIELDS));
+    bench.path.TakeInterval(flows, link);
+    Require(ReadRow<FlowStats>(flows, 0).sent_pkts == 0 && ReadRow<FlowStats>(flows, 1).sent_pkts == 1,
+            "each flow's data are counted where they go");
+}
+
 constexpr Experiment EXPERIMENTS[] = {{"delays", Delays},
                                       {"looking_seldom", LookingSeldom},
                                       {"contents", Contents},
@@ -358,6 +400,7 @@ constexpr Experiment EXPERIMENTS[] = {{"delays", Delays},
                                       {"taps", Taps},
                                       {"gate", Gate},
                                       {"conservation", Conservation},
+                                      {"return_path", ReturnPath},
                                       {"strangers", Strangers},
                                       {"foreign", Foreign}};
 

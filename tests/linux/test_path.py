@@ -4,7 +4,8 @@
 import compilers
 import pytest
 
-EXPERIMENTS = ("delays", "looking_seldom", "contents", "marks", "taps", "gate", "conservation", "strangers", "foreign")
+PACKETS = ("delays", "looking_seldom", "contents", "marks", "conservation", "strangers", "foreign")
+EXPERIMENTS = (*PACKETS, "taps", "gate", "return_path")
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)

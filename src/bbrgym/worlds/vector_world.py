@@ -513,11 +513,6 @@ def check_world_has(spec: WorldSpec, scenario: Scenario) -> None:
                 f"is {flow.cc!r}, which world {spec.name!r} does not have; it needs world {able}",
                 scenario.name,
             )
-    if scenario.link.reverse is not None and not spec.has_reverse_links:
-        able = ", ".join(name for name, one in registered_worlds().items() if one.has_reverse_links)
-        raise ScenarioError(
-            "link.reverse", f"is given, which world {spec.name!r} does not have; use world {able}", scenario.name
-        )
     hop = scenario.link.last_hop
     if hop is not None and not spec.has_last_hops:
         able = ", ".join(name for name, one in registered_worlds().items() if one.has_last_hops)
