@@ -24,7 +24,7 @@ def verdict_line(one: DraftVerdict) -> str:
     line = f"{one.case.name}, {_path_text(one.path)}, {one.sender.name}: {one.outcome}"
     if one.failed is not None and one.failed.failed_s is not None:
         line += f" at {one.failed.failed_s:.6g} s: {one.failed.text}: {one.failed.measured}"
-    return line + (f" ({one.reason})" if one.reason else "")
+    return line + (f" ({' '.join(one.reasons)})" if one.reasons else "")
 
 
 def _path_text(path: Condition) -> str:
@@ -65,7 +65,8 @@ def _for_authors(verdicts: Sequence[DraftVerdict]) -> Iterator[str]:
     cases: dict[str, dict[str, None]] = {}
     for one in verdicts:
         if one.outcome == "explained" and one.sender.is_draft:
-            cases.setdefault(one.reason, {})[f"{one.case.number}, `{one.case.name}`"] = None
+            for reason in one.reasons:
+                cases.setdefault(reason, {})[f"{one.case.number}, `{one.case.name}`"] = None
     if cases:
         lines = [f"- {reason} ({', '.join(names)})" for reason, names in cases.items()]
         yield "## What cannot hold as written\n\nWith the draft's own reading:\n\n" + "\n".join(lines)
