@@ -103,6 +103,10 @@ PlanOf(const Scenario& scenario, const HostOptions& options)
     {
         throw ScenarioError("link.last_hop", "is given, which the linux world does not have: use the ns3 world");
     }
+    if (!scenario.further_links.empty() && scenario.further_links[0].name != "link.reverse")
+    {
+        throw ScenarioError("links", "is given, which the linux world does not have: use the twin or ns3 world");
+    }
     NetworkPlan plan{.options = options, .packet_bytes = scenario.mss_bytes + HEADER_BYTES};
     const uint32_t ample_bytes = BufferBytes(scenario);
     bool has_auto = false;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "engine.hpp"
 
-#include "path_rows.hpp"
 #include "sender_state.hpp"
 
 #include <algorithm>
@@ -123,11 +122,11 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
             HopAt(index).bottleneck.KeepDropped();
         }
     }
-    m_rows.resize(further > 0 ? further + 1 : 0);
-    for (std::vector<double>& rows : m_rows)
+    if (further > 0)
     {
-        rows.resize(tables.flow_stats.size());
+        m_rows.Reset(*m_scenario);
     }
+    m_fair_shares.Reset(*m_scenario);
     m_ack_gate.Reset(m_scenario->link.acks);
     m_acks.clear();
     m_free_slots.clear();
@@ -229,6 +228,7 @@ void
 Engine::RunScript()
 {
     const Moment& moment = m_script[m_script_at++];
+    AccrueFairShares();
     if (moment.change == nullptr)
     {
         AtEachHop([this](Hop& hop) { hop.measurement.WarmedUp(View(*this, hop)); });
@@ -263,16 +263,31 @@ Engine::TakeInterval(const WorldTables& tables)
         m_first.measurement.TakeInterval(View(*this, m_first), tables.flow_stats, tables.link_stats);
         return;
     }
-    std::array<double, std::size(LINK_STAT_FIELDS)> unseen;
-    for (std::size_t index = 0; index < m_rows.size(); ++index)
-    {
+    const auto take = [this](std::size_t index, std::span<double> flow_rows, std::span<double> link_row) {
         Hop& hop = HopAt(index);
-        hop.measurement.TakeInterval(View(*this, hop), m_rows[index],
-                                     index == 0 ? tables.link_stats : std::span<double>(unseen));
+        hop.measurement.TakeInterval(View(*this, hop), flow_rows, link_row);
+    };
+    m_rows.TakeInterval(*m_scenario, m_fair_shares, take, tables.flow_stats, tables.link_stats);
+}
+
+/** Call before who is active changes, or a link. */
+void
+Engine::AccrueFairShares()
+{
+    if (m_fair_shares.IsOn()) [[unlikely]]
+    {
+        m_fair_shares.Accrue([this](std::size_t link) { return CapacityBytes(link); });
     }
-    WriteRowsOnPaths<FlowStats>(
-        m_rows, m_flows.size(), [this](std::size_t flow) -> const auto& { return m_scenario->flows[flow].there; },
-        tables.flow_stats);
+}
+
+void
+Engine::SetActive(const FlowState& flow, bool is_active)
+{
+    if (m_fair_shares.IsOn()) [[unlikely]]
+    {
+        AccrueFairShares();
+        m_fair_shares.SetActive(flow.index, is_active);
+    }
 }
 
 void
@@ -283,16 +298,16 @@ Engine::Summarise(std::span<double> flow_table, std::span<double> link_row) cons
         m_first.measurement.Summarise(View(*this, m_first), flow_table, link_row);
         return;
     }
-    std::vector<std::vector<double>> rows(m_rows.size(), std::vector<double>(flow_table.size()));
-    std::array<double, std::size(LINK_SUMMARY_FIELDS)> unseen;
-    for (std::size_t index = 0; index < rows.size(); ++index)
+    FairShares fair_shares = m_fair_shares;
+    if (fair_shares.IsOn())
     {
-        const Hop& hop = HopAt(index);
-        hop.measurement.Summarise(View(*this, hop), rows[index], index == 0 ? link_row : std::span<double>(unseen));
+        fair_shares.Accrue([this](std::size_t link) { return CapacityBytes(link); });
     }
-    WriteRowsOnPaths<FlowSummary>(
-        rows, m_flows.size(), [this](std::size_t flow) -> const auto& { return m_scenario->flows[flow].there; },
-        flow_table);
+    const auto summarise = [&](std::size_t index, std::span<double> flow_rows, std::span<double> row) {
+        const Hop& hop = HopAt(index);
+        hop.measurement.Summarise(View(*this, hop, fair_shares), flow_rows, row);
+    };
+    SummariseNetwork(*m_scenario, summarise, flow_table, link_row);
 }
 
 // ---- events ---------------------------------------------------------------------------------------------
@@ -604,11 +619,13 @@ Engine::GoOn(const Hop& hop, const QueuedPacket& packet)
     const PacketName name = packet.name;
     if (const uint32_t next = hop.next[name.Flow()]; next != Hop::NONE)
     {
-        EnterQueue(next, name);
+        const bool needs_slot = m_flows[name.Flow()].has_timestamps && name.IsData() && !name.HasSlot();
+        EnterQueue(next,
+                   needs_slot ? name.InSlot(PutInSlot({{name.Seqno(), false, 0}, {{}, 0, packet.queued_ns}})) : name);
     }
     else if (name.IsAck())
     {
-        const AckInSlot& ack = m_acks[name.AckSlot()];
+        const AckInSlot& ack = m_acks[name.Slot()];
         FlowState& flow = m_flows[name.Flow()];
         const bool is_syn_ack = ack.name.BlockCount() == AckName::SYN_ACK_BLOCKS;
         if (!is_syn_ack)
@@ -618,7 +635,13 @@ Engine::GoOn(const Hop& hop, const QueuedPacket& packet)
                        content.echo_ms);
         }
         ReturnDirectly(flow, ack.name);
-        m_free_slots.push_back(static_cast<uint32_t>(name.AckSlot()));
+        m_free_slots.push_back(static_cast<uint32_t>(name.Slot()));
+    }
+    else if (name.HasSlot())
+    {
+        const AckInSlot data = m_acks[name.Slot()];
+        m_free_slots.push_back(static_cast<uint32_t>(name.Slot()));
+        ReachReceiver({data.content.echo_ms, name.OutOfSlot(data.name.Una())});
     }
     else
     {
@@ -626,15 +649,15 @@ Engine::GoOn(const Hop& hop, const QueuedPacket& packet)
     }
 }
 
-/** Those of ACKs that hops have dropped. */
+/** Those of what hops have dropped. */
 void
 Engine::FreeDropped()
 {
     AtEachHop([this](Hop& hop) {
         hop.bottleneck.TakeDropped([this](const QueuedPacket& packet) {
-            if (packet.name.IsAck())
+            if (packet.name.HasSlot())
             {
-                m_free_slots.push_back(static_cast<uint32_t>(packet.name.AckSlot()));
+                m_free_slots.push_back(static_cast<uint32_t>(packet.name.Slot()));
             }
         });
     });
@@ -679,6 +702,7 @@ Engine::ReachReceiver(const QueuedPacket& queued)
         OnPath(flow, [this, &flow, readable_bytes](Hop& hop) {
             if (hop.measurement.Readable(flow.index, readable_bytes)) [[unlikely]]
             {
+                SetActive(flow, false);
                 hop.measurement.FlowCompleted(flow.index, View(*this, hop));
             }
         });
@@ -1013,56 +1037,66 @@ Engine::CountPackets(std::size_t flow) const
     PacketCounts counts;
     counts.sent_pkts = state.sender.Totals().sent_pkts;
     counts.arrived_pkts = state.arrived_pkts;
-    const auto is_counted = [flow](const PacketName& name) { return name.Flow() == flow && name.IsData(); };
-    const auto count = [&](const auto& ring, auto name_of, auto pkts_of) {
-        uint64_t pkts = 0;
-        for (std::size_t i = 0; i < ring.size(); ++i)
-        {
-            pkts += is_counted(name_of(ring[i])) ? pkts_of(ring[i]) : 0;
-        }
-        return pkts;
-    };
-    const auto own = [](const auto& packet) { return packet.name; };
-    const auto carried = [](const PacketOnLink& packet) { return packet.packet.name; };
-    const auto one = [](const auto&) { return uint64_t{1}; };
-    counts.in_access_pkts = count(state.access, own, [](const TrainInPipe& train) { return train.pkts; });
+    for (std::size_t i = 0; i < state.access.size(); ++i)
+    {
+        counts.in_access_pkts += state.access[i].name.IsData() ? state.access[i].pkts : 0;
+    }
     for (const uint32_t index : m_scenario->flows[flow].there)
     {
-        const Hop& hop = HopAt(index);
-        const QueuedPacket* in_service = hop.bottleneck.InService();
-        counts.dropped_pkts += hop.measurement.DroppedPkts(flow);
-        counts.queued_pkts += count(hop.bottleneck.Queue().PacketsWith(flow), own, one);
-        counts.queued_pkts += in_service != nullptr && is_counted(in_service->name);
-        counts.on_link_pkts += count(hop.link, carried, one) + count(hop.late, carried, one);
+        const LinkCounts at_link = CountAtLink(flow, index);
+        counts.dropped_pkts += at_link.dropped_pkts;
+        counts.queued_pkts += at_link.queued_pkts;
+        counts.on_link_pkts += at_link.on_link_pkts;
     }
     return counts;
 }
 
-AckCounts
-Engine::CountAcks() const
+LinkCounts
+Engine::CountAtLink(std::size_t flow, std::size_t link) const
 {
-    AckCounts counts{m_acks.size() - m_free_slots.size(), 0};
+    const auto is_counted = [flow](const PacketName& name) { return name.Flow() == flow && name.IsData(); };
+    const auto count = [&](const auto& ring, auto name_of) {
+        uint64_t pkts = 0;
+        for (std::size_t i = 0; i < ring.size(); ++i)
+        {
+            pkts += is_counted(name_of(ring[i]));
+        }
+        return pkts;
+    };
+    const auto carried = [](const PacketOnLink& packet) { return packet.packet.name; };
+    const Hop& hop = HopAt(link);
+    const QueuedPacket* in_service = hop.bottleneck.InService();
+    const uint64_t waiting =
+        count(hop.bottleneck.Queue().PacketsWith(flow), [](const auto& packet) { return packet.name; });
+    return {waiting + (in_service != nullptr && is_counted(in_service->name)),
+            count(hop.link, carried) + count(hop.late, carried), hop.measurement.DroppedPkts(flow)};
+}
+
+SlotCounts
+Engine::CountSlots() const
+{
+    SlotCounts counts{m_acks.size() - m_free_slots.size(), 0};
     m_ack_gate.ForEach([&](const HeldAck& ack) { counts.found += ack.slot != HeldAck::IN_PIPES; });
     for (std::size_t index = 0; index <= m_further_hops.size(); ++index)
     {
         const Hop& hop = HopAt(index);
         const QueuedPacket* in_service = hop.bottleneck.InService();
-        counts.found += in_service != nullptr && in_service->name.IsAck();
+        counts.found += in_service != nullptr && in_service->name.HasSlot();
         counts.found += static_cast<uint64_t>(std::ranges::count_if(
-            hop.bottleneck.Dropped(), [](const QueuedPacket& packet) { return packet.name.IsAck(); }));
+            hop.bottleneck.Dropped(), [](const QueuedPacket& packet) { return packet.name.HasSlot(); }));
         for (const FlowState& flow : m_flows)
         {
             const Ring<QueuedPacket>& packets = hop.bottleneck.Queue().PacketsWith(flow.index);
             for (std::size_t i = 0; i < packets.size(); ++i)
             {
-                counts.found += packets[i].name.IsAck() && packets[i].Flow() == flow.index;
+                counts.found += packets[i].name.HasSlot() && packets[i].Flow() == flow.index;
             }
         }
         for (const Ring<PacketOnLink>* pipe : {&hop.link, &hop.late})
         {
             for (std::size_t i = 0; i < pipe->size(); ++i)
             {
-                counts.found += (*pipe)[i].packet.name.IsAck();
+                counts.found += (*pipe)[i].packet.name.HasSlot();
             }
         }
     }

@@ -34,6 +34,7 @@
 #include "ack_gate.hpp"
 #include "hop.hpp"
 #include "measurement.hpp"
+#include "path_rows.hpp"
 #include "stop.hpp"
 #include "tables.hpp"
 #include "tunable_table.hpp"
@@ -49,11 +50,19 @@
 namespace bbrgym
 {
 
-/** The ACKs on their way through queues: those that have a slot, and those that are somewhere. */
-struct AckCounts
+/** What is on its way through queues: the slots in use, and the packets somewhere that have one. */
+struct SlotCounts
 {
-    uint64_t in_slots = 0;
+    uint64_t used = 0;
     uint64_t found = 0;
+};
+
+/** The data packets of a flow at a link. */
+struct LinkCounts
+{
+    uint64_t queued_pkts = 0; ///< the one in transmission included
+    uint64_t on_link_pkts = 0;
+    uint64_t dropped_pkts = 0; ///< by the queue or at random
 };
 
 /** The whereabouts of all data packets that a flow has sent. */
@@ -117,7 +126,12 @@ class Engine
     const std::shared_ptr<const Scenario>& SharedScenario() const { return m_scenario; }
     uint64_t EventCount() const { return m_event_count; }
     PacketCounts CountPackets(std::size_t flow) const;
-    AckCounts CountAcks() const;
+    LinkCounts CountAtLink(std::size_t flow, std::size_t link) const;
+    /** The last interval at each link, where there are several. */
+    const NetworkRows& Rows() const { return m_rows; }
+    SlotCounts CountSlots() const;
+    /** What is measured of the links, where there are several: [links, LINK_STAT + LINK_SUMMARY]. */
+    std::vector<double> LinkRows() const { return LinkRowsOf(*this, m_rows); }
     Outlook OutlookOf(std::size_t flow) const;
 
     int64_t NowNs() const { return m_now_ns; }
@@ -130,16 +144,23 @@ class Engine
     class View : public MeasuredWorld
     {
       public:
-        View(const Engine& engine, const Hop& hop) : m_engine(engine), m_hop(hop) {}
+        View(const Engine& engine, const Hop& hop) : View(engine, hop, engine.m_fair_shares) {}
+        View(const Engine& engine, const Hop& hop, const FairShares& fair_shares)
+            : m_engine(engine),
+              m_hop(hop),
+              m_fair_shares(fair_shares)
+        {}
         int64_t NowNs() const override { return m_engine.m_now_ns; }
         double CapacityBytes() const override { return m_hop.bottleneck.CapacityBytes(NowNs()); }
         PartlySent InTransmission() const override { return m_hop.bottleneck.InTransmission(NowNs()); }
         double QueueByteNs() const override { return m_hop.bottleneck.QueueByteNs(NowNs()); }
         SenderState Sender(std::size_t flow) const override { return m_engine.Sender(flow); }
+        double FairShareBytes(std::size_t flow) const override { return m_fair_shares.Bytes(flow); }
 
       private:
         const Engine& m_engine;
         const Hop& m_hop;
+        const FairShares& m_fair_shares;
     };
 
     enum Stage : std::size_t
@@ -204,6 +225,8 @@ class Engine
     void PreparePath(std::size_t flow, const std::vector<uint32_t>& path);
     void PrepareScript();
     void TakeInterval(const WorldTables& tables);
+    void AccrueFairShares();
+    void SetActive(const FlowState& flow, bool is_active);
 
     // The network's links: by index, that of the first one is 0.
     Hop& HopAt(std::size_t index) { return index == 0 ? m_first : m_further_hops[index - 1]; }
@@ -372,7 +395,8 @@ class Engine
 
     uint64_t m_buffer_pkts = 0;
     double m_useful_window_pkts = 0;
-    std::vector<std::vector<double>> m_rows; ///< of the flows at each link, where there are several
+    NetworkRows m_rows; ///< where there are several links
+    FairShares m_fair_shares;
     TunableTable m_tunables;
 };
 

@@ -26,11 +26,13 @@ Engine::StartOrStop(FlowState& flow)
         flow.is_running = false;
         flow.PlanRefill();
         flow.app_event_ns = NEVER_NS;
+        SetActive(flow, false);
         OnPath(flow, [&](Hop& hop) { hop.measurement.FlowStopped(flow.index, View(*this, hop)); });
         return;
     }
     flow.is_running = true;
     PutGlobalEvent(spec.stop_ns, SourceOf(flow.index, LIFE));
+    SetActive(flow, true);
     OnPath(flow, [&](Hop& hop) { hop.measurement.FlowStarted(flow.index, View(*this, hop)); });
     SendSyn(flow);
     RunApplication(flow);

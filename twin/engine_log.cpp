@@ -84,7 +84,7 @@ Engine::TracePackets()
     }
     if (IsNetwork())
     {
-        throw std::invalid_argument("the packets of a scenario with link.reverse cannot be traced");
+        throw std::invalid_argument("the packets of a scenario of several links cannot be traced");
     }
     m_takes_turns = false;
     m_turn_ns = 0;

@@ -19,13 +19,14 @@ namespace bbrgym
 
 /**
  * A packet's sequence number, flow and ECN bits in 64 bits: small, because it is copied most. Of an ACK in a queue the
- * number is its slot, where what it says waits, and its bytes.
+ * number is its slot, where what it says waits, and its bytes; of data with timestamps behind their first link it is a
+ * slot, too.
  */
 class PacketName
 {
   public:
     static constexpr int SEQNO_BITS = 44;
-    static constexpr int FLOW_BITS = 16;
+    static constexpr int FLOW_BITS = 15;
 
     PacketName() = default;
     PacketName(uint64_t seqno, uint64_t flow, EcnBits ecn);
@@ -40,7 +41,10 @@ class PacketName
     std::size_t Flow() const { return m_bits >> SEQNO_BITS & ((uint64_t{1} << FLOW_BITS) - 1); }
     bool IsData() const { return (m_bits & DATA) != 0; }
     bool IsAck() const;
-    std::size_t AckSlot() const { return Seqno() & ((uint64_t{1} << SLOT_BITS) - 1); }
+    bool HasSlot() const { return IsAck() || (m_bits & IN_SLOT) != 0; }
+    PacketName InSlot(uint64_t slot) const { return WithNumber(slot, m_bits | IN_SLOT); }
+    PacketName OutOfSlot(uint64_t seqno) const { return WithNumber(seqno, m_bits & ~IN_SLOT); }
+    std::size_t Slot() const { return Seqno() & ((uint64_t{1} << SLOT_BITS) - 1); }
     uint32_t AckBytes() const { return static_cast<uint32_t>(Seqno() >> SLOT_BITS); }
     EcnBits Ecn() const { return {.ect = (m_bits & ECT) != 0, .ce = (m_bits & CE) != 0, .cwr = (m_bits & CWR) != 0}; }
     void Mark() { m_bits |= CE; }
@@ -58,6 +62,14 @@ class PacketName
     static constexpr uint64_t CE = ECT << 1;
     static constexpr uint64_t CWR = ECT << 2;
     static constexpr uint64_t DATA = ECT << 3;
+    static constexpr uint64_t IN_SLOT = ECT << 4;
+
+    static PacketName WithNumber(uint64_t number, uint64_t bits)
+    {
+        PacketName name;
+        name.m_bits = (bits >> SEQNO_BITS) << SEQNO_BITS | number;
+        return name;
+    }
 
     uint64_t m_bits = 0;
 };
@@ -107,6 +119,7 @@ struct QueuedPacket
 
     std::size_t Flow() const { return name.Flow(); }
     bool IsData() const { return name.IsData(); }
+    bool HasSlot() const { return name.HasSlot(); }
     bool IsEcnCapable() const { return name.Ecn().ect; }
     bool Mark()
     {
@@ -182,10 +195,10 @@ struct AckContent
 {
     std::array<SeqnoRange, MAX_SACK_BLOCKS> blocks;
     uint64_t window_end; ///< where the receive buffer is not ample
-    int64_t echo_ms;     ///< where the stack has timestamps
+    int64_t echo_ms;     ///< where the stack has timestamps; of data, when they reached their first queue, in ns
 };
 
-/** On its way through queues, in a slot. */
+/** On its way through queues, in a slot; data as an ACK of their number. */
 struct AckInSlot
 {
     AckName name;

@@ -77,7 +77,7 @@ template <class Packet> class Bottleneck
     /** Integral over time of the queued bytes until now, in byte nanoseconds. */
     double QueueByteNs(int64_t now_ns) const;
 
-    /** Keeps dropped packets without payload until they are taken: what they carry may have to be freed. */
+    /** Keeps dropped packets that have a slot until they are taken. */
     void KeepDropped() { m_keeps_dropped = true; }
     const std::vector<Packet>& Dropped() const { return m_dropped; }
     template <class Take> void TakeDropped(Take&& take)
@@ -124,9 +124,12 @@ template <class Packet> class Bottleneck
 
     void Keep(const Packet& packet)
     {
-        if (m_keeps_dropped && !packet.IsData()) [[unlikely]]
+        if constexpr (requires { packet.HasSlot(); })
         {
-            m_dropped.push_back(packet);
+            if (m_keeps_dropped && packet.HasSlot()) [[unlikely]]
+            {
+                m_dropped.push_back(packet);
+            }
         }
     }
 

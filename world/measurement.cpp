@@ -86,7 +86,8 @@ Measurement::FlowTotals::operator-(const FlowTotals& earlier) const
             rto_count - earlier.rto_count,
             busy_ns - earlier.busy_ns,
             rwnd_limited_ns - earlier.rwnd_limited_ns,
-            sndbuf_limited_ns - earlier.sndbuf_limited_ns};
+            sndbuf_limited_ns - earlier.sndbuf_limited_ns,
+            fair_share_bytes - earlier.fair_share_bytes};
 }
 
 Measurement::LinkTotals
@@ -130,6 +131,7 @@ Measurement::Reset(const Scenario& scenario)
         }
     }
     m_active_flows = 0;
+    m_has_paths = scenario.HasPaths();
     m_is_warm = false;
     m_warmed_within = false;
     m_link = m_link_at_interval = m_link_at_warm = LinkTotals();
@@ -210,7 +212,7 @@ Measurement::FlowStopped(std::size_t flow, const MeasuredWorld& world)
     {
         GatherRtt(record);
         record.window = Window::CLOSED;
-        record.flow_at_close = TotalsNow(flow, world);
+        record.flow_at_close = WindowTotals(flow, world);
         record.link_at_close = LinkNow(world);
     }
 }
@@ -246,7 +248,7 @@ Measurement::OpenWindow(std::size_t flow, const MeasuredWorld& world)
     FlowRecord& record = m_flows[flow];
     record.window = Window::OPEN;
     record.opened_within = true;
-    record.flow_at_open = TotalsNow(flow, world);
+    record.flow_at_open = WindowTotals(flow, world);
     record.link_at_open = LinkNow(world);
 }
 
@@ -285,6 +287,14 @@ Measurement::TotalsNow(std::size_t flow, const SenderState& sender, const Partly
     totals.busy_ns = sender.busy_ns;
     totals.rwnd_limited_ns = sender.rwnd_limited_ns;
     totals.sndbuf_limited_ns = sender.sndbuf_limited_ns;
+    return totals;
+}
+
+Measurement::FlowTotals
+Measurement::WindowTotals(std::size_t flow, const MeasuredWorld& world) const
+{
+    FlowTotals totals = TotalsNow(flow, world);
+    totals.fair_share_bytes = m_has_paths ? world.FairShareBytes(flow) : 0;
     return totals;
 }
 
@@ -440,7 +450,7 @@ Measurement::SummaryOf(std::size_t flow, const MeasuredWorld& world) const
         return {}; // all NaN: nothing was measured
     }
     const bool is_open = record.window == Window::OPEN;
-    const FlowTotals totals = (is_open ? TotalsNow(flow, world) : record.flow_at_close) - record.flow_at_open;
+    const FlowTotals totals = (is_open ? WindowTotals(flow, world) : record.flow_at_close) - record.flow_at_open;
     const LinkTotals link = (is_open ? LinkNow(world) : record.link_at_close) - record.link_at_open;
     const double seconds = Seconds(link.time_ns);
     const double sent_pkts = Real(totals.sent_pkts);
@@ -451,7 +461,7 @@ Measurement::SummaryOf(std::size_t flow, const MeasuredWorld& world) const
     summary.stop_s = summary.start_s + seconds;
     summary.goodput_mbps = Mbps(Real(totals.goodput_bytes), seconds);
     summary.throughput_mbps = Mbps(Carried(totals), seconds);
-    summary.fair_share_mbps = Mbps(link.fair_share_bytes, seconds);
+    summary.fair_share_mbps = Mbps(m_has_paths ? totals.fair_share_bytes : link.fair_share_bytes, seconds);
     summary.share = Ratio(Real(totals.goodput_bytes), Real(link.goodput_bytes), NOTHING);
     summary.sent_pkts = sent_pkts;
     summary.retransmitted_pkts = Real(totals.retransmitted_pkts);

@@ -65,6 +65,8 @@ class MeasuredWorld
     /** Integral of the queued bytes over time until now. */
     virtual double QueueByteNs() const = 0;
     virtual SenderState Sender(std::size_t flow) const = 0;
+    /** Payload that a flow's max-min share has come to until now; asked where data of some flow cross several links. */
+    virtual double FairShareBytes(std::size_t) const { return 0; }
     /** Of all packets until now. */
     virtual Punctuality Lateness() const { return {}; }
 };
@@ -131,6 +133,7 @@ class Measurement
         int64_t busy_ns = 0;
         int64_t rwnd_limited_ns = 0;
         int64_t sndbuf_limited_ns = 0;
+        double fair_share_bytes = 0; ///< in windows, where data of some flow cross several links
 
         FlowTotals operator-(const FlowTotals& earlier) const;
     };
@@ -186,6 +189,7 @@ class Measurement
 
     FlowTotals TotalsNow(std::size_t flow, const MeasuredWorld& world) const;
     FlowTotals TotalsNow(std::size_t flow, const SenderState& sender, const PartlySent& in_transmission) const;
+    FlowTotals WindowTotals(std::size_t flow, const MeasuredWorld& world) const;
     LinkTotals LinkNow(const MeasuredWorld& world) const;
     void AccrueFairShare(const MeasuredWorld& world);
     static void GatherRtt(FlowRecord& record);
@@ -203,6 +207,7 @@ class Measurement
     std::vector<FlowRecord> m_flows;
     uint32_t m_active_flows = 0;
     bool m_is_warm = false;
+    bool m_has_paths = false; ///< data of some flow cross several links
 
     LinkTotals m_link; ///< time_ns and capacity_bytes are those of the last AccrueFairShare
     LinkTotals m_link_at_interval;

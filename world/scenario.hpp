@@ -7,6 +7,7 @@
 
 #include "stack.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -201,7 +202,7 @@ using LastHop = std::variant<WifiHop, LteHop>;
 
 struct Link
 {
-    std::string name = "link"; ///< its field in the scenario; its random streams are called after it
+    std::string name = "link"; ///< its field's path in the scenario; its random streams are called after it
     double rate_bps = 0;       ///< 0 where there is a trace
     std::optional<Trace> trace;
     int64_t delay_ns = 0;
@@ -279,6 +280,12 @@ struct Scenario
     std::vector<Flow> flows;
 
     const Link& LinkAt(std::size_t index) const { return index == 0 ? link : further_links[index - 1]; }
+    std::size_t Links() const { return further_links.size() + 1; }
+    /** Whether data of some flow cross several links. */
+    bool HasPaths() const
+    {
+        return std::ranges::any_of(flows, [](const Flow& flow) { return flow.there.size() > 1; });
+    }
 };
 
 /** The delays beside the links' own: before the first link, and behind the last one back to the sender. */

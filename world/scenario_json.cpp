@@ -24,6 +24,7 @@ namespace
 using Json = nlohmann::json;
 
 constexpr Bound ANY_COUNT{"", 0, 1e18, "count"};
+constexpr std::string_view NAMED = "links."; ///< begins the name of a link that has one
 
 /** A value of the JSON text, and its place there. */
 class Value
@@ -328,9 +329,9 @@ ReadWire(const Value& value, const std::string& name)
 }
 
 Link
-ReadLink(const Value& value)
+ReadLink(const Value& value, const std::string& name)
 {
-    Link link = ReadWire(value, "link");
+    Link link = ReadWire(value, name);
     link.policer = value["policer"].Optional(ReadPolicer);
     link.jitter = value["jitter"].Optional(ReadJitter);
     link.acks = ReadAcks(value["acks"]);
@@ -396,10 +397,34 @@ ReadStack(const Value& value)
     return stack;
 }
 
+/** A list of links' names as indices. */
+std::vector<uint32_t>
+ReadNames(const Value& value, const Scenario& scenario, double least)
+{
+    std::vector<std::string> names;
+    for (std::size_t index = 0; index < scenario.Links(); ++index)
+    {
+        names.push_back(scenario.LinkAt(index).name.substr(NAMED.size()));
+    }
+    const Bound count{"", least, static_cast<double>(names.size()), "count"};
+    return value.List(count, [&names](const Value& name) { return static_cast<uint32_t>(name.Choice(names)); });
+}
+
 /** The links that its packets cross. */
 void
 ReadPath(const Value& value, const Scenario& scenario, Flow& flow)
 {
+    if (scenario.link.name.starts_with(NAMED))
+    {
+        flow.there = ReadNames(value["path"], scenario, 1);
+        flow.back = value.Raw().contains("ack_path") ? ReadNames(value["ack_path"], scenario, 0) : flow.back;
+        std::vector<uint32_t> all = flow.there;
+        all.insert(all.end(), flow.back.begin(), flow.back.end());
+        std::ranges::sort(all);
+        value["path"].Require(std::ranges::adjacent_find(all) == all.end(),
+                              "each link once, those of ack_path included");
+        return;
+    }
     const bool has_reverse = !scenario.further_links.empty();
     if (has_reverse)
     {
@@ -452,11 +477,21 @@ ParseScenario(const std::string& text)
     Scenario scenario{.name = value["name"].Text(),
                       .duration_ns = value["duration_s"].S(bounds::duration_s),
                       .warmup_ns = value["warmup_s"].S(bounds::time_s),
-                      .mss_bytes = value["mss_bytes"].Whole<uint32_t>(bounds::mss_bytes),
-                      .link = ReadLink(value["link"])};
-    if (value["link"].Raw().contains("reverse"))
+                      .mss_bytes = value["mss_bytes"].Whole<uint32_t>(bounds::mss_bytes)};
+    if (value.Raw().contains("links"))
     {
-        scenario.further_links = {ReadWire(value["link"]["reverse"], "link.reverse")};
+        const auto read = [](const Value& link) { return ReadLink(link, std::string(NAMED) + link["name"].Text()); };
+        scenario.further_links = value["links"].List(bounds::links, read);
+        scenario.link = scenario.further_links.front();
+        scenario.further_links.erase(scenario.further_links.begin());
+    }
+    else
+    {
+        scenario.link = ReadLink(value["link"], "link");
+        if (value["link"].Raw().contains("reverse"))
+        {
+            scenario.further_links = {ReadWire(value["link"]["reverse"], "link.reverse")};
+        }
     }
     scenario.flows =
         value["flows"].List(bounds::flows, [&scenario](const Value& flow) { return ReadFlow(flow, scenario); });

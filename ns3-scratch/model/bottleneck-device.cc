@@ -67,7 +67,8 @@ BottleneckDevice::Seen(Ptr<Packet> packet) const
             flow,
             packet->GetSize() + (has_timestamps ? bbrgym::TIMESTAMP_BYTES : 0),
             segment.payload_bytes > 0,
-            segment.is_ecn_capable};
+            segment.is_ecn_capable,
+            segment.is_marked};
 }
 
 /** Always true: a packet that is dropped was sent. */

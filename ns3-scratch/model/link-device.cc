@@ -37,6 +37,7 @@ SegmentView::Of(Ptr<const Packet> packet)
             big_endian(IP_BYTES + 4, 4),
             packet->GetSize() - IP_BYTES - tcp_bytes,
             (head[1] & ECN_BITS) != 0,
+            (head[1] & ECN_BITS) == ECN_BITS,
             (head[IP_BYTES + 13] & SYN) != 0};
 }
 

@@ -31,6 +31,7 @@ struct SegmentView
     uint32_t seq;
     uint32_t payload_bytes;
     bool is_ecn_capable; ///< ECT or CE
+    bool is_marked;      ///< CE
     bool is_syn;         ///< or SYN-ACK
 
     static SegmentView Of(Ptr<const Packet> packet);

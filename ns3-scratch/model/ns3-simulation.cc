@@ -7,7 +7,6 @@
 #include "link-device.h"
 #include "packet-tap.h"
 #include "params.hpp"
-#include "path_rows.hpp"
 
 #include "ns3/icmpv4-l4-protocol.h"
 #include "ns3/inet-socket-address.h"
@@ -111,8 +110,10 @@ MakeHost(Ipv4Address address, Ptr<LinkDevice> device)
 
 // ---- a link -----------------------------------------------------------------------------------------------
 
-MeasuredLink::MeasuredLink(const Scenario& scenario, std::size_t link, uint64_t run_seed, const FlowSenders& senders)
+MeasuredLink::MeasuredLink(const Scenario& scenario, std::size_t link, uint64_t run_seed, const FlowSenders& senders,
+                           const FairShares& fair_shares)
     : m_senders(senders),
+      m_fair_shares(fair_shares),
       m_measurement(scenario),
       m_device(CreateObject<BottleneckDevice>(scenario, link, run_seed, FIRST_PORT, m_measurement))
 {}
@@ -146,9 +147,10 @@ MeasuredLink::QueueByteNs() const
 // ---- the network ----------------------------------------------------------------------------------------
 
 Ns3Simulation::Ns3Simulation(std::shared_ptr<const Scenario> scenario, uint64_t seed, const WorldTables& tables)
-    : World(std::move(scenario), seed, tables, true),
-      m_rows(m_scenario->further_links.size() + 1, std::vector<double>(tables.flow_stats.size()))
+    : World(std::move(scenario), seed, tables, true)
 {
+    m_rows.Reset(*m_scenario);
+    m_fair_shares.Reset(*m_scenario);
     MakePath();
     for (std::size_t flow = 0; flow < m_scenario->flows.size(); ++flow)
     {
@@ -170,7 +172,7 @@ Ns3Simulation::MakePath()
 {
     for (std::size_t index = 0; index <= m_scenario->further_links.size(); ++index)
     {
-        m_links.push_back(std::make_unique<MeasuredLink>(*m_scenario, index, m_seed, m_senders));
+        m_links.push_back(std::make_unique<MeasuredLink>(*m_scenario, index, m_seed, m_senders, m_fair_shares));
         CreateObject<Node>()->AddDevice(m_links.back()->Device());
     }
     m_forward = {RECEIVER_ADDRESS, CreateObject<DelayDevice>(), nullptr};
@@ -181,7 +183,7 @@ Ns3Simulation::MakePath()
     {
         m_end = m_forward.out;
     }
-    if (!m_scenario->further_links.empty())
+    if (HasReverse())
     {
         m_reverse = {REVERSE_ADDRESS, CreateObject<DelayDevice>(), nullptr};
         m_reverse.node = MakeHost(Ipv4Address(REVERSE_ADDRESS), m_reverse.out);
@@ -212,7 +214,7 @@ Ns3Simulation::AddFlow(std::size_t flow)
     const auto index = static_cast<uint32_t>(flow);
     const auto port = static_cast<uint16_t>(FIRST_PORT + index);
     const Ipv4Address address(SENDER_ADDRESS + index);
-    const Receivers& receivers = spec.there.front() == 0 ? m_forward : m_reverse;
+    const Receivers& receivers = HasReverse() && spec.there.front() == 1 ? m_reverse : m_forward;
     const Ipv4Address receiver(receivers.address);
     const SocketSettings settings = SettingsFor(*m_scenario, spec);
 
@@ -222,8 +224,14 @@ Ns3Simulation::AddFlow(std::size_t flow)
     m_access.push_back(access);
 
     const FlowApplication::Observer observer{
-        [this, flow] { OnPath(flow, [flow](MeasuredLink& link) { link.Get().FlowStarted(flow, link); }); },
-        [this, flow] { OnPath(flow, [flow](MeasuredLink& link) { link.Get().FlowStopped(flow, link); }); },
+        [this, flow] {
+            SetActive(flow, true);
+            OnPath(flow, [flow](MeasuredLink& link) { link.Get().FlowStarted(flow, link); });
+        },
+        [this, flow] {
+            SetActive(flow, false);
+            OnPath(flow, [flow](MeasuredLink& link) { link.Get().FlowStopped(flow, link); });
+        },
         [this, flow](bool is_retransmission) {
             OnPath(flow, [=](MeasuredLink& link) { link.Get().Sent(flow, is_retransmission); });
         },
@@ -240,9 +248,10 @@ Ns3Simulation::AddFlow(std::size_t flow)
     const bool is_linux = FindVariant(spec.cc) && !HasNs3Receiver(spec.stack.socket);
     const auto facts = is_linux ? std::optional(spec.stack.socket) : std::nullopt;
     const auto readable = [this, flow](uint32_t bytes) {
-        OnPath(flow, [=](MeasuredLink& link) {
+        OnPath(flow, [=, this](MeasuredLink& link) {
             if (link.Get().Readable(flow, bytes))
             {
+                SetActive(flow, false);
                 link.Get().FlowCompleted(flow, link);
             }
         });
@@ -288,10 +297,31 @@ Ns3Simulation::OnPath(std::size_t flow, Event&& event)
     }
 }
 
+/** Call before who is active changes, or a link. */
+void
+Ns3Simulation::AccrueFairShares() const
+{
+    if (m_fair_shares.IsOn())
+    {
+        m_fair_shares.Accrue([this](std::size_t link) { return m_links[link]->CapacityBytes(); });
+    }
+}
+
+void
+Ns3Simulation::SetActive(std::size_t flow, bool is_active)
+{
+    if (m_fair_shares.IsOn())
+    {
+        AccrueFairShares();
+        m_fair_shares.SetActive(flow, is_active);
+    }
+}
+
 void
 Ns3Simulation::ScheduleChanges()
 {
     Simulator::Schedule(NanoSeconds(m_scenario->warmup_ns), [this] {
+        AccrueFairShares();
         for (const auto& link : m_links)
         {
             link->Get().WarmedUp(*link);
@@ -301,8 +331,10 @@ Ns3Simulation::ScheduleChanges()
     {
         for (const LinkChange& change : m_scenario->LinkAt(index).changes)
         {
-            Simulator::Schedule(NanoSeconds(change.at_ns),
-                                [device = m_links[index]->Device(), &change] { device->Change(change); });
+            Simulator::Schedule(NanoSeconds(change.at_ns), [this, device = m_links[index]->Device(), &change] {
+                AccrueFairShares();
+                device->Change(change);
+            });
         }
     }
 }
@@ -316,7 +348,7 @@ Ns3Simulation::TracePackets()
     }
     if (m_links.size() > 1)
     {
-        throw std::invalid_argument("the packets of a scenario with link.reverse cannot be traced");
+        throw std::invalid_argument("the packets of a scenario of several links cannot be traced");
     }
     Log().Begin(m_scenario->flows.size());
     m_tap = std::make_unique<PacketTap>(*m_scenario, FIRST_PORT, Log());
@@ -344,30 +376,22 @@ Ns3Simulation::Advance(double duration_s)
 void
 Ns3Simulation::TakeInterval()
 {
-    std::vector<double> unseen(m_tables.link_stats.size());
-    for (std::size_t index = 0; index < m_links.size(); ++index)
-    {
-        m_links[index]->Get().TakeInterval(*m_links[index], m_rows[index],
-                                           index == 0 ? m_tables.link_stats : std::span<double>(unseen));
-    }
-    WriteRowsOnPaths<FlowStats>(
-        m_rows, m_scenario->flows.size(),
-        [this](std::size_t flow) -> const auto& { return m_scenario->flows[flow].there; }, m_tables.flow_stats);
+    const auto take = [this](std::size_t index, std::span<double> flow_rows, std::span<double> link_row) {
+        m_links[index]->Get().TakeInterval(*m_links[index], flow_rows, link_row);
+    };
+    m_rows.TakeInterval(*m_scenario, m_fair_shares, take, m_tables.flow_stats, m_tables.link_stats);
 }
 
 void
 Ns3Simulation::Summarise(std::span<double> flow_table, std::span<double> link_row) const
 {
-    std::vector<std::vector<double>> rows(m_links.size(), std::vector<double>(flow_table.size()));
-    std::vector<double> unseen(link_row.size());
-    for (std::size_t index = 0; index < m_links.size(); ++index)
-    {
-        m_links[index]->Get().Summarise(*m_links[index], rows[index],
-                                        index == 0 ? link_row : std::span<double>(unseen));
-    }
-    WriteRowsOnPaths<FlowSummary>(
-        rows, m_scenario->flows.size(),
-        [this](std::size_t flow) -> const auto& { return m_scenario->flows[flow].there; }, flow_table);
+    const FairShares before = m_fair_shares;
+    AccrueFairShares();
+    const auto summarise = [this](std::size_t index, std::span<double> flow_rows, std::span<double> row) {
+        m_links[index]->Get().Summarise(*m_links[index], flow_rows, row);
+    };
+    SummariseNetwork(*m_scenario, summarise, flow_table, link_row);
+    m_fair_shares = before;
 }
 
 } // namespace bbrgym

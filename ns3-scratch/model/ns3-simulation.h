@@ -8,7 +8,8 @@
 //      +----------------- delay <-------------------+    (ACKs; the same way for all, the same delay as there)
 //
 // A scenario with a last hop has that radio between the bottleneck and the receiver, both ways (last-hop.h). With a
-// reverse link ACKs take a second bottleneck, by which flows of that direction send to a receiver at the other side.
+// reverse link ACKs take a second bottleneck, by which flows of that direction send to a receiver at the other side;
+// with several links data and ACKs of each flow take those that it names.
 //
 // ns-3 is one simulation per process. Every run begins from the same global state, so the same scenario and
 // seed give the same numbers, whatever ran before in the process.
@@ -20,6 +21,7 @@
 #include "ack_record.hpp"
 #include "measurement.hpp"
 #include "packet_log.hpp"
+#include "path_rows.hpp"
 #include "scenario.hpp"
 #include "tables.hpp"
 
@@ -48,7 +50,8 @@ class RadioHop;
 class MeasuredLink : public MeasuredWorld
 {
   public:
-    MeasuredLink(const Scenario& scenario, std::size_t link, uint64_t run_seed, const FlowSenders& senders);
+    MeasuredLink(const Scenario& scenario, std::size_t link, uint64_t run_seed, const FlowSenders& senders,
+                 const FairShares& fair_shares);
     ~MeasuredLink() override;
 
     const ns3::Ptr<ns3::BottleneckDevice>& Device() const { return m_device; }
@@ -61,9 +64,11 @@ class MeasuredLink : public MeasuredWorld
     PartlySent InTransmission() const override;
     double QueueByteNs() const override;
     SenderState Sender(std::size_t flow) const override { return m_senders.Of(flow).State(); }
+    double FairShareBytes(std::size_t flow) const override { return m_fair_shares.Bytes(flow); }
 
   private:
     const FlowSenders& m_senders;
+    const FairShares& m_fair_shares;
     Measurement m_measurement;
     ns3::Ptr<ns3::BottleneckDevice> m_device;
 };
@@ -82,6 +87,9 @@ class Ns3Simulation : public World
     // World
     void Advance(double duration_s) override;
     void Summarise(std::span<double> flow_table, std::span<double> link_row) const override;
+
+    /** What is measured of the links: [links, LINK_STAT + LINK_SUMMARY]. */
+    std::vector<double> LinkRows() const { return LinkRowsOf(*this, m_rows); }
 
     /** Logs all packets and decisions from now on; std::invalid_argument: the run has begun. */
     void TracePackets();
@@ -106,10 +114,14 @@ class Ns3Simulation : public World
     void Connect(std::size_t flow, const Receivers& receivers, ns3::Ptr<ns3::DelayDevice> access);
     void ScheduleChanges();
     void TakeInterval();
+    void AccrueFairShares() const;
+    void SetActive(std::size_t flow, bool is_active);
+    bool HasReverse() const { return m_scenario->Links() == 2 && m_scenario->link.name == "link"; }
     template <typename Event> void OnPath(std::size_t flow, Event&& event);
 
     std::vector<std::unique_ptr<MeasuredLink>> m_links;
-    std::vector<std::vector<double>> m_rows; ///< of the flows at each link
+    NetworkRows m_rows;
+    mutable FairShares m_fair_shares; ///< a summary counts the time until now for itself
     Receivers m_forward;
     Receivers m_reverse;
     std::unique_ptr<RadioHop> m_last_hop;            ///< null: the receiver is wired

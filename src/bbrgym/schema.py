@@ -307,7 +307,8 @@ def _step(schema: dict[str, Any], part: int | str, definitions: dict[str, Any]) 
     elif isinstance(part, int):
         target = schema["items"]
     elif "properties" not in schema:
-        target = schema["additionalProperties"]
+        by_pattern = list(schema.get("patternProperties", {}).values())  # of names that have one
+        target = by_pattern[0] if by_pattern else schema["additionalProperties"]
     else:
         target = schema["properties"][part]
     options = [option for option in target.get("anyOf", [target]) if option.get("type") != "null"]

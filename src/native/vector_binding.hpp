@@ -249,6 +249,13 @@ template <class Implementation> class PyVector
                       View(link_out, "link_out", {std::ssize(LINK_SUMMARY_FIELDS)}));
     }
 
+    py::array_t<double> Links(std::size_t world) const
+    {
+        const std::vector<double> rows = LaidOut(world).World(world).LinkRows();
+        constexpr py::ssize_t width = std::ssize(LINK_STAT_FIELDS) + std::ssize(LINK_SUMMARY_FIELDS);
+        return py::array_t<double>({std::ssize(rows) / width, width}, rows.data());
+    }
+
     void TraceAcks(std::size_t world, std::size_t flow, std::size_t max_rows)
     {
         LaidOut(world).World(world).TraceAcks(flow, max_rows);
@@ -440,6 +447,10 @@ NaN. A bad argument raises ValueError, a world that is not there IndexError. `th
     if constexpr (TracesPackets<std::remove_reference_t<decltype(std::declval<Implementation&>().World(0))>>)
     {
         vector
+            .def("links", &Vector::Links, py::arg("index"),
+                 "What is measured of the links of a world that has several, of the last interval and since the "
+                 "warm-up:\n"
+                 "[links, fields of the interval, then of the summary].")
             .def("trace_packets", &Vector::TracePackets, py::arg("index"),
                  "Logs every packet and decision of one world from its run's beginning on; ValueError: the run has "
                  "begun.")

@@ -144,7 +144,7 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("flows.0.tunables", {"bbr_up_gain": 9}, "flows[0].tunables.bbr_up_gain: is 9, expected 1.02 to 2 (ratio)"),
     ("warmup_s", 20.0, "warmup_s: is 20.0, expected less than duration_s = 20.0"),
     ("name", "../evil", "name: is '../evil', expected letters"),
-    ("seed", 1, "seed: is not a field; allowed are name, duration_s, warmup_s, mss_bytes, stack, link, flows"),
+    ("seed", 1, "seed: is not a field; allowed are name, duration_s, warmup_s, mss_bytes, stack, link, links, flows"),
     (
         "mss_bytes link.last_hop",
         [8960, {"kind": "lte", "queue_packets": 5}],

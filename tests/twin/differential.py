@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Random scenarios in the twin and in ns-3, which must show the same.
 
-usage: python tests/twin/differential.py FIRST_SEED SCENARIOS [reverse]
+usage: python tests/twin/differential.py FIRST_SEED SCENARIOS [reverse|links]
 
-With ``reverse`` each has a reverse link. Prints what ran; or the first difference with its seed, and ends with 1.
+With ``reverse`` each has a reverse link, with ``links`` several links. Prints what ran; or the first difference with
+its seed, and ends with 1.
 """
 
 import random
@@ -14,13 +15,12 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from equal_worlds import Columns, compared
-from random_scenarios import random_changes, random_scenario, with_reverse
+from random_scenarios import NETWORKS, random_changes, random_scenario
 
 
-def packets_and_difference(seed: int, has_reverse: bool = False) -> tuple[int, str | None]:
+def packets_and_difference(seed: int, network: str = "link") -> tuple[int, str | None]:
     """Return how many packets a random scenario sends in ns-3, and how the twin differs; None: not at all."""
-    mapping = random_scenario(seed)
-    mapping = with_reverse(mapping, seed) if has_reverse else mapping
+    mapping = NETWORKS[network](random_scenario(seed), seed)
     step_s = mapping["duration_s"] / random.Random(seed).choice([1, 7, 40])
     try:
         columns, difference = compared(mapping, seed, step_s, random_changes(seed))
@@ -35,15 +35,15 @@ def _sent(columns: Columns) -> int:
 
 
 def main() -> int:
-    has_reverse = sys.argv[3:] == ["reverse"]
-    if len(sys.argv) != 3 + has_reverse:
-        print(f"usage: {sys.argv[0]} FIRST_SEED SCENARIOS [reverse]", file=sys.stderr)
+    network = sys.argv[3] if len(sys.argv) > 3 else "link"
+    if len(sys.argv) not in (3, 4) or network not in NETWORKS:
+        print(f"usage: {sys.argv[0]} FIRST_SEED SCENARIOS [{'|'.join(NETWORKS)}]", file=sys.stderr)
         return 2
     first_seed, scenarios = map(int, sys.argv[1:3])
     packets = 0
     for seed in range(first_seed, first_seed + scenarios):
         print(f"seed {seed}", flush=True)  # whatever ends the process
-        sent, difference = packets_and_difference(seed, has_reverse)
+        sent, difference = packets_and_difference(seed, network)
         packets += sent
         if difference:
             print(f"broken: {difference}", file=sys.stderr)

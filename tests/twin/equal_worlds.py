@@ -4,7 +4,7 @@
 from typing import Any
 
 import numpy as np
-from native_simulation import FLOW_STATS, LINK_STATS, Summary
+from native_simulation import FLOW_STATS, LINK_STATS, LINK_SUMMARY, Summary
 from twin_harness import Mapping, Simulation
 
 from bbrgym import _ns3, _twin
@@ -36,12 +36,14 @@ def life(engine: Any, mapping: Mapping, seed: int, step_s: float, changes: Mappi
     try:
         for index in range(simulation.flows):
             simulation.native.trace_acks(0, index, MAX_ACKS)
-        rows = []
+        rows, links = [], []
         while not simulation.done:
             for name, value in changes.get(len(rows), {}).items():
                 simulation.set(name, value)
             simulation.advance(step_s)
             rows.append((simulation.flow_stats.copy(), simulation.link_stats.copy()))
+            if len(mapping.get("links", [])) > 1:
+                links.append(simulation.native.links(0))
         shown = {}
         for index in range(simulation.flows):
             trace = simulation.native.ack_trace(0, index)
@@ -50,6 +52,8 @@ def life(engine: Any, mapping: Mapping, seed: int, step_s: float, changes: Mappi
                 shown[f"flow {index}, {name}"] = np.array([flows[index, column] for flows, _ in rows])
         for column, name in enumerate(LINK_STATS):
             shown[f"link, {name}"] = np.array([link[column] for _, link in rows])
+        for name, column in zip([*LINK_STATS, *LINK_SUMMARY], np.nan_to_num(links).T, strict=False):
+            shown[f"links, {name}"] = column.T.ravel()
         return shown, simulation.summary()
     finally:
         simulation.native.close()

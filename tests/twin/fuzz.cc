@@ -218,7 +218,7 @@ struct FlowTotal
     double delivered_pkts = 0;
     double readable_pkts = 0;
     double dropped_pkts = 0;
-    double departed_bytes = 0;
+    std::vector<double> departed_bytes{}; ///< from each link, of ACKs too
     int64_t silent_since_ns = 0;
     int64_t acts_at_ns = NEVER_NS; ///< at the latest, as it was known when the silence began
     bool is_established = false;
@@ -226,7 +226,7 @@ struct FlowTotal
     double NewPkts() const { return sent_pkts - retransmitted_pkts; }
 };
 
-/** Data at a link. */
+/** All that is at a link. */
 struct LinkTotal
 {
     uint64_t queued_pkts = 0;
@@ -242,8 +242,13 @@ class Laws
         : m_scenario(scenario),
           m_packet_bytes(scenario.mss_bytes + HEADER_BYTES),
           m_flows(scenario.flows.size()),
-          m_links(scenario.further_links.size() + 1)
-    {}
+          m_links(scenario.Links())
+    {
+        for (FlowTotal& flow : m_flows)
+        {
+            flow.departed_bytes.resize(m_links.size());
+        }
+    }
 
     void Check(const Engine& engine, const TableMemory& tables, int64_t step_ns)
     {
@@ -255,9 +260,9 @@ class Laws
         }
         for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
         {
-            Gather(flow, tables.Flow(flow));
+            Gather(flow, engine, tables);
             Values(flow, tables.Flow(flow));
-            Packets(flow, engine.CountPackets(flow), tables.Flow(flow));
+            Packets(flow, engine, tables.Flow(flow));
             const Outlook outlook = engine.OutlookOf(flow);
             Liveness(flow, outlook);
             Silence(flow, outlook, tables.Flow(flow));
@@ -266,11 +271,12 @@ class Laws
         {
             Queue(link);
             Link(link, engine);
+            LinkValues(link, m_links.size() == 1 ? tables.Link()
+                                                 : TableMemory::ReadRow<LinkStats>(engine.Rows().Links(), link));
         }
-        FirstLink(tables.Link());
-        const AckCounts acks = engine.CountAcks();
-        Require(acks.in_slots == acks.found, "each ACK in a slot is somewhere", 0, static_cast<double>(acks.in_slots),
-                static_cast<double>(acks.found));
+        const SlotCounts slots = engine.CountSlots();
+        Require(slots.used == slots.found, "what has a slot is somewhere", 0, static_cast<double>(slots.used),
+                static_cast<double>(slots.found));
         Events(engine);
         Summary(engine);
     }
@@ -295,8 +301,9 @@ class Laws
         m_now_ns = expected_ns;
     }
 
-    void Gather(std::size_t flow, const FlowStats& stats)
+    void Gather(std::size_t flow, const Engine& engine, const TableMemory& tables)
     {
+        const FlowStats stats = tables.Flow(flow);
         FlowTotal& total = m_flows[flow];
         const double bytes_of_mbps = Seconds(m_step_ns) * 1e6 / 8;
         const double readable = stats.goodput_mbps * bytes_of_mbps / m_scenario.mss_bytes;
@@ -308,7 +315,13 @@ class Laws
         total.delivered_pkts += stats.delivered_pkts;
         total.readable_pkts += std::round(readable);
         total.dropped_pkts += stats.dropped_pkts;
-        total.departed_bytes += stats.throughput_mbps * bytes_of_mbps;
+        for (std::size_t link = 0; link < m_links.size(); ++link)
+        {
+            const FlowStats there =
+                m_links.size() == 1 ? stats : TableMemory::ReadRow<FlowStats>(engine.Rows().FlowsAt(link), flow);
+            total.departed_bytes[link] += there.throughput_mbps * bytes_of_mbps;
+            m_links[link].departed_bytes += total.departed_bytes[link];
+        }
         total.is_established |= stats.cwnd_pkts > 0;
     }
 
@@ -359,8 +372,9 @@ class Laws
     }
 
     /** Packets and bytes are conserved. */
-    void Packets(std::size_t flow, const PacketCounts& counts, const FlowStats& stats)
+    void Packets(std::size_t flow, const Engine& engine, const FlowStats& stats)
     {
+        const PacketCounts counts = engine.CountPackets(flow);
         const FlowTotal& total = m_flows[flow];
         const auto real = [](uint64_t count) { return static_cast<double>(count); };
         const uint64_t known = counts.in_access_pkts + counts.queued_pkts + counts.on_link_pkts + counts.arrived_pkts +
@@ -391,12 +405,24 @@ class Laws
             Require(total.lost_pkts <= total.sent_pkts, "no more is lost than was sent", flow, total.lost_pkts,
                     total.sent_pkts);
         }
-        const double bytes = (real(counts.arrived_pkts) + real(counts.dropped_pkts)) * m_packet_bytes;
-        Require(real(counts.arrived_pkts) * m_packet_bytes <= total.departed_bytes * (1 + 1e-9) + 1e-3,
-                "what arrived has departed", flow, bytes, total.departed_bytes);
-        LinkTotal& link = m_links[m_scenario.flows[flow].there.back()];
-        link.queued_pkts += counts.queued_pkts;
-        link.departed_bytes += total.departed_bytes;
+        constexpr double BARE_BYTES = 48 * 64; // SYNs, and what completes the handshake
+        const std::vector<uint32_t>& path = m_scenario.flows[flow].there;
+        double behind_pkts = real(counts.arrived_pkts); // that have come to the next link, or the end
+        for (std::size_t i = path.size(); i-- > 0;)
+        {
+            const LinkCounts at_link = engine.CountAtLink(flow, path[i]);
+            const double least_bytes = (behind_pkts + real(at_link.on_link_pkts)) * m_packet_bytes;
+            const double most_bytes = least_bytes + (real(at_link.dropped_pkts) + 1) * m_packet_bytes + BARE_BYTES;
+            const double departed_bytes = total.departed_bytes[path[i]];
+            Require(least_bytes <= departed_bytes * (1 + 1e-9) + 1e-3, "what came behind a link has departed", flow,
+                    least_bytes, departed_bytes);
+            Require(departed_bytes <= most_bytes * (1 + 1e-9), "what departed is on the link, lost, or came behind it",
+                    flow, departed_bytes, most_bytes);
+            behind_pkts += real(at_link.queued_pkts) + real(at_link.on_link_pkts) + real(at_link.dropped_pkts);
+            m_links[path[i]].queued_pkts += at_link.queued_pkts;
+        }
+        Require(behind_pkts + real(counts.in_access_pkts) == real(counts.sent_pkts), "each packet sent is at one place",
+                flow, behind_pkts, real(counts.sent_pkts));
     }
 
     /** Who has work goes on by itself, or waits for what a column names: nobody is forgotten. */
@@ -470,17 +496,17 @@ class Laws
         return queue.size_bytes ? *queue.size_bytes : *queue.size_packets * m_packet_bytes;
     }
 
-    /** What is measured of the first link. */
-    void FirstLink(const LinkStats& stats)
+    /** What is measured of a link. */
+    void LinkValues(std::size_t link, const LinkStats& stats)
     {
         double values[std::size(LINK_STAT_FIELDS)];
         std::memcpy(values, &stats, sizeof(stats));
         for (std::size_t i = 0; i < std::size(values); ++i)
         {
-            Require(std::isfinite(values[i]) && values[i] >= 0, LINK_STAT_FIELDS[i].name, 0, values[i], 0);
+            Require(std::isfinite(values[i]) && values[i] >= 0, LINK_STAT_FIELDS[i].name, link, values[i], 0);
         }
-        Require(stats.utilisation <= 1, "a link is used at most in full", 0, stats.utilisation, 1);
-        Require(!LimitBytes(0) || stats.queue_mean_bytes <= static_cast<double>(*LimitBytes(0)) * (1 + 1e-9),
+        Require(stats.utilisation <= 1, "a link is used at most in full", link, stats.utilisation, 1);
+        Require(!LimitBytes(link) || stats.queue_mean_bytes <= static_cast<double>(*LimitBytes(link)) * (1 + 1e-9),
                 "a queue is within its limit in the mean");
     }
 

@@ -3,6 +3,7 @@
 
 import math
 import random
+from collections.abc import Callable
 from typing import Any
 
 import bbrgym.worlds
@@ -109,6 +110,50 @@ def with_reverse(mapping: Mapping, seed: int) -> Mapping:
     directions = ["forward"] if reorders else ["forward", "forward", "reverse"]
     flows = [{**flow, "direction": draw.choice(directions)} for flow in mapping["flows"]]
     return {**mapping, "link": {**link, "reverse": reverse}, "flows": flows}
+
+
+def with_links(mapping: Mapping, seed: int) -> Mapping:
+    """Return a scenario of these whose link is one of 2 to 5, each flow's data over some of them, ACKs over others."""
+    draw = _Draw(f"links {seed}")
+    packet_bytes = mapping.get("mss_bytes", 1448) + 40
+    first = {name: value for name, value in mapping["link"].items() if name != "acks"}
+    trace = first.get("trace")
+    mean_mbps = (
+        first.get("rate_mbps") or len(trace["times_ms"]) * trace["opportunity_bytes"] * 8e-3 / trace["period_ms"]
+    )
+    most_mbps = 2 * MAX_PACKETS * packet_bytes * 8e-6 / mapping["duration_s"]
+    count = draw.randint(2, 5)
+    least_ms = min(flow["rtt_ms"] for flow in mapping["flows"])
+    links = {"link-0": {**first, "delay_ms": first.get("delay_ms", 1.0) / count}}
+    for number in range(1, count):
+        rate_mbps = max(min(mean_mbps * draw.log(0.3, 3), most_mbps), 0.001)
+        loss = _loss(draw)
+        links[f"link-{number}"] = {
+            "rate_mbps": rate_mbps,
+            "delay_ms": round(least_ms / 2 / count * draw.random(), 3),
+            "queue": _queue(draw, packet_bytes),
+            "loss": loss,
+            **{name: value for name, value in _features(draw, packet_bytes, rate_mbps).items() if name != "acks"},
+            "changes": _changes(draw, mapping["duration_s"], rate_mbps, loss["kind"] == "gilbert_elliott"),
+        }
+    for_acks = [name for name, link in links.items() if not link.get("jitter", {}).get("reorder")]
+    flows = []
+    for flow in mapping["flows"]:
+        path = draw.sample(list(links), draw.randint(1, count))
+        left = [name for name in for_acks if name not in path]
+        back = draw.sample(left, draw.randint(0, len(left))) if draw.chance(0.4) else []
+        flows.append({**flow, "path": path, "ack_path": back})
+    crossed = {name for flow in flows for name in (*flow["path"], *flow["ack_path"])}
+    rest = {name: value for name, value in mapping.items() if name != "link"}
+    return {**rest, "links": {name: link for name, link in links.items() if name in crossed}, "flows": flows}
+
+
+#: Networks made of a random scenario, by name.
+NETWORKS: dict[str, Callable[[Mapping, int], Mapping]] = {
+    "link": lambda mapping, _: mapping,
+    "reverse": with_reverse,
+    "links": with_links,
+}
 
 
 def random_changes(seed: int) -> dict[int, Mapping]:

@@ -12,7 +12,7 @@ import bbrgym
 from bbrgym.scenario.distribution import split_seeds
 
 SCENARIOS = 500
-REVERSE_SCENARIOS = 200
+NETWORK_SCENARIOS = 200
 BLOCK = 50
 
 
@@ -24,10 +24,11 @@ def test_the_twin_equals_ns3(first_seed: int) -> None:
     assert sum(sent) > BLOCK * 100, "the scenarios send next to nothing"
 
 
-@pytest.mark.parametrize("first_seed", range(0, REVERSE_SCENARIOS, BLOCK))
-def test_the_twin_equals_ns3_with_a_reverse_link(first_seed: int) -> None:
+@pytest.mark.parametrize("network", ["reverse", "links"])
+@pytest.mark.parametrize("first_seed", range(0, NETWORK_SCENARIOS, BLOCK))
+def test_the_twin_equals_ns3_in_networks(first_seed: int, network: str) -> None:
     seeds = range(first_seed, first_seed + BLOCK)
-    sent, differences = zip(*(differential.packets_and_difference(seed, True) for seed in seeds), strict=True)
+    sent, differences = zip(*(differential.packets_and_difference(seed, network) for seed in seeds), strict=True)
     assert [sentence for sentence in differences if sentence] == []
     assert sum(sent) > BLOCK * 100, "the scenarios send next to nothing"
 

@@ -3,6 +3,7 @@
 
 import fuzz_program
 import pytest
+from random_scenarios import NETWORKS
 
 SCENARIOS = 150  # for each seed
 #: Of scenarios that broke a law once.
@@ -15,10 +16,10 @@ SEEDS = {
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
-@pytest.mark.parametrize("has_reverse", [False, True])
+@pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("first_seed", [1, 1_000_000])
-def test_every_law_holds(first_seed: int, has_reverse: bool) -> None:
-    done = fuzz_program.run(first_seed, SCENARIOS, has_reverse)
+def test_every_law_holds(first_seed: int, network: str) -> None:
+    done = fuzz_program.run(first_seed, SCENARIOS, network)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"{SCENARIOS} scenarios, ")
 

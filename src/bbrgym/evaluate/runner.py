@@ -232,6 +232,7 @@ class _Rows:
         self._times_s: list[float] = []
         self._flows: list[Table] = []
         self._links: list[Table] = []
+        self._each_link: dict[str, list[Table]] = {}
         self._settings: list[Table] = []
 
     def add(self, run: Run) -> None:
@@ -240,6 +241,9 @@ class _Rows:
         self._times_s.append(float(run.worlds.now_s[0]))
         self._flows.append(run.worlds.flow_stats[0, :flows].copy())
         self._links.append(np.tile(run.worlds.link_stats[0], (flows, 1)))
+        for name in run.worlds.scenarios[0].links:
+            row = run.worlds.link_stats_of(0, name)
+            self._each_link.setdefault(name, []).append(np.tile(row, (flows, 1)))
         self._settings.append(run.current_tunables()[:flows].copy())
 
     def table(self, job: EvaluationJob, run: Run) -> pl.DataFrame:
@@ -251,6 +255,11 @@ class _Rows:
             "flow": names * len(self._times_s),
             **_named(run.worlds.flow_fields, "", self._flows),
             **_named(run.worlds.link_fields, "link_", self._links),
+            **{
+                column: values
+                for name, parts in self._each_link.items()
+                for column, values in _named(run.worlds.link_fields, f"link_{name}_", parts).items()
+            },
             **_named(run.tunables, TUNABLE_PREFIX, self._settings),
         }
         return pl.DataFrame(columns, schema_overrides={"seed": pl.Int64, "flow": pl.String})

@@ -85,5 +85,8 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "shallow": Family("a queue below 1 BDP of the longest RTT", lambda scenario: buffer_bdp(scenario) < SHALLOW_BDP),
     "deep": Family("a queue above 3 BDP of the longest RTT", lambda scenario: buffer_bdp(scenario) > DEEP_BDP),
+    "parking lot": Family(
+        "a flow crosses several links", lambda scenario: any(len(flow.path) > 1 for flow in scenario.flows)
+    ),
     "uneven RTTs": Family("the longest RTT more than 3 times the shortest", _has_uneven_rtts),
 }

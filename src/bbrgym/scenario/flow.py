@@ -127,6 +127,8 @@ class Flow(Model):
         tunables: values in natural units. Default: the variant's preset.
         direction: of its data: ``forward`` over the link, or ``reverse`` over ``link.reverse``, with its ACKs on the
             link.
+        path: names of the scenario's ``links`` that its data cross, in order.
+        ack_path: of those that its ACKs cross. Default: none, so that nothing queues there, and nothing is lost.
     """
 
     name: Name
@@ -140,6 +142,8 @@ class Flow(Model):
     stack: SenderStack = SenderStack()
     tunables: dict[str, Float] = Field(default_factory=dict)
     direction: Literal["forward", "reverse"] = "forward"
+    path: List[Name] = ()
+    ack_path: List[Name] = ()
 
     @model_validator(mode="before")
     @classmethod

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The scenario: a bottleneck link, the flows that share the link, and a duration.
+"""The scenario: a bottleneck link or several, the flows that share them, and a duration.
 
 People write a scenario (YAML, a mapping), so it has defaults, counts and sizes in BDP. A world reads its resolved
 form, in which each of these is a plain value. Units are in the names; a rate is of IP
@@ -9,10 +9,10 @@ packets (payload + 40 bytes) on the link and of payload in an application.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, TypeVar, cast
 
-from pydantic import PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.bounds import BOUNDS, Name, Seconds, is_before, within
@@ -30,6 +30,8 @@ MAX_WARMUP_DEFAULT_S = 30.0
 
 AnyLink = TypeVar("AnyLink", Link, ReverseLink)
 
+_SOME_LINK = Link(rate_mbps=1.0, queue=Queue(size_packets=1))
+
 
 class Scenario(Model):
     """A bottleneck link and the flows that share the link for a time; the input of a world.
@@ -41,7 +43,9 @@ class Scenario(Model):
         mss_bytes: payload of a full packet.
         stack: of every sender: a preset's name or a mapping. ``ns3`` is without what ns-3's own sockets lack, so
             that worlds can be compared like for like.
-        link: bottleneck.
+        link: bottleneck; of several links the first one.
+        links: several links by name, in place of ``link``, over which each flow's ``path`` leads; without ``acks``,
+            ``last_hop`` and ``reverse``.
         flows: that share the link.
         checks: bounds on what a run measures, which an evaluation reports as passed or failed.
 
@@ -59,13 +63,25 @@ class Scenario(Model):
     mss_bytes: Annotated[Whole, within("mss_bytes")] = 1448
     stack: SenderStack = SenderStack()
     link: Link
+    links: dict[Name, Link] = Field(default_factory=dict)
     flows: List[Flow]
     checks: List[ScenarioCheck] = ()
 
     _resolved: Scenario | None = PrivateAttr(default=None)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _with_bottleneck(cls, fields: Any) -> Any:
+        """Put a link in place of the first of several, which is not known before they are checked."""
+        if isinstance(fields, Mapping) and fields.get("links"):
+            if fields.get("link") is not None:
+                raise FieldProblem("links", "is given beside link, expected one of them")
+            return {**fields, "link": _SOME_LINK}
+        return fields
+
     @model_validator(mode="after")
     def _check(self) -> Scenario:
+        self._settle_links()
         if self.warmup_s is not None and not is_before(self.warmup_s, self.duration_s):
             raise FieldProblem("warmup_s", f"is {self.warmup_s}, expected less than duration_s = {self.duration_s}")
         total = sum(flow.count for flow in self.flows)
@@ -77,12 +93,7 @@ class Scenario(Model):
                 raise FieldProblem(
                     f"flows[{index}].start_s", f"is {flow.start_s}, expected less than duration_s = {self.duration_s}"
                 )
-            for path, link in _links(self.link):
-                if flow.rtt_ms < 2 * link.delay_ms:
-                    raise FieldProblem(
-                        f"flows[{index}].rtt_ms",
-                        f"is {flow.rtt_ms}, expected at least twice {path}.delay_ms = {link.delay_ms}",
-                    )
+            self._check_path(index, flow)
             if flow.direction == "reverse" and self.link.reverse is None:
                 raise FieldProblem(f"flows[{index}].direction", "is 'reverse', expected 'forward' without link.reverse")
             if flow.direction == "reverse" and self.link.jitter is not None and self.link.jitter.reorder:
@@ -90,6 +101,12 @@ class Scenario(Model):
                     f"flows[{index}].direction",
                     "is 'reverse', expected 'forward' with link.jitter.reorder, which would reorder its ACKs",
                 )
+        crossed = {name for flow in self.flows for name in (*flow.path, *flow.ack_path)}
+        unused = [name for name in self.links if name not in crossed]
+        if unused:
+            raise FieldProblem(
+                f"links.{unused[0]}", "is crossed by no flow, expected its name in some path or ack_path"
+            )
         self._resolved = _resolve(self)
         names = [flow.name for flow in self._resolved.flows]
         for index, check in enumerate(self.checks):
@@ -99,6 +116,63 @@ class Scenario(Model):
                     f"checks[{index}].flow", f"is {check.flow!r}; {nearest(str(check.flow), entries, 'flows')}"
                 )
         return self
+
+    def _settle_links(self) -> None:
+        """Make the first of several links the bottleneck; refuse what they cannot have."""
+        if not self.links:
+            return
+        if len(self.links) > BOUNDS["links"].high:
+            raise FieldProblem("links", f"has {len(self.links)} links, expected at most {BOUNDS['links'].high:.0f}")
+        for name, link in self.links.items():
+            for field in ("acks", "last_hop", "reverse"):
+                if getattr(link, field) != Link.model_fields[field].default:
+                    raise FieldProblem(f"links.{name}.{field}", "is given, expected none in links, but only in link")
+        self.__dict__["link"] = next(iter(self.links.values()))
+
+    def _check_path(self, index: int, flow: Flow) -> None:
+        """Refuse a way that does not exist, or takes longer than the flow's round trip."""
+        for field in ("path", "ack_path"):
+            names, path = getattr(flow, field), f"flows[{index}].{field}"
+            if names and not self.links:
+                raise FieldProblem(path, f"is {list(names)}, expected none without links")
+            if self.links and not names and field == "path":
+                raise FieldProblem(path, f"is empty, expected some of the links: {', '.join(self.links)}")
+            for name in names:
+                if name not in self.links:
+                    raise FieldProblem(path, f"names {name!r}; {nearest(name, self.links, 'links')}")
+                if (flow.path + flow.ack_path).count(name) > 1:
+                    raise FieldProblem(path, f"names {name!r} twice, expected each link once, ack_path included")
+                if field == "ack_path" and (jitter := self.links[name].jitter) is not None and jitter.reorder:
+                    raise FieldProblem(path, f"names {name!r}, whose jitter.reorder would reorder its ACKs")
+        links = self.all_links()
+        ways = [flow.path, flow.ack_path] if self.links else [[name] for name in links]
+        for way in ways:
+            delay_ms = sum(links[name].delay_ms for name in way)
+            if flow.rtt_ms < 2 * delay_ms:
+                twice = " + ".join(f"{self._field_of(name)}.delay_ms" for name in way)
+                raise FieldProblem(
+                    f"flows[{index}].rtt_ms", f"is {flow.rtt_ms}, expected at least twice {twice} = {delay_ms}"
+                )
+
+    def all_links(self) -> dict[str, Link | ReverseLink]:
+        """Return the links by name, the first one is the bottleneck of `World.link_stats`; alone it is ``link``."""
+        if self.links:
+            return dict(self.links)
+        return {"link": self.link} | ({} if self.link.reverse is None else {"link.reverse": self.link.reverse})
+
+    def path_of(self, flow: Flow) -> tuple[str, ...]:
+        """Return the names of the links that the data of a flow cross, in order."""
+        return flow.path or (("link.reverse",) if flow.direction == "reverse" else ("link",))
+
+    def _field_of(self, link: str) -> str:
+        return f"links.{link}" if self.links else link
+
+    @model_serializer(mode="wrap")
+    def _as_written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = write(self)
+        if self.links:
+            fields.pop("link", None)
+        return fields
 
     def resolved(self) -> Scenario:
         """Return the scenario with plain values only, for worlds."""
@@ -113,40 +187,49 @@ class Scenario(Model):
     def resolved_json(self) -> str:
         """Return the resolved form as JSON; the same scenario gives the same text."""
         resolved = self.resolved()
-        plain = resolved.model_dump(mode="json", exclude={"link": {"trace": True, "reverse": {"trace"}}})
-        reverse = plain["link"].pop("reverse")
-        if reverse is not None:
-            plain["link"]["reverse"] = reverse
-        for (_, link), fields in zip(_links(resolved.link), (plain["link"], reverse), strict=False):
+        without: Any = {"link": {"trace": True, "reverse": {"trace"}}, "links": {"__all__": {"trace"}}}
+        plain = resolved.model_dump(mode="json", exclude=without)
+        written = list(plain["links"].values()) or [plain["link"]]
+        for fields in list(written):
+            reverse = fields.pop("reverse")
+            if reverse is not None:
+                fields["reverse"] = reverse
+                written.append(reverse)
+        for link, fields in zip(resolved.all_links().values(), written, strict=True):
             fields["trace"] = None if link.trace is None else link.trace.compact()
             del fields["trace_path"], fields["queue"]["size_bdp"], fields["queue"]["bdp_rtt_ms"]
+        links = plain.pop("links")
+        if links:
+            plain["links"] = [{"name": name, **fields} for name, fields in links.items()]
         del plain["stack"], plain["checks"]
         for flow in plain["flows"]:
             del flow["count"]
-            if flow["direction"] == "forward":  # only where it says something, as reverse
-                del flow["direction"]
+            for field, usual in (("direction", "forward"), ("path", []), ("ack_path", [])):
+                if flow[field] == usual:  # only where it says something, as reverse
+                    del flow[field]
         return json.dumps(plain, allow_nan=False)
 
 
-def _links(link: Link) -> list[tuple[str, Link | ReverseLink]]:
-    """Return the link, and the one back if there is one, with their fields' paths."""
-    return [("link", link), *([] if link.reverse is None else [("link.reverse", link.reverse)])]
-
-
 def _resolve(scenario: Scenario) -> Scenario:
-    link = _resolve_link(scenario, scenario.link, "link")
+    links = {name: _resolve_link(scenario, link, f"links.{name}") for name, link in scenario.links.items()}
+    link = next(iter(links.values()), None) or _resolve_link(scenario, scenario.link, "link")
     if link.reverse is not None:
         link = link.model_copy(update={"reverse": _resolve_link(scenario, link.reverse, "link.reverse")})
     warmup_s = scenario.warmup_s
     if warmup_s is None:
         warmup_s = min(scenario.duration_s / 4, MAX_WARMUP_DEFAULT_S)
-    return scenario.model_copy(update={"warmup_s": warmup_s, "link": link, "flows": _expand(scenario)})
+    return scenario.model_copy(update={"warmup_s": warmup_s, "link": link, "links": links, "flows": _expand(scenario)})
+
+
+def _longest_rtt_ms(scenario: Scenario, link: str) -> float:
+    """Return that of the flows on one of several links; of all on a link alone."""
+    return max(flow.rtt_ms for flow in scenario.flows if not scenario.links or link in (*flow.path, *flow.ack_path))
 
 
 def _resolve_link(scenario: Scenario, link: AnyLink, path: str) -> AnyLink:
     link = link.model_copy(update={"trace": _trace(link, path), "trace_path": None})
     rate_mbps = link.mean_rate_mbps
-    rtt_ms = max(flow.rtt_ms for flow in scenario.flows)
+    rtt_ms = _longest_rtt_ms(scenario, path.removeprefix("links."))
     fastest_mbps = max([rate_mbps, *(change.rate_mbps or 0.0 for change in link.changes)])
     if _bdp_bytes(fastest_mbps, rtt_ms) > BOUNDS["bytes"].high:
         raise FieldProblem(
@@ -157,7 +240,7 @@ def _resolve_link(scenario: Scenario, link: AnyLink, path: str) -> AnyLink:
     packet_bytes = scenario.mss_bytes + HEADER_BYTES
     link = link.model_copy(update={"queue": _resolve_queue(link.queue, path, packet_bytes, rate_mbps, rtt_ms)})
     if isinstance(link, Link):
-        _check_policer_and_hop(link, packet_bytes)
+        _check_policer_and_hop(link, path, packet_bytes)
     _check_carries_packets(link, path, scenario.duration_s)
     return link
 
@@ -177,11 +260,11 @@ def _trace(link: Link | ReverseLink, path: str) -> Trace | None:
     )
 
 
-def _check_policer_and_hop(link: Link, packet_bytes: int) -> None:
+def _check_policer_and_hop(link: Link, path: str, packet_bytes: int) -> None:
     """Refuse a policer or a radio through which no full packet can pass."""
     if link.policer is not None and link.policer.burst_bytes < packet_bytes:
         raise FieldProblem(
-            "link.policer.burst_bytes",
+            f"{path}.policer.burst_bytes",
             f"is {link.policer.burst_bytes}, expected at least one packet of {packet_bytes} bytes",
         )
     if isinstance(link.last_hop, WifiHop) and packet_bytes > WIFI_PACKET_BYTES:

@@ -35,8 +35,9 @@ class Engine(Protocol):
         run: an engine of one world is closed then, and the next reset makes a new one. `EngineFailure` gives the reason
         in full; of any other exception the reason is type and text.
 
-    Optional methods: ``save(index)`` and ``restore(index, state)``, for worlds registered with ``can_save``;
-    ``trace_acks(index, flow, max_rows)`` and ``ack_trace(index, flow)``; ``trace_packets(index)`` and
+    Optional methods: ``links(index)``, the rows of the links of a scenario that has several, [links, `LINK_FIELDS` and
+    `LINK_SUMMARY_FIELDS`]; ``save(index)`` and ``restore(index, state)``, for worlds registered with
+    ``can_save``; ``trace_acks(index, flow, max_rows)`` and ``ack_trace(index, flow)``; ``trace_packets(index)`` and
     ``take_packets(index)``. `VectorWorld` says what each does.
     """
 

@@ -60,32 +60,59 @@ def max_min_shares(capacity: Array, demands: Array) -> Array:
     return shares
 
 
+def max_min_of_paths(capacity: Array, demands: Array, paths: Sequence[Sequence[int]]) -> Array:
+    """Return the max-min fair shares of flows that each cross some links, [flows].
+
+    Args:
+        capacity: of the links, [links].
+        demands: as of `max_min_shares`, [flows].
+        paths: indices of the links that each flow crosses, [flows].
+    """
+    # A demand is a link of the flow's own: whichever link has the least for each of its flows settles their shares.
+    left = np.concatenate([capacity, demands])
+    crosses = np.zeros((len(left), len(demands)), np.bool_)
+    for flow, path in enumerate(paths):
+        crosses[[*path, len(capacity) + flow], flow] = True
+    shares, is_open = np.zeros(len(demands)), np.ones(len(demands), np.bool_)
+    while is_open.any():
+        sharing = (crosses & is_open).sum(axis=1)
+        each = np.where(sharing > 0, left / np.maximum(sharing, 1), math.inf)
+        settled = crosses[each.argmin()] & is_open
+        shares[settled] = each.min()
+        left = np.maximum(left - each.min() * (crosses & settled).sum(axis=1), 0.0)
+        is_open &= ~settled
+    return shares
+
+
 def fair_shares_mbps(scenario: Scenario, start_s: Array, stop_s: Array) -> Array:
     """Return the max-min fair share of each flow, the mean over a window of its own: [flows].
 
-    A flow asks the link of its direction for its mean demand from its start to its stop, whatever it has got so far.
+    A flow asks the links of its path for its mean demand from its start to its stop, whatever it has got so far.
     """
     scenario = scenario.resolved()
     flows = scenario.flows
     ends_s = [scenario.duration_s if flow.stop_s is None else flow.stop_s for flow in flows]
-    links: dict[str, Link | ReverseLink] = {"forward": scenario.link}
-    if scenario.link.reverse is not None:
-        links["reverse"] = scenario.link.reverse
+    links = scenario.all_links()
     changes_s = [change.at_s for link in links.values() for change in link.changes]
     edges = np.unique([0.0, *(flow.start_s for flow in flows), *ends_s, *changes_s, *start_s, *stop_s])
     edges = edges[edges <= scenario.duration_s]  # NaN, the window of a flow without one, is left out too
     of_payload = scenario.mss_bytes / (scenario.mss_bytes + HEADER_BYTES)
     seconds = np.diff(edges)
-    shares = np.zeros((len(flows), len(seconds)))
-    for direction, link in links.items():
-        capacity = np.diff(_capacity_mbit(link, edges)) / seconds * of_payload
-        demands = [
+    demands = np.array(
+        [
             np.where((flow.start_s <= edges[:-1]) & (edges[:-1] < end_s), flow.demand_mbps(end_s), 0.0)
-            if flow.direction == direction
-            else np.zeros(len(seconds))
             for flow, end_s in zip(flows, ends_s, strict=True)
         ]
-        shares += max_min_shares(capacity, np.array(demands))
+    )
+    capacity = np.array([np.diff(_capacity_mbit(link, edges)) / seconds * of_payload for link in links.values()])
+    paths = [[list(links).index(name) for name in scenario.path_of(flow)] for flow in flows]
+    shares = np.zeros((len(flows), len(seconds)))
+    if all(len(path) == 1 for path in paths):
+        for index, of_link in enumerate(capacity):
+            shares += max_min_shares(of_link, np.where(np.array(paths) == index, demands, 0.0))
+    else:
+        for column in range(len(seconds)):
+            shares[:, column] = max_min_of_paths(capacity[:, column], demands[:, column], paths)
     within = (start_s[:, None] <= edges[:-1]) & (edges[:-1] < stop_s[:, None])
     with np.errstate(invalid="ignore"):
         means: Array = (shares * within) @ seconds / (stop_s - start_s)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -41,13 +42,13 @@ class Server:
         """Carry out the request in the mailbox and leave the outcome there: kind and text."""
         request, *arguments = self._mailbox.read()
         try:
-            getattr(self, request)(*arguments)
+            answer = getattr(self, request)(*arguments)
         except ValueError as error:  # the caller's mistake: nothing ran
             self._mailbox.write("invalid", str(error))
         except Exception as error:  # noqa: BLE001 - the owner raises it
             self._mailbox.write("late" if isinstance(error, LateRunFailure) else "failed", reason_of(error))
         else:
-            self._mailbox.write("ok", "")
+            self._mailbox.write("ok", answer or "")
 
     def lay_out(self, *shape: int) -> None:
         """Use arrays of a `Shape`."""
@@ -61,6 +62,10 @@ class Server:
     def advance(self, duration_s: float) -> None:
         """Run for so much simulated time."""
         self._engine.advance(duration_s, _ALL)
+
+    def links(self) -> str:
+        """Return the rows of the links as JSON."""
+        return json.dumps(self._engine.links(0).tolist())
 
     def summary(self, flows: int) -> None:
         """Write the measurements of so many flows and of the link."""

@@ -51,6 +51,7 @@ class WorldSpec:
     stock_controls: tuple[str, ...] = ()  # whose own congestion controls flows can run, unchanged: ``ns-3``, ``linux``
     loads_plugins: bool = False  # whether flows can run a user's file (`bbrgym.plugins`)
     has_last_hops: bool = False  # whether a scenario's receivers can be behind a radio
+    has_paths: bool = True  # whether flows can cross several links, each of which is measured
     options: tuple[str, ...] = ()  # names of its own options, arguments of its engine
     programs: tuple[str, ...] = ()  # those of them that name a program or a library, which runs
 
@@ -167,6 +168,7 @@ register_world(
     our_algorithms=("bbr", "bbr2", "bbr3"),
     stand_ins=KERNEL_STAND_INS,
     stock_controls=("linux",),
+    has_paths=False,
     options=("timestamps", "user_namespace", "max_late_share", "policy"),
     programs=("policy",),
 )

@@ -218,6 +218,27 @@ class VectorWorld:
         self._ask(index, lambda engine, index: engine.summary(index, flows, link))
         return flows.copy(), link.copy()
 
+    def link_stats_of(self, index: int, link: str) -> Table:
+        """Return the last interval's measurements of one of a world's links, [link_fields], see `World.link_stats`."""
+        return self._link_row(index, link, self.link_stats[index])[: len(self.link_fields)]
+
+    def link_summary_of(self, index: int, link: str) -> Table:
+        """Return the measurements of one of a world's links, [link_summary_fields], see `World.link_summary`."""
+        return self._link_row(index, link, self.summary(index)[1])[-len(self.link_summary_fields) :]
+
+    def _link_row(self, index: int, link: str, alone: Table) -> Table:
+        """Return a link's row of `Engine.links`; of the only link another."""
+        index = self.check_running(index)
+        names = list(self.scenarios[index].all_links())
+        if link not in names:
+            raise ConfigError(f"link {shown(link)}: {nearest(str(link), names)}")
+        if len(names) == 1:
+            return alone
+        if self._spec.is_program or not self._spec.has_paths:
+            raise ConfigError(f"link {shown(link)}: {self!r} measures one link")
+        row: Table = self._ask(index, lambda engine, index: engine.links(index))[names.index(link)]
+        return row
+
     def save(self, index: int) -> Snapshot:
         """Return a snapshot of a world's run, see `World.save`."""
         index = self.check_running(index)
@@ -513,6 +534,11 @@ def check_world_has(spec: WorldSpec, scenario: Scenario) -> None:
                 f"is {flow.cc!r}, which world {spec.name!r} does not have; it needs world {able}",
                 scenario.name,
             )
+    if len(scenario.links) > 1 and not spec.has_paths:
+        able = ", ".join(name for name, one in registered_worlds().items() if one.has_paths)
+        raise ScenarioError(
+            "links", f"is given, which world {spec.name!r} does not have; use world {able}", scenario.name
+        )
     hop = scenario.link.last_hop
     if hop is not None and not spec.has_last_hops:
         able = ", ".join(name for name, one in registered_worlds().items() if one.has_last_hops)

@@ -25,6 +25,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import astuple
 from typing import Any
 
+import numpy as np
+
 from bbrgym.plugins import PLUGINS
 from bbrgym.processes import describe_exit, light_command, output_tail
 from bbrgym.worlds.engine import advance_timeout_s
@@ -82,6 +84,10 @@ class WorkerEngine:
     def summary(self, index: int, flow_out: Table, link_out: Table) -> None:  # noqa: ARG002 - they are shared
         self._ask(self._timeout_s, "summary", len(flow_out))
 
+    def links(self, index: int) -> Table:  # noqa: ARG002 - there is one
+        rows: Table = np.array(json.loads(self._ask(self._timeout_s, "links")))
+        return rows
+
     def close(self) -> None:
         """Kill the process and free all resources; a second call does nothing."""
         if os.getpid() != self._owner_pid:  # in a fork no other thread is here, whatever the lock says
@@ -121,8 +127,8 @@ class WorkerEngine:
         held.callback(_kill, process, self._owner_pid)
         return process
 
-    def _ask(self, timeout_s: float, *request: Any) -> None:
-        """Send a request and wait for the end.
+    def _ask(self, timeout_s: float, *request: Any) -> str:
+        """Send a request, wait for the end and return the answer's text.
 
         Raises:
             ValueError: the engine refused it.
@@ -143,6 +149,7 @@ class WorkerEngine:
         outcome, text = self._mailbox.read()
         if outcome != "ok":
             raise _FAILURES[outcome](text)
+        return str(text)
 
     def _why_it_ended(self) -> str:
         return f"the worker {describe_exit(self._process.wait(_KILL_TIMEOUT_S))}{self._output_tail()}"

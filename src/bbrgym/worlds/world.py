@@ -101,10 +101,17 @@ class World:
         self._vector.check_running(0)
         return self._flow_stats
 
-    def link_stats(self) -> Table:
-        """Return the last interval's measurements of the bottleneck: [link_fields]."""
+    def link_stats(self, link: str | None = None) -> Table:
+        """Return the last interval's measurements of a link: [link_fields].
+
+        Args:
+            link: one of `Scenario.all_links`. Default: the bottleneck, of several links the first one.
+
+        Raises:
+            ConfigError: there is no such link.
+        """
         self._vector.check_running(0)
-        return self._link_stats
+        return self._link_stats if link is None else self._vector.link_stats_of(0, link)
 
     def tunables(self) -> Table:
         """Return the tunables of the next interval: [flows, tunables], NaN where a flow does not have one."""
@@ -118,6 +125,14 @@ class World:
             Arrays [flows, flow_summary_fields] and [link_summary_fields], the caller's own.
         """
         return self._vector.summary(0)
+
+    def link_summary(self, link: str) -> Table:
+        """Return the measurements of a link from the end of the warm-up to now: [link_summary_fields].
+
+        Raises:
+            ConfigError: there is no such link.
+        """
+        return self._vector.link_summary_of(0, link)
 
     def save(self) -> Snapshot:
         """Return a snapshot of the run, for any number of `restore` calls.
