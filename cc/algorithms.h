@@ -41,6 +41,17 @@
       bbr3_on_restart(state, params, now_us, app_limited), bbr3_on_undo(state),                                       \
       bbr3_on_packet_lost(state, params, lost), bbr3_on_packets_lost(state, params, last, count),                     \
       bbr3_on_probe_repair(state, params, now_us, delivered_pkts, is_app_limited))                                    \
+    X(DIRECT, "direct", BBR1, direct_init(state, params, start), direct_on_ack(state, params, sample), CC_NONE,       \
+      CC_NONE, CC_NONE, CC_NONE, CC_NONE, CC_NONE, CC_NONE, CC_NONE)                                                  \
+    X(CUBIC_SCALED, "cubic-scaled", LOSS, scaled_cubic_init(state, params, start),                                    \
+      scaled_cubic_on_ack(state, params, sample), scaled_cubic_reduce(state, params), CC_NONE,                        \
+      scaled_cubic_on_rto(state, params), scaled_cubic_on_restart(state, params, now_us), cc_undo(state),             \
+      CC_NONE, CC_NONE, CC_NONE)                                                                                      \
+    X(BBR_SCALED, "bbr-scaled", BBR1, scaled_bbr_init(state, params, start),                                          \
+      scaled_bbr_on_ack(state, params, sample), CC_NONE, bbr_on_loss_state(state, params, old_state, new_state),      \
+      scaled_bbr_on_rto(state, params, saves, total_lost_pkts),                                                       \
+      scaled_bbr_on_restart(state, params, now_us, app_limited), bbr_on_undo(state, params),                          \
+      CC_NONE, CC_NONE, CC_NONE)                                                                                      \
     X(PLUGIN, "plugin", LOSS, CC_TELL(init, start), CC_TELL(on_ack, sample), CC_TELL(reduce, in_flight_pkts),         \
       CC_TELL(on_loss_state, old_state, new_state), CC_TELL(on_rto, saves, total_lost_pkts),                          \
       CC_TELL(on_restart, now_us, app_limited), cc_undo(state), CC_TELL(on_packet_lost, lost), CC_NONE, CC_NONE)      \

@@ -21,12 +21,15 @@
 
 /* ---- pacing (bbr_init_pacing_rate_from_rtt, bbr_set_pacing_rate) ---- */
 
+/* Below UINT64_MAX, which means unpaced, and never a rate at which nothing leaves. */
+static inline uint64_t bbr_bounded_pacing_Bps(const struct bbr_state *bbr, uint64_t rate_Bps)
+{
+    return cc_max_u64(cc_min_u64(rate_Bps, UINT64_MAX - 1), bbr->mss_bytes / BBR_SLOWEST_PKT_S + 1);
+}
+
 static inline uint64_t bbr_pacing_for_Bps(const struct bbr_state *bbr, uint64_t bw_Bps, int64_t gain_q16)
 {
-    uint64_t rate_Bps = bbr_paced_Bps(bbr, bw_Bps, gain_q16);
-
-    /* Below UINT64_MAX, which means unpaced, and never a rate at which nothing leaves. */
-    return cc_max_u64(cc_min_u64(rate_Bps, UINT64_MAX - 1), bbr->mss_bytes / BBR_SLOWEST_PKT_S + 1);
+    return bbr_bounded_pacing_Bps(bbr, bbr_paced_Bps(bbr, bw_Bps, gain_q16));
 }
 
 static inline void bbr_init_pacing(struct cc_state *state)

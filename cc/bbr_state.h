@@ -64,7 +64,6 @@ struct bbr_state {
     /* rounds */
     uint64_t round_count;
     uint64_t next_round_delivered_pkts;
-    bool round_start;
 
     /* STARTUP */
     bool full_bw_reached;
@@ -73,11 +72,12 @@ struct bbr_state {
 
     /* PROBE_BW */
     uint32_t cycle_index;
+    bool round_start;          /* of the rounds above */
+    bool probe_rtt_round_done; /* of PROBE_RTT: here they fill a gap */
     uint64_t cycle_time_us;
 
     /* PROBE_RTT */
-    uint64_t probe_rtt_done_us; /* 0: not yet at the floor */
-    bool probe_rtt_round_done;
+    uint64_t probe_rtt_done_us;     /* 0: not yet at the floor */
     uint64_t probe_rtt_interval_us; /* drawn, RANDOM_PROBE_RTT only; 0: to be drawn */
 
     /* recovery */

@@ -14,8 +14,10 @@
 #include "bbr3.h"
 #include "bic.h"
 #include "cubic.h"
+#include "direct.h"
 #include "plugin.h"
 #include "reno.h"
+#include "scaled.h"
 #include "vegas.h"
 #include "westwood.h"
 

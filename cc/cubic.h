@@ -38,7 +38,7 @@ static inline void cubic_init(struct cc_state *state, const struct cc_start *sta
 
 /* ---- the delay (Linux cubictcp_acked) ---- */
 
-static inline void cubic_note_rtt(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
+CC_HOT void cubic_note_rtt(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
 {
     struct cubic_state *cubic = &state->cubic;
     uint64_t now_ms = rs->now_us / CUBIC_TICK_US;
@@ -120,8 +120,8 @@ static inline void cubic_follow_reno(struct cubic_state *cubic, const struct cc_
             cc_min_u32(cubic->acks_per_pkt, cc_clamp_to_u32(cwnd_pkts / (cubic->reno_cwnd_pkts - cwnd_pkts)));
 }
 
-static inline void cubic_update(struct cubic_state *cubic, const struct cc_params *params, uint64_t now_ms,
-                                uint32_t cwnd_pkts, uint32_t acked_pkts)
+CC_HOT void cubic_update(struct cubic_state *cubic, const struct cc_params *params, uint64_t now_ms, uint32_t cwnd_pkts,
+                         uint32_t acked_pkts)
 {
     uint64_t age_ms = cc_sub_sat(now_ms, cubic->updated_ms);
 
@@ -139,7 +139,7 @@ static inline void cubic_update(struct cubic_state *cubic, const struct cc_param
     cubic->acks_per_pkt = cc_max_u32(cubic->acks_per_pkt, CUBIC_LEAST_ACKS);
 }
 
-static inline void cubic_on_ack(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
+CC_HOT void cubic_on_ack(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
 {
     uint32_t acked_pkts;
 

@@ -17,8 +17,10 @@ enum cc_mechanism_index {
 
 /* One bit per published mechanism. */
 enum cc_mechanism {
-    CC_BBR = 0,        /* BBR v1's own tunables need no mechanism */
-    CC_BBR3 = 1 << 30, /* nor do BBRv3's: no mechanism, but the owner of its tunables */
+    CC_BBR = 0,          /* BBR v1's own tunables need no mechanism */
+    CC_BBR3 = 1 << 30,   /* nor do BBRv3's: no mechanism, but the owner of its tunables */
+    CC_DIRECT = 1 << 29, /* of direct, the same */
+    CC_SCALE = 1 << 28,  /* of what scaled.h scales, the same */
 #define CC_MECHANISM(id, name, symbol, source) CC_##id = 1 << CC_MECHANISM_INDEX_##id,
 #include "mechanisms.def"
 #undef CC_MECHANISM

@@ -28,10 +28,10 @@ struct cubic_state {
     uint32_t w_max_pkts;        /* before the latest reduction, or less by fast convergence; 0: none */
     uint32_t origin_pkts;       /* of the cubic curve */
     uint32_t prior_cwnd_pkts;   /* before the latest reduction */
-    uint64_t reno_cwnd_pkts;    /* of the Reno-friendly rule */
-    uint64_t reno_acked_pkts;   /* not yet counted in it */
-    uint64_t last_sent_us;      /* when the newest packet acknowledged had left */
     uint32_t mss_bytes;
+    uint64_t reno_cwnd_pkts;  /* of the Reno-friendly rule */
+    uint64_t reno_acked_pkts; /* not yet counted in it */
+    uint64_t last_sent_us;    /* when the newest packet acknowledged had left */
     struct cubic_hystart hystart;
 };
 
@@ -79,6 +79,14 @@ struct cc_before_reduction {
     uint32_t ssthresh_pkts;
 };
 
+/* What CUBIC or BBR decided itself (scaled.h), and the windows that were made of it. */
+struct scaled_state {
+    int64_t factor_q16;  /* 0: no event yet */
+    uint64_t pacing_Bps; /* 0: no event yet */
+    uint32_t cwnd_pkts, shown_cwnd_pkts;
+    uint32_t ssthresh_pkts, shown_ssthresh_pkts;
+};
+
 struct cc_state {
     /* read by the world */
     uint32_t cwnd_pkts;
@@ -105,7 +113,10 @@ struct cc_state {
     uint64_t next_round_delivered_pkts;
     uint64_t min_rtt_us;
 
-    uint64_t own[CC_OWN_BYTES / 8]; /* of a plugin (plugin.h) */
+    union {
+        uint64_t own[CC_OWN_BYTES / 8]; /* of a plugin (plugin.h) */
+        struct scaled_state scaled;
+    };
 };
 
 #endif

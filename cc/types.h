@@ -27,6 +27,17 @@
 #define CC_IN_LINE static inline
 #endif
 
+/*
+ * What the data path runs often, whoever else calls it; and what it runs seldom, which costs it nothing then, except in
+ * BPF, whose calls may not go deep.
+ */
+#define CC_HOT static inline __attribute__((always_inline))
+#ifdef __bpf__
+#define CC_APART static inline
+#else
+#define CC_APART __attribute__((noinline, unused)) static
+#endif
+
 #define CC_RTT_UNKNOWN_US UINT64_MAX
 
 #define CC_OWN_BYTES 120 /* of a plugin's own state: the whole state has 1 KiB, the most that BPF clears at once */

@@ -199,9 +199,15 @@ def facts_table(facts: Sequence[stack.StackFact]) -> str:
 
 
 def options() -> str:
-    """Return the files of options of a training, their comments first."""
-    groups = [file for group in ("env", "observation", "action") for file in sorted((CONF / group).glob("*.yaml"))]
-    return "\n\n".join(shown_file(file) for file in (CONF / "train.yaml", *groups))
+    """Return the files of options of a training, their comments first; of a group a line is shown once."""
+    shown = [shown_file(CONF / "train.yaml")]
+    for group in ("env", "observation", "action"):
+        seen: set[str] = set()
+        for file in sorted((CONF / group).glob("*.yaml")):
+            lines = shown_file(file).splitlines()
+            shown.append("\n".join(line for line in lines if line not in seen))
+            seen |= {line for line in lines if line and not line.startswith("`")}
+    return "\n\n".join(shown)
 
 
 def ns3gym_blocks() -> dict[str, str]:
@@ -254,13 +260,23 @@ def preset_of_bbr2() -> str:
 def own_tunables(variant: Variant) -> str:
     if not variant.preset:
         return "none"
-    base = BASES[variant.algorithm]
+    base = BASES.get(variant.algorithm, variant.name)
     if variant.name == base:
-        return ", ".join(map(code, variant.preset))
+        return ", ".join(map(code, shortened(variant.preset)))
     own = [name for name in variant.preset if name not in bbrgym.VARIANTS[base].preset]
     if set(own) >= set(SWITCHES.values()):
         return f"those of {code(base)}, of all mechanisms, and these' switches"
-    return ", ".join([f"those of {code(base)}", *map(code, own)])
+    return ", ".join([f"those of {code(base)}", *map(code, shortened(own))])
+
+
+def shortened(names: Iterable[str]) -> Iterable[str]:
+    """Return names of tunables, with all that begin alike as one: ``bbq_*``."""
+
+    def alike(name: str) -> set[str]:
+        return {one for one in bbrgym.TUNABLES if one.split("_")[0] == name.split("_")[0]}
+
+    given = list(names)
+    return dict.fromkeys(f"{name.split('_')[0]}_*" if {name} < alike(name) <= {*given} else name for name in given)
 
 
 def comment(text: str) -> str:

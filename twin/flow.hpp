@@ -34,10 +34,11 @@ struct FlowState
     int64_t return_ns = 0;
     uint32_t first_there = 0; ///< hop of its data
     uint32_t first_back = 0;  ///< hop of its ACKs; Hop::NONE: nothing queues there
-    bool has_timestamps = false;
 
     TcpSender sender;
     TcpReceiver receiver;
+    bool has_timestamps = false;  ///< constant during a run, as the next one
+    bool is_traced = false;       ///< its ACKs are, or the packets of all
     bool is_established = false;  ///< at the sender
     bool has_syn_arrived = false; ///< at the receiver
     bool has_answered_syn = false;
@@ -75,7 +76,6 @@ struct FlowState
     SendBuffer send_buffer;
     std::optional<WriteTimes> write_times; ///< set by the reset
 
-    bool is_traced = false; ///< its ACKs are, or the packets of all
     std::size_t max_trace_rows = 0;
     std::vector<AckRecord> trace;
 

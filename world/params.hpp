@@ -232,11 +232,8 @@ VariantHasTunable(int variant, int tunable)
     {
         return t.bit == CC_BBR3 || (variant == CC_VARIANT_BBR3_MIX && (t.bit & CC_BBR3_MECHANISMS) != 0);
     }
-    if (v.algorithm != CC_ALGORITHM_BBR || t.bit == CC_BBR3)
-    {
-        return false;
-    }
-    return variant == CC_VARIANT_BBR_MIX || t.bit == 0 ||
+    return (v.algorithm == CC_ALGORITHM_BBR && t.bit == 0) ||
+           (variant == CC_VARIANT_BBR_MIX && (t.bit & CC_ALL_MECHANISMS) != 0) ||
            (t.kind != TunableKind::on_off && (v.mechanisms & t.bit) != 0);
 }
 

@@ -42,7 +42,7 @@ def bpf_object(policy: IntegerPolicy) -> bytes:
     with TemporaryDirectory(prefix="bbrgym-") as folder:
         header = Path(folder) / "policy.h"
         header.write_text(policy_header(policy), encoding="utf-8")
-        generation = () if VARIANTS[policy.variant].algorithm == "bbr" else ("-DBBRGYM_BBR3",)
+        generation = ("-DBBRGYM_BBR3",) if VARIANTS[policy.variant].algorithm in ("bbr2", "bbr3") else ()
         return _compiled("format bpf", *generation, f'-DBBRGYM_POLICY="{header}"')
 
 

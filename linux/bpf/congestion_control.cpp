@@ -62,9 +62,7 @@ RequireBbr(const bpf_flow_settings& settings)
     if (!cc_is_bbr(&settings.params))
     {
         throw CongestionControlError("algorithm = " + std::to_string(settings.params.algorithm) +
-                                     ": in BPF there are the variants of BBR, expected " +
-                                     std::to_string(CC_ALGORITHM_BBR) + ", " + std::to_string(CC_ALGORITHM_BBR2) +
-                                     " or " + std::to_string(CC_ALGORITHM_BBR3));
+                                     ": in BPF there are those that pace, expected direct, bbr-scaled or a BBR");
     }
 }
 

@@ -29,6 +29,9 @@ KERNEL_CONTROLS = ("kernel-bbr", "kernel-cubic", "kernel-reno")
 #: Of ours that are models of the kernel's own and not in BPF: what runs in their place on the kernel's sockets.
 KERNEL_STAND_INS: Mapping[str, str] = MappingProxyType({"cubic": "kernel-cubic", "reno": "kernel-reno"})
 
+#: The algorithms of ours that are in BPF: those that pace.
+KERNEL_ALGORITHMS = ("bbr", "bbr2", "bbr3", "bbr-scaled", "direct")
+
 #: The algorithms of a user's files: on loss the stack reduces the window, or the file paces and decides it.
 PLUGIN_ALGORITHMS = ("plugin", "plugin-bbr")
 
@@ -48,7 +51,8 @@ class Tunable:
         low: smallest value allowed.
         high: largest value allowed.
         scale: ``linear`` or ``log``, for searches of the range.
-        mechanism: mechanism that has it; ``BBR`` if every BBR v1 has it, ``BBR3`` if every BBRv3 has it.
+        mechanism: mechanism that has it; ``BBR`` if every BBR v1 has it, ``BBR3`` if every BBRv3 has it, ``DIRECT`` or
+            ``SCALE`` if the variants have it that are set from outside.
         source: paper, section or RFC.
     """
 
@@ -74,8 +78,8 @@ class Variant:
 
     Attributes:
         name: in scenarios and commands.
-        algorithm: ``bbr``, ``bbr3``, ``bbr2``, ``cubic``, ``reno``, ``bic``, ``vegas`` or ``westwood``; ``ns-3`` for
-            ns-3's own, ``linux`` for the kernel's own; ``plugin`` or, if it paces, ``plugin-bbr`` for a user's file.
+        algorithm: a row of cc/algorithms.h, such as ``bbr`` or ``cubic``; ``ns-3`` for ns-3's own, ``linux`` for the
+            kernel's own; ``plugin`` or, if it paces, ``plugin-bbr`` for a user's file.
         source: the paper or RFC.
         preset: initial values of its tunables in natural units, by name.
         switches: whether it has each mechanism, 0 or 1, by the tunable that switches it in a mix. Default: empty.

@@ -65,6 +65,9 @@ GOLDEN = {
     "bic": "058619e1905e9f10",
     "vegas": "157e6e440a0c5256",
     "westwood": "a610da157bc7cf9e",
+    "direct": "15c84fa2d087b06a",
+    "cubic-scaled": "90ab4e729d9e0f2c",
+    "bbr-scaled": "bc7d2a20d526179b",
 }
 
 

@@ -33,7 +33,7 @@ from bbrgym.host.system import (
     within,
 )
 from bbrgym.plugins import PLUGINS, is_file, load_controller
-from bbrgym.tunables import BASES, TUNABLES, VARIANTS, Variant
+from bbrgym.tunables import KERNEL_ALGORITHMS, TUNABLES, VARIANTS, Variant
 from bbrgym.version import __version__
 
 #: What the names of all of them begin with, so that none is taken for the kernel's own.
@@ -302,7 +302,7 @@ def _object_of(target: str) -> Iterator[str]:
 
 
 def _bbr_variant(name: str) -> Variant:
-    names = [one.name for one in VARIANTS.values() if one.algorithm in BASES]
+    names = [one.name for one in VARIANTS.values() if one.algorithm in KERNEL_ALGORITHMS]
     if name not in names:
         raise ConfigError(
             f"{name} is not a variant of BBR, a shipped agent, a run folder or a file that ends in .o; "

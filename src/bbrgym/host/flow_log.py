@@ -20,7 +20,7 @@ from bbrgym.host.errors import HostError
 from bbrgym.host.parts import PART_ROWS, RowParts
 from bbrgym.runs.atomic_files import check_output, write_atomically
 from bbrgym.runs.run_folder import LOCK, RunFolder
-from bbrgym.tunables import BASES, VARIANTS
+from bbrgym.tunables import KERNEL_ALGORITHMS, VARIANTS
 
 _KNOWN: dict[str, type[pl.DataType]] = {
     "time_s": pl.Float64,
@@ -36,7 +36,7 @@ _KNOWN: dict[str, type[pl.DataType]] = {
     "app_limited": pl.Boolean,
     "policy": pl.String,
 }
-_TUNABLES = {name for one in VARIANTS.values() if one.algorithm in BASES for name in one.preset}
+_TUNABLES = {name for one in VARIANTS.values() if one.algorithm in KERNEL_ALGORITHMS for name in one.preset}
 SCHEMA = pl.Schema(_KNOWN | dict.fromkeys(sorted(_TUNABLES), pl.Float64))
 """Columns of a log: those of `connection_rows`, and the tunables of all variants, null where a control has none."""
 

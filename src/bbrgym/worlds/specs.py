@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.tunables import KERNEL_STAND_INS, PLUGIN_ALGORITHMS, STOCK_OWNERS, VARIANTS
+from bbrgym.tunables import KERNEL_ALGORITHMS, KERNEL_STAND_INS, PLUGIN_ALGORITHMS, STOCK_OWNERS, VARIANTS
 
 Isolation = Literal["process", "none"]
 
@@ -165,7 +165,7 @@ register_world(
     "this machine's kernel: its TCP sockets, in real time, with an emulator of the bottleneck between them",
     isolation="process",
     is_real_time=True,
-    our_algorithms=("bbr", "bbr2", "bbr3"),
+    our_algorithms=KERNEL_ALGORITHMS,
     stand_ins=KERNEL_STAND_INS,
     stock_controls=("linux",),
     has_paths=False,
