@@ -69,6 +69,13 @@ class Batch(ABC):
         self._intervals_left = 0  # of the action that is held
         self._acts: Flags = np.zeros(num_envs, np.bool_)  # environments in which it is held
 
+    def advance(self, mask: Flags | None) -> None:
+        """Run for a control interval, see `Episodes.advance`."""
+        interval_s = self.episodes.advance(mask)
+        if interval_s is not None:
+            self._memory.set_interval(interval_s)
+            self.rewards.set_interval(interval_s)
+
     @abstractmethod
     def reset(self, indices: Sequence[int], seeds: Sequence[int]) -> Any:
         """Begin episodes in some environments and return the observations of all; see the derived class."""
@@ -91,7 +98,7 @@ class Batch(ABC):
     def hold(self) -> None:
         """Run for another control interval of the last action, where the episode goes on."""
         mask: Flags = self.episodes.is_running & self._acts
-        self.episodes.advance(mask)
+        self.advance(mask)
         self._intervals_left -= 1
         others = np.flatnonzero(~mask)
         kept = [array[others] for array in self._arrays()] if len(others) else []
@@ -183,6 +190,7 @@ class Batch(ABC):
             "view": options.view,
             "max_tuned": self.max_tuned,
             "control_interval_s": options.control_interval_s,
+            "control_interval_rtts": options.control_interval_rtts,
             "hold_intervals": options.hold_intervals,
             "reward_horizon_s": options.reward_horizon_s,
             "score": options.score,

@@ -34,6 +34,8 @@ from bbrgym.worlds import (
 
 _LOG = logging.getLogger(__name__)
 
+_SRTT = VectorWorld.flow_fields.index("srtt_ms")
+
 RESET_FIRST = "call reset() first: no episode has begun, or it has ended"
 _CLOSED = "the environment is closed: make another one"
 
@@ -276,15 +278,23 @@ class Episodes:
             self.tuned.locate(worlds)
             self._located_in = worlds.tunables
 
-    def advance(self, mask: Flags | None = None) -> None:
+    def advance(self, mask: Flags | None = None) -> Table | None:
         """Run worlds, [N] (default: all), for a control interval; end episodes whose scenario is over.
+
+        Returns:
+            The seconds of each world's interval, [N], where intervals last round trips.
 
         Raises:
             WorldError: a world broke, or was late where that is refused; all episodes have ended then.
         """
-        worlds = self.open_worlds()
+        worlds, interval_s = self.open_worlds(), None
         try:
-            worlds.advance(self._options.control_interval_s, mask)
+            if self._options.control_interval_rtts is None:
+                worlds.advance(self._options.control_interval_s, mask)
+            else:
+                interval_s = self._round_trips_s(worlds, self._options.control_interval_rtts)
+                for index in range(self.num_envs) if mask is None else np.flatnonzero(mask).tolist():
+                    worlds.advance(float(interval_s[index]), np.arange(self.num_envs) == index)
         except WorldError as error:
             if self.refuses_late or not isinstance(error, LateRunError):
                 self.is_running[:] = False
@@ -292,6 +302,17 @@ class Episodes:
             for late in (str(error), *getattr(error, "__notes__", ())):
                 _LOG.warning("%s; the episode is truncated here, its steps count", late)
         self.is_running &= ~worlds.done
+        return interval_s
+
+    def _round_trips_s(self, worlds: VectorWorld, rtts: float) -> Table:
+        """Return so many of the longest RTT of each world's tuned flows, [N]: measured, or before that propagation's.
+
+        They are whole microseconds.
+        """
+        rtt_ms = self.tuned.stats(worlds)[_SRTT].reshape(self.tuned.count, -1).max(axis=0)
+        known_ms = np.where(rtt_ms > 0.0, rtt_ms, (self.tuned.base_rtt_ms * self.tuned.is_present).max(axis=0))
+        seconds: Table = np.maximum(np.round(known_ms * 1e3 * rtts), 1.0) / 1e6
+        return seconds
 
     def flow_names(self, index: int) -> tuple[str, ...]:
         """Return the names of the tuned flows of an environment's episode, in order."""

@@ -46,6 +46,7 @@ class FlowOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.fixed_interval_s("where each flow has an agent")
         if self.view != "each":
             raise ConfigError(f"view: {self.view!r}, allowed is 'each': an agent observes its own flow")
         if self.critic:

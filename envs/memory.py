@@ -100,17 +100,28 @@ class FlowMemory:
         self._means, self._sums = slice(ends[1], ends[3]), slice(ends[3], ends[5])
         self._seconds = slice(ends[4], ends[5])
         self._low, self._high = slice(ends[5], ends[6]), slice(ends[6], ends[7])
-        self._interval_s = interval_s
-        keep = [math.exp(-interval_s / (each.over_s or EWMA_S)) if each.kind == "ewma" else 1.0 for each in by_kind]
-        self._keep = np.array(keep[self._means]).reshape(-1, 1, 1)
+        self._interval_s: float | Table = interval_s
+        over_s = [each.over_s or EWMA_S if each.kind == "ewma" else math.inf for each in by_kind[self._means]]
+        self._over_s = np.array(over_s).reshape(-1, 1, 1)
+        self._low_s, self._high_s = (
+            np.array([each.over_s for each in by_kind[rows]], float).reshape(-1, 1, 1)
+            for rows in (self._low, self._high)
+        )
+        keep = [math.exp(-interval_s / each) for each in over_s]
+        self._keep = np.array(keep).reshape(-1, 1, 1)
         self._half = np.array([each.half(interval_s) for each in by_kind[self._low]]).reshape(-1, 1, 1)
-        self._falls = np.exp(-interval_s / np.array([each.over_s for each in by_kind[self._high]], float))
-        self._falls = self._falls.reshape(-1, 1, 1)
+        self._falls = np.exp(-interval_s / self._high_s)
         self._halves = np.zeros((2, ends[6] - ends[5], *shape))  # smallest values of this half and of the former one
         self._age = np.zeros(self._halves.shape[1:])  # of this half, in intervals that count
         self._values = np.zeros((len(by_kind), *shape))  # extremes, or sums
         self._weights = np.zeros((ends[3] - ends[1], *shape))  # of the means' sums
         self.reset(range(shape[1]))
+
+    def set_interval(self, interval_s: Table) -> None:
+        """Set the length of the next interval, [N]; `low` looks back as many such intervals as fit its time."""
+        self._interval_s = interval_s
+        self._keep, self._falls = np.exp(-interval_s / self._over_s), np.exp(-interval_s / self._high_s)
+        self._half = np.maximum(np.round(self._low_s / 2.0 / interval_s), 1.0)
 
     def reset(self, indices: Sequence[int]) -> None:
         """Forget the former intervals of environments whose episode begins."""
@@ -137,7 +148,7 @@ class FlowMemory:
             subtracted = stats.take(self._minus, axis=0)
             x[self._is_difference] = np.maximum(x[self._is_difference] - subtracted, 0.0)
             is_known[self._is_difference] &= subtracted > 0.0
-        x[self._seconds] = np.where(x[self._seconds] > 0.0, self._interval_s, 0.0)
+        x[self._seconds] = np.where(x[self._seconds] > 0.0, np.broadcast_to(self._interval_s, shape).ravel(), 0.0)
         is_known[self._sums] = is_active
         x, is_known, values = x.reshape(-1, *shape), is_known.reshape(-1, *shape), self._values
         for rows, extreme in ((self._max, np.maximum), (self._min, np.minimum)):

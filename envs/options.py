@@ -43,6 +43,8 @@ class Options:
         variant: variant that the tuned flows run.
         tunables: names of the controlled tunables. Default: all of the variant; those of the library, if there is one.
         control_interval_s: simulated seconds between two measurements; of a step, unless actions are held.
+        control_interval_rtts: smoothed RTTs between two measurements, instead: of the tuned flow with the longest, as
+            last measured; before, its propagation delay. Not where each flow has an agent.
         action_kind: `absolute` (a normalised action sets the tunables), `relative` (it moves them) or `library` (it
             chooses one of some settings).
         step_size: distance by which a relative action of 1 moves a normalised tunable, which runs from -1 to 1.
@@ -80,6 +82,7 @@ class Options:
     variant: str = "bbr-mix"
     tunables: Sequence[str] | None = None
     control_interval_s: float = 0.5
+    control_interval_rtts: float | None = None
     action_kind: ActionKind = "absolute"
     step_size: float = 0.1
     max_change: float | None = None
@@ -108,6 +111,9 @@ class Options:
             check_max_tuned(self.max_tuned)
         if not 0.0 < self.control_interval_s < math.inf:
             raise ConfigError(f"control_interval_s: {self.control_interval_s}, allowed is a finite number above 0")
+        rtts = self.control_interval_rtts
+        if rtts is not None and not 0.0 < rtts < math.inf:
+            raise ConfigError(f"control_interval_rtts: {rtts}, allowed is a finite number above 0, or None")
         if self.hold_intervals < 1:
             raise ConfigError(f"hold_intervals: {self.hold_intervals!r}, allowed are whole numbers from 1")
         if self.score not in get_args(ScoreKind):
@@ -121,6 +127,16 @@ class Options:
                 check_matplotlib(f"render_mode={self.render_mode!r}")
             except MissingExtraError as error:  # others ask for it as a matter of course, and may never render
                 gymnasium.logger.warn(f"{error}; render() will fail")
+
+    def fixed_interval_s(self, what: str) -> float:
+        """Return the control interval.
+
+        Raises:
+            ConfigError: intervals last round trips, which ``what`` does not support.
+        """
+        if self.control_interval_rtts is not None:
+            raise ConfigError(f"control_interval_rtts: {self.control_interval_rtts}, allowed is None {what}")
+        return self.control_interval_s
 
     @property
     def rewards_network(self) -> bool:

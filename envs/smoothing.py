@@ -24,13 +24,18 @@ class ExponentialMeans:
     """
 
     def __init__(self, fields: Sequence[str], horizon_s: float, interval_s: float, shape: tuple[int, int]) -> None:
-        self._keep = math.exp(-interval_s / horizon_s)
+        self._keep: float | Table = math.exp(-interval_s / horizon_s)
+        self._horizon_s = horizon_s
         rates, rtt = ("goodput_mbps", "fair_share_mbps"), "rtt_mean_ms"
         self._averaged = [fields.index(name) for name in (*rates, rtt)]
         self._weights = [fields.index(name) for name in ("active", "active", "rtt_samples")]
         self._active = fields.index("active")
         self._sums = np.zeros((len(self._averaged), *shape))
         self._totals = np.zeros_like(self._sums)
+
+    def set_interval(self, interval_s: Table) -> None:
+        """Set the length of the next interval, [N]."""
+        self._keep = np.exp(-interval_s / self._horizon_s)
 
     def reserve(self, count: int) -> None:
         """Make room for more flows, of which nothing has been measured."""

@@ -41,6 +41,11 @@ class StepRewards:
             self.reserve()
             self._smoothing.reset(indices)
 
+    def set_interval(self, interval_s: Table) -> None:
+        """Set the length of the next interval, [N]."""
+        if self._smoothing is not None:
+            self._smoothing.set_interval(interval_s)
+
     def reserve(self) -> None:
         """Make room for the flows of the worlds."""
         if self._smoothing is not None and self._episodes.counted is not None:

@@ -64,7 +64,7 @@ class TuneBatch(Batch):
                 actions[begin] = self.action.default
             self._values, self._normalised = self.action.apply(actions, self._normalised)
             episodes.tuned.set_all(episodes.open_worlds(), self._values)
-            episodes.advance(runs)
+            self.advance(runs)
         if len(begin):
             self._begin(begin, seeds)
         self._measure(np.abs(self._normalised - former), begin)

@@ -78,8 +78,9 @@ class ObservationPlan:
 
     def __init__(self, batch: TuneBatch | FlowBatch, options: Options) -> None:
         self._batch, self._options = batch, options
-        self._interval_us = round(options.control_interval_s * 1e6)
-        if not math.isclose(self._interval_us, options.control_interval_s * 1e6, abs_tol=1e-6) or self._interval_us < 1:
+        interval_us = options.fixed_interval_s("with format c") * 1e6
+        self._interval_us = round(interval_us)
+        if not math.isclose(self._interval_us, interval_us, abs_tol=1e-6) or self._interval_us < 1:
             raise ConfigError(
                 f"control_interval_s: {options.control_interval_s}, allowed with format c are whole microseconds"
             )

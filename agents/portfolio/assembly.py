@@ -54,9 +54,10 @@ class Assembly:
         self.is_per_flow = settings.is_per_flow
         self.draining = _draining(batch.scaling)  # setting that drains, [tunables]
         # control intervals of the identification
-        self.intervals = max(1, round(asked.identification_s / options.control_interval_s))
+        interval_s = options.fixed_interval_s("with agent=portfolio")
+        self.intervals = max(1, round(asked.identification_s / interval_s))
         # control intervals from a choice to the next one; None: the first one is held
-        self.pause = _pause(asked, self.intervals, options.control_interval_s) if asked.reselect_share else None
+        self.pause = _pause(asked, self.intervals, interval_s) if asked.reselect_share else None
         # features of what is observed
         self.features = _features(self.intervals, batch.scaling.names, with_held=self.pause is not None)
         self._name = settings.label
