@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import fnmatch
 import json
 import os
 import platform
@@ -387,8 +388,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="of each run")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="no run of the kernel begins later")
     all_parts = [list(part) for part in (setups(), bbr3_setups(), reverse_setups(), entrants())]
-    known = [setup.name for part in all_parts for setup in part]
-    parser.add_argument("--only", nargs="+", metavar="NAME", choices=known, default=known, help="scenarios to run")
+    parser.add_argument("--only", nargs="+", metavar="NAME", default=["*"], help="scenarios to run, such as '*-loss'")
     parser.add_argument("--learned", type=Path, metavar="RUN", help="a trained policy, to compare on draws")
     parser.add_argument("--draws", type=int, default=16, help="for --learned")
     parser.add_argument("--first-draw", type=int, default=0, help="for --learned")
@@ -405,8 +405,13 @@ def main() -> None:
         publish(arguments.write, "kernel-learned", section, BEHAVIOUR["kernel-learned"])
         return
     runs = Runs(arguments.kept / f"{commit}-{arguments.seconds:g}s", commit, arguments.seconds)
-    parts = [[setup for setup in part if setup.name in arguments.only] for part in all_parts]
+    parts = [
+        [setup for setup in part if any(fnmatch.fnmatch(setup.name, name) for name in arguments.only)]
+        for part in all_parts
+    ]
     asked = [setup for part in parts for setup in part]
+    if not asked:
+        parser.error(f"--only: no scenario is named {' or '.join(arguments.only)}")
     run_kernel(runs, asked, arguments.runs, until_s)
     for setup in asked:
         for seed in range(1, arguments.seeds + 1):

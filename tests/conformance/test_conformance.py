@@ -64,7 +64,7 @@ def test_a_broken_sender_fails_with_the_first_moment() -> None:
     assert run.verdict().outcome == "passed"
     broken = replace(run, sender=ShortProbe("bbr3"))
     found = broken.verdict()
-    assert (found.outcome, found.reasons) == ("failed", ())
+    assert (found.outcome, found.reason) == ("failed", "")
     assert found.failed is not None
     assert found.failed.failed_s is not None
     assert found.failed.text.startswith("it lasts for ProbeRTTDuration and a round")

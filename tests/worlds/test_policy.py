@@ -17,6 +17,7 @@ from compiled_policies import CompiledPolicy, Controller, shared_object
 from policies import in_whole_units, options_of, random_policy, random_portfolio
 
 import bbrgym
+from bbrgym.evaluate.evaluation import run_evaluation
 from bbrgym.worlds import TUNABLE_COLUMNS
 
 SCENARIO: dict[str, Any] = {
@@ -294,4 +295,22 @@ def test_an_evaluation_s_interval_that_does_not_fit_is_one_sentence(whole: Path,
     # on a busy machine the bar of the runs may have appeared before
     sentences = [line for line in done.stderr.splitlines() if not line.startswith("0/1 runs")]
     assert (done.returncode, len(sentences)) == (2, 1), done.stderr
-    assert re.match(r"bbrgym: advance: the duration is 0\.3\d* s, .* interval, 0\.5\d* s \(interval_s of", *sentences)
+    assert re.match(r"bbrgym: advance: the duration is 0\.3\d* s, .* interval, 0\.5\d* s \(interval_s of", sentences[0])
+
+
+def test_harm_is_measured_against_runs_without_the_policy(whole: Path) -> None:
+    flows = [{"name": "mine", "rtt_ms": 20.0}, {"name": "other", "rtt_ms": 20.0, "cc": "cubic"}]
+    scenario = {
+        "name": "beside",
+        "duration_s": 4.0,
+        "link": {"rate_mbps": 10.0, "queue": {"size_bdp": 2.0}},
+        "flows": flows,
+    }
+    found = [
+        run_evaluation(
+            scenario, {"variants": ["bbq"], "interval_s": 0.5, "world": {"twin": {"options": {"policy": policy}}}}
+        )
+        for policy in (None, str(whole))
+    ]
+    assert found[0].references.equals(found[1].references)
+    assert found[0].summary["goodput_mbps"].to_list() != found[1].summary["goodput_mbps"].to_list()

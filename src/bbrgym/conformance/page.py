@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bbrgym.conformance.setup import Condition
@@ -24,7 +24,7 @@ def verdict_line(one: DraftVerdict) -> str:
     line = f"{one.case.name}, {_path_text(one.path)}, {one.sender.name}: {one.outcome}"
     if one.failed is not None and one.failed.failed_s is not None:
         line += f" at {one.failed.failed_s:.6g} s: {one.failed.text}: {one.failed.measured}"
-    return line + (f" ({' '.join(one.reasons)})" if one.reasons else "")
+    return line + (f" ({one.reason})" if one.reason else "")
 
 
 def _path_text(path: Condition) -> str:
@@ -37,7 +37,7 @@ def _path_text(path: Condition) -> str:
 
 
 def verdicts_text(verdicts: Sequence[DraftVerdict]) -> str:
-    """Return runs by outcome, of all cases and case by case, and what cannot hold as the draft has it."""
+    """Return runs by outcome, of all cases and case by case."""
     senders = list(dict.fromkeys(one.sender for one in verdicts))
     names = [sender.name for sender in senders]
     cases = {one.case.name: one.case for one in verdicts}
@@ -50,26 +50,13 @@ def verdicts_text(verdicts: Sequence[DraftVerdict]) -> str:
         for case in cases.values()
     ]
     title = f"title; runs {'/'.join(OUTCOMES)}"
-    table = markdown_table(["", "case", title, *names], [["", "", "all", *totals], *rows])
-    return "\n\n".join([table, *_for_authors(verdicts)])
+    return markdown_table(["", "case", title, *names], [["", "", "all", *totals], *rows])
 
 
 def _counts_text(verdicts: Iterable[DraftVerdict]) -> str:
     """Return how many verdicts have each outcome."""
     found = [one.outcome for one in verdicts]
     return "/".join(str(found.count(outcome)) for outcome in OUTCOMES)
-
-
-def _for_authors(verdicts: Sequence[DraftVerdict]) -> Iterator[str]:
-    """Yield what cannot hold as written with the draft's own reading, each reason once with the cases it is about."""
-    cases: dict[str, dict[str, None]] = {}
-    for one in verdicts:
-        if one.outcome == "explained" and one.sender.is_draft:
-            for reason in one.reasons:
-                cases.setdefault(reason, {})[f"{one.case.number}, `{one.case.name}`"] = None
-    if cases:
-        lines = [f"- {reason} ({', '.join(names)})" for reason, names in cases.items()]
-        yield "## What cannot hold as written\n\nWith the draft's own reading:\n\n" + "\n".join(lines)
 
 
 def write_verdicts(page: Path, verdicts: Sequence[DraftVerdict], command: str) -> None:

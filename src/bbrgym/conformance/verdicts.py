@@ -52,7 +52,7 @@ class DraftVerdict:
     path: Condition
     outcome: Outcome
     failed: DraftStatement | None = None  # the statement that failed first. Default: none did
-    reasons: tuple[str, ...] = ()  # why the case is not applicable, or cannot hold as written
+    reason: str = ""  # why the case is not applicable, or cannot hold as written
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class CaseRun:
         about = (self.case, self.sender, self.path)
         for name in (self.sender.cc, f"{self.sender.cc}/{self.sender.reading}"):
             if name in self.case.not_for:
-                return DraftVerdict(*about, "not applicable", reasons=(self.case.not_for[name],))
+                return DraftVerdict(*about, "not applicable", reason=self.case.not_for[name])
         statements = self._statements()
         failed = [one for one in statements if one.failed_s is not None]
         reasons = {one.text: self.case.explanation(one, self.sender, self.path) for one in failed}
@@ -80,7 +80,7 @@ class CaseRun:
             return DraftVerdict(*about, "passed")
         if unexplained:
             return DraftVerdict(*about, "failed", shown)
-        return DraftVerdict(*about, "explained", shown, tuple(dict.fromkeys(reasons.values())))
+        return DraftVerdict(*about, "explained", shown, " ".join(dict.fromkeys(reasons.values())))
 
     def _statements(self) -> list[DraftStatement]:
         setup = self.case.setup(self.sender, self.path)

@@ -32,7 +32,7 @@ from bbrgym.scenario.files import Source, load_scenario
 from bbrgym.scenario.model import Scenario
 from bbrgym.schema import plain, shown
 from bbrgym.tunables import VARIANTS
-from bbrgym.worlds import check_world_has, world_spec
+from bbrgym.worlds import WorldSettings, check_world_has, world_spec
 
 __all__ = ["Evaluation", "EvaluationOptions", "EvaluationProgress", "evaluate"]
 
@@ -332,12 +332,21 @@ def plan_references(
     """Return the runs that harm is measured against, see `bbrgym.evaluate.harm`; those of entrants are theirs."""
     own = {one.variant: one for one in entrants if isinstance(one, Preset) and not one.own_tunables}
     presets = {cc: own.get(cc) or preset(cc) for cc in VARIANTS}
+    worlds = {name: _without_policy(one) for name, one in settings.world.items()}
+    settings = settings.model_copy(update={"world": worlds})
     return [
         _job(presets[cc], draw, world, settings)
         for world in settings.world
         for draw in draws
         for cc in reference_controls(draw.scenario, world)
     ]
+
+
+def _without_policy(settings: WorldSettings) -> WorldSettings:
+    """Return settings without a policy, which acts for tuned flows: in their place others run."""
+    if settings.options.get("policy") is None:
+        return settings
+    return settings.model_copy(update={"options": {**settings.options, "policy": None}})
 
 
 def _job(entrant: Entrant, draw: Draw, world: str, settings: Evaluation) -> EvaluationJob:

@@ -50,9 +50,9 @@ class EvaluationJob(Conditions):
     keeps_series: bool  # whether it leaves rows in the time series
 
     @property
-    def run_id(self) -> tuple[Entrant, str, int, int]:
+    def run_id(self) -> tuple[Entrant, str, int, int, object]:
         """Identity of the run in one evaluation, whose entrants are all different."""
-        return self.entrant, self.world, self.seed, id(self.scenario)
+        return self.entrant, self.world, self.seed, id(self.scenario), self.world_settings.options.get("policy")
 
     @property
     def key(self) -> str:
