@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import copy
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -33,10 +32,6 @@ class NetworkAgent:
     def network(self) -> nn.Module:
         """Return the network that acts and is exported."""
         return self._network
-
-    def snapshot(self) -> NetworkAgent:
-        """Return an agent that acts as this one does now, whatever its network learns."""
-        return NetworkAgent(self.name, copy.deepcopy(self._network), is_per_flow=self.is_per_flow)
 
 
 def policy_of(network: nn.Module, seeds: Sequence[int]) -> Policy:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import copy
 import io
 import json
 import math
@@ -17,12 +16,10 @@ import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
-from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.utils import set_random_seed
 from stable_baselines3.common.vec_env import VecEnv
 
-from bbrgym.agents.network_agents import NetworkAgent
-from bbrgym.agents.networks import Sb3Network
+from bbrgym.agents.base import Agent
 from bbrgym.agents.training.about import KEY
 from bbrgym.agents.training.checkpoints import finite_or_refuse, save_state
 from bbrgym.agents.training.folder import MODEL
@@ -46,7 +43,7 @@ class SegmentCallback(BaseCallback):
         model: BaseAlgorithm,
         env: VecEnv,
         about: Mapping[str, Any],
-        make_agent: Callable[[], NetworkAgent],
+        make_agent: Callable[[], Agent],
     ) -> None:
         super().__init__()
         self.model = model
@@ -86,20 +83,15 @@ class SegmentCallback(BaseCallback):
     def _checkpoint(self) -> None:
         finite_or_refuse(self.model.policy, self._run, self.step)
         self._record()
-        agent = self._make_agent()
-        # The steps that others remember are too many to keep twice; a policy of somebody's own may be no network.
-        is_snapshot = isinstance(self.model, OnPolicyAlgorithm) and not isinstance(agent.network(), Sb3Network)
-        kept = (copy.deepcopy(_state(self.model)), zipped(self.model, self._about)) if is_snapshot else None
 
         def save(name: str, about: Mapping[str, Any]) -> None:
-            state, model = kept or (_state(self.model), zipped(self.model, self._about))
-            save_state(self._run.folder, name, about, {"policy": state["policy"]} if name == "best" else state)
+            state = {"policy": self.model.policy.state_dict()} if name == "best" else _state(self.model)
+            save_state(self._run.folder, name, about, state)
             if name == "best":
+                model = zipped(self.model, self._about)
                 self._run.folder.write_file(MODEL, lambda partial: partial.write_bytes(model))
 
-        if is_snapshot:
-            agent = agent.snapshot()
-        self._run.checkpoint(self.step, agent, save, is_snapshot=is_snapshot)
+        self._run.checkpoint(self.step, self._make_agent(), save)
 
     def _record(self) -> None:
         """Record what the algorithm has measured since the last record."""

@@ -18,7 +18,6 @@ With env.critic=true the critic has the privileged observation too.
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
 from collections.abc import Mapping
@@ -273,14 +272,9 @@ class TorchPpo(Trainer):
             model.load_state_dict(state["model"])
             optimizer.load_state_dict(state["optimizer"])
 
-        def checkpoint() -> None:
-            finite_or_refuse(model, run, step)
-            kept = copy.deepcopy({"model": model.state_dict(), "optimizer": optimizer.state_dict()})
-
-            def save(name: str, about: Mapping[str, Any]) -> None:
-                save_state(run.folder, name, about, kept if name == "last" else {"model": kept["model"]})
-
-            run.checkpoint(step, _agent(settings, model).snapshot(), save, is_snapshot=True)
+        def save(name: str, about: Mapping[str, Any]) -> None:
+            state = {"model": model.state_dict()} | ({"optimizer": optimizer.state_dict()} if name == "last" else {})
+            save_state(run.folder, name, about, state)
 
         if has_state(run.folder, "last"):
             run.resume(restore_state(run.folder, "last", restore))
@@ -288,7 +282,8 @@ class TorchPpo(Trainer):
         collector = Collector(envs, model, self, run)
         while step < settings.total_steps:
             if run.segment_is_over(step):
-                checkpoint()
+                finite_or_refuse(model, run, step)
+                run.checkpoint(step, _agent(settings, model), save)
                 collector.restart(step)
             part = step / settings.total_steps
             optimizer.param_groups[0]["lr"] = self.learning_rate * (1.0 - part) + self.learning_rate_end * part
@@ -298,7 +293,8 @@ class TorchPpo(Trainer):
             run.check_finite(step, measured)
             if run.row_is_due(step):
                 run.record(step, measured)
-        checkpoint()
+        finite_or_refuse(model, run, step)
+        run.checkpoint(step, _agent(settings, model), save)
 
     def _new_model(self, space: spaces.Space[Any], default: NDArray[np.float32]) -> ActorCritic:
         parts = list(space.values()) if isinstance(space, spaces.Dict) else [space]

@@ -6,8 +6,6 @@ from the training's seed and the segment's number: episodes, exploration, the or
 not hold the state of simulations and generators, and an interrupted training that repeats its last segment gives the
 same curve and the same weights to the last bit.
 
-A validation may run beside the steps that follow it, up to the next record.
-
     trainer:  if the folder has a last checkpoint: restore it, `run.resume`
               while steps are left:
                   if `run.segment_is_over`:  `run.checkpoint`, `run.next_segment`, seed everything, and reset the
@@ -21,9 +19,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -40,7 +37,7 @@ from bbrgym.errors import ConfigError, TrainingError
 from bbrgym.loggers.logger import Logger
 from bbrgym.runs.drawing import reason_not_to_draw
 from bbrgym.scenario.distribution import Distribution, split_seeds
-from bbrgym.worlds import Table, world_spec
+from bbrgym.worlds import world_spec
 
 _PROGRESS_S = 0.2  # seconds between two reports of progress
 _NEVER = -1  # step of the last record before the first one
@@ -94,19 +91,6 @@ def state_of(fields: Mapping[str, Any]) -> TrainingState:
     return TrainingState(**fields)
 
 
-@dataclass(frozen=True)
-class _Validated:
-    """Outcome of a validation."""
-
-    scores: Table  # of each run, [draws]
-    own: Table  # own scores, [draws]
-    took_s: float
-
-
-Save: TypeAlias = Callable[[str, Mapping[str, Any]], None]
-"""Function that writes a checkpoint of a name, and the training's state in it; see `TrainingRun.checkpoint`."""
-
-
 @dataclass
 class _SinceLastRow:
     """Sums over the steps since the curve's last row."""
@@ -136,14 +120,6 @@ class TrainingRun:
         self._on_progress = on_progress
         self._validation_seeds = split_seeds("validation", settings.validation.draws)
         self._validation = validation_rollout(settings.validation_options(), settings.source, self._validation_seeds)
-        # Whether validations may share the machine with the training, and PyTorch's number of threads.
-        self._is_beside = (
-            settings.torch_threads == 1
-            and world_spec(settings.validation.world).holds_many
-            and not world_spec(settings.world_name).is_real_time
-        )
-        self._validator = ThreadPoolExecutor(1)
-        self._under_way: tuple[int, Save, Future[_Validated]] | None = None  # a checkpoint whose validation runs
         self._rows: list[dict[str, Any]] = []
         self._scores = pl.DataFrame(schema=VALIDATION_SCHEMA)
         self._segment = -1
@@ -158,9 +134,8 @@ class TrainingRun:
         self.stage = ""  # what the trainer is doing, for the progress; its to set
 
     def close(self) -> None:
-        """End the worlds of the validation, one that runs too."""
+        """End the worlds of the validation."""
         self._validation.close()
-        self._validator.shutdown()
 
     # ---- segments ----------------------------------------------------------------------------------------------
 
@@ -235,7 +210,6 @@ class TrainingRun:
         Raises:
             TrainingError: a metric is NaN or infinite.
         """
-        self.complete()
         self.check_finite(step, metrics)
         row = {name: float(value) for name, value in metrics.items()}
         if self._since_row.count:
@@ -251,7 +225,7 @@ class TrainingRun:
             if not math.isfinite(value):
                 raise self.broken(name, step)
 
-    def checkpoint(self, step: int, agent: Agent, save: Save, *, is_snapshot: bool = False) -> None:
+    def checkpoint(self, step: int, agent: Agent, save: Callable[[str, Mapping[str, Any]], None]) -> None:
         """Validate the agent and write checkpoints.
 
         Args:
@@ -259,53 +233,32 @@ class TrainingRun:
             agent: the agent as it is now.
             save: writes a checkpoint; called with its name, ``best`` (if this is the best so far) and ``last``, and the
                 training's state, which the checkpoint must hold too.
-            is_snapshot: whether the agent, and what `save` writes, stay the same while the training goes on. Then the
-                validation may run beside it, until the next record; `complete` ends the last one. Default: false.
 
         Raises:
             TrainingError: the score is NaN or infinite.
             WorldError: a simulation of the validation failed.
             OSError: a file cannot be written; the checkpoint before is whole.
         """
-        self.complete()
         if self.state.best_step >= 0 and step == self.state.step:  # just resumed, or the training ends with a segment
             self.folder.write_json(SUMMARY, self.summary())
-        elif is_snapshot and self._is_beside:
-            self._under_way = step, save, self._validator.submit(self._validated, agent)
-        else:
-            self._write_checkpoint(step, save, self._validated(agent))
-
-    def complete(self) -> None:
-        """Wait for the validation that runs beside the training, if any, and write its checkpoint.
-
-        Raises:
-            As `checkpoint`.
-        """
-        if self._under_way is not None:
-            (step, save, validated), self._under_way = self._under_way, None
-            self._write_checkpoint(step, save, validated.result())
-
-    def _validated(self, agent: Agent) -> _Validated:
+            return
         began_s = time.perf_counter()
         objective = self.settings.objective
         scores, own = self._validation.scores(agent.make_policy, objective, replace(objective, score="own"))
-        return _Validated(scores, own, time.perf_counter() - began_s)
-
-    def _write_checkpoint(self, step: int, save: Save, validated: _Validated) -> None:
-        scores = validated.scores
         score = float(scores.mean())
         if not math.isfinite(score):
             raise self.broken("the validation score", step)
         self._add(step, {SCORE: score, "validation/median": float(np.median(scores)), "validation/worst": scores.min()})
         steps, seeds = [step] * len(scores), list(self._validation_seeds)
-        columns = {"step": steps, "seed": seeds, "score": scores, "own_score": validated.own}
+        columns = {"step": steps, "seed": seeds, "score": scores, "own_score": own}
         self._scores = pl.concat([self._scores, pl.DataFrame(columns, schema=VALIDATION_SCHEMA)])
         self.state.step, self.state.score = step, score
         is_best = score > self.state.best_score
         if is_best:
             self.state.best_step, self.state.best_score = step, score
-        self.state.validation_s += validated.took_s
-        self.state.wall_s = time.perf_counter() - self._started_s
+        now_s = time.perf_counter()
+        self.state.validation_s += now_s - began_s
+        self.state.wall_s = now_s - self._started_s
         self.logger.metrics(step, {"time/steps_per_s": step / self.state.wall_s})
         self._show(step, is_checkpoint=True)
         # In this order: whenever the training is killed, `last` is not newer than any other file.
@@ -377,8 +330,7 @@ class TrainingRun:
             self._on_progress(TrainingProgress(step, self.settings.total_steps, *known))
 
     def broken(self, what: str, step: int) -> TrainingError:
-        """Return the error to raise where something is NaN or infinite; the checkpoint under way is written."""
-        self.complete()
+        """Return the error to raise where something is NaN or infinite."""
         is_kept = self.state.best_step >= 0
         last = f"the last checkpoint is of step {self.state.step}" if is_kept else "no checkpoint was written"
         return TrainingError(

@@ -196,10 +196,7 @@ def _train(
         folder.write_config(settings.plain())
         with _memory_errors(), logged(logger_settings, _logged_run(settings, folder)) as logger:
             with closing(TrainingRun(settings, folder, logger, rollouts, on_progress, callback)) as run:
-                try:
-                    trainer.train(run)
-                finally:  # also after Ctrl-C: a checkpoint that was reached is kept
-                    run.complete()
+                trainer.train(run)
             _log_outcome(run, logger)
             summary = run.summary()
             if on_end is not None:

@@ -21,8 +21,7 @@ from waiting import wait_until
 import bbrgym
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.training import checkpoints
-from bbrgym.agents.training.folder import VALIDATION, TrainingFolder
-from bbrgym.agents.training.loop import TrainingRun
+from bbrgym.agents.training.folder import TrainingFolder
 from bbrgym.agents.training.train_agent import TrainingProgress, resume_training, train
 from bbrgym.cli.main import main
 
@@ -62,16 +61,6 @@ def test_every_agent_goes_on_as_if_nothing_had_happened(agent: str, tmp_path: Pa
     assert_same(broken, whole)
     names = set(weights(whole))
     assert any("exp_avg_sq" in name for name in names)  # the optimiser's state is among what is the same
-
-
-def test_a_validation_beside_the_training_gives_what_one_before_the_next_step_gives(
-    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    checkpoint = TrainingRun.checkpoint
-    monkeypatch.setattr(TrainingRun, "checkpoint", lambda *arguments, is_snapshot: checkpoint(*arguments))
-    alone = run(tmp_path / "run")
-    assert_same(alone, whole)
-    assert pl.read_parquet(alone / VALIDATION).equals(pl.read_parquet(whole / VALIDATION))
 
 
 def test_a_kill_between_the_files_of_a_checkpoint_is_made_good(whole: Path, tmp_path: Path) -> None:
