@@ -34,7 +34,7 @@ PROBLEMS: list[tuple[Mapping, str]] = [
     ({"links": {f"link-{i}": link() for i in range(9)}}, "links: has 9 links, expected at most 8"),
     ({"flows": [flow("access")]}, "links.core: is crossed by no flow, expected its name in some path or ack_path"),
     ({"flows": [flow()]}, "flows[0].path: is empty, expected some of the links: access, core"),
-    ({"flows": [flow("acces")]}, "flows[0].path: names 'acces'; did you mean access? allowed are access, core"),
+    ({"flows": [flow("accezz")]}, "flows[0].path: names 'accezz'; did you mean access? allowed are access, core"),
     (
         {"flows": [flow("core", "access", "core")]},
         "flows[0].path: names 'core' twice, expected each link once, ack_path included",
