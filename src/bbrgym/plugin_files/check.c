@@ -17,32 +17,22 @@
 
 extern const struct cc_plugin bbrgym_plugin;
 
-static const char* event_name = "init";
+static const char *event_name = "init";
 static struct cc_rng rng;
 
-static uint64_t
-below(uint64_t n)
-{
-    return cc_rng_below(&rng, n);
-}
+static uint64_t below(uint64_t n) { return cc_rng_below(&rng, n); }
 
 /* Any size up to so many bits. */
-static uint64_t
-magnitude(uint64_t bits)
-{
-    return below(UINT64_C(1) << below(bits + 1));
-}
+static uint64_t magnitude(uint64_t bits) { return below(UINT64_C(1) << below(bits + 1)); }
 
-static void
-fail(const char* what, unsigned long long value, const char* expected)
+static void fail(const char *what, unsigned long long value, const char *expected)
 {
     printf("%s: %s = %llu, expected %s\n", event_name, what, value, expected);
     fflush(stdout);
     _exit(1);
 }
 
-static void
-too_long(int signal)
+static void too_long(int signal)
 {
     static const char text[] = ": does not end, expected a bounded loop\n";
 
@@ -53,8 +43,7 @@ too_long(int signal)
 }
 
 /* One event, drawn by the caller; each gets the same on two copies of the state. */
-struct event
-{
+struct event {
     uint64_t kind;
     struct cc_sample sample;
     struct cc_lost_packet lost;
@@ -63,15 +52,13 @@ struct event
     bool flag;
 };
 
-static const char* const NAMES[] = {"on_loss_state or reduce", "on_rto or reduce", "on_restart", "on_undo",
-                                    "on_packet_lost"};
+static const char *const NAMES[] = { "on_loss_state or reduce", "on_rto or reduce", "on_restart", "on_undo",
+                                     "on_packet_lost" };
 
-static void
-tell(struct cc_state* state, const struct cc_params* params, const struct event* e)
+static void tell(struct cc_state *state, const struct cc_params *params, const struct event *e)
 {
     event_name = e->kind < 5 ? NAMES[e->kind] : "on_ack";
-    switch (e->kind)
-    {
+    switch (e->kind) {
     case 0: cc_on_loss_state(state, params, e->ca_state, e->in_flight_pkts); break;
     case 1:
         cc_on_rto(state, params, e->flag, e->in_flight_pkts, e->in_flight_pkts / 2, e->sample.total_lost_pkts);
@@ -83,8 +70,7 @@ tell(struct cc_state* state, const struct cc_params* params, const struct event*
     }
 }
 
-static void
-refuse(const struct cc_params* params, const struct cc_state* state)
+static void refuse(const struct cc_params *params, const struct cc_state *state)
 {
     (void)params;
     if (state->cwnd_pkts - 1 >= CC_PLUGIN_MAX_CWND_PKTS)
@@ -92,10 +78,9 @@ refuse(const struct cc_params* params, const struct cc_state* state)
     fail("pacing_Bps", state->pacing_Bps, "more, or UINT64_MAX for none");
 }
 
-static void
-draw(struct event* e)
+static void draw(struct event *e)
 {
-    struct cc_sample* rs = &e->sample;
+    struct cc_sample *rs = &e->sample;
     bool is_plain = below(4) != 0; /* otherwise any numbers */
 
     e->kind = below(200);
@@ -122,39 +107,36 @@ draw(struct event* e)
     rs->is_ack_delayed = below(8) == 0;
     rs->is_cwnd_limited = below(4) != 0;
     rs->ca_state = (uint8_t)(e->kind == 1 ? CC_CA_LOSS : e->kind == 0 ? e->ca_state : rs->ca_state);
-    e->lost = (struct cc_lost_packet){.now_us = rs->now_us,
-                                      .delivered_pkts = rs->delivered_pkts,
-                                      .total_lost_pkts = ++rs->total_lost_pkts,
-                                      .tx_in_flight_pkts = rs->in_flight_pkts,
-                                      .size_pkts = 1};
+    e->lost = (struct cc_lost_packet){ .now_us = rs->now_us,
+                                       .delivered_pkts = rs->delivered_pkts,
+                                       .total_lost_pkts = ++rs->total_lost_pkts,
+                                       .tx_in_flight_pkts = rs->in_flight_pkts,
+                                       .size_pkts = 1 };
 }
 
 /* The smallest, the largest or another value of each tunable. */
-static void
-draw_tunables(struct cc_params* params)
+static void draw_tunables(struct cc_params *params)
 {
     uint32_t i;
 
-    for (i = 0; i < bbrgym_plugin.tunable_count; i++)
-    {
-        const struct cc_plugin_tunable* row = &bbrgym_plugin.tunables[i];
-        double share = (double[]){0, 1, (double)below(1000) / 1000}[below(3)];
+    for (i = 0; i < bbrgym_plugin.tunable_count; i++) {
+        const struct cc_plugin_tunable *row = &bbrgym_plugin.tunables[i];
+        double share = (double[]){ 0, 1, (double)below(1000) / 1000 }[below(3)];
         double value = below(2) == 0 ? row->preset : row->low + share * (row->high - row->low);
 
-        ((int64_t*)(void*)CC_PLUGIN_FIRST(params))[i] =
+        ((int64_t *)(void *)CC_PLUGIN_FIRST(params))[i] =
             (int64_t)(value * (strcmp(row->unit, "ratio") == 0 ? 65536 : 1));
     }
 }
 
-int
-main(int argc, char** argv)
+int main(int argc, char **argv)
 {
     /* Apart on the heap, so that a sanitizer sees a write beyond the state. */
     struct cc_state *state = calloc(1, sizeof(*state)), *copy = calloc(1, sizeof(*copy));
     struct cc_plugin plugin = bbrgym_plugin;
     uint64_t seed, events, i, byte;
     struct cc_params params, kept;
-    struct event e = {0};
+    struct event e = { 0 };
 
     if (argc != 3 || !state || !copy)
         return 2;
@@ -163,11 +145,11 @@ main(int argc, char** argv)
     rng = cc_rng_make(seed, "check");
     signal(SIGALRM, too_long);
     plugin.refuse = refuse;
-    for (i = 0; i < events; i++)
-    {
-        if (i % EVENTS_OF_A_LIFE == 0)
-        {
-            struct cc_start start = {.now_us = e.sample.now_us, .rng_seed = i, .mss_bytes = 1 + (uint32_t)below(9000)};
+    for (i = 0; i < events; i++) {
+        if (i % EVENTS_OF_A_LIFE == 0) {
+            struct cc_start start = { .now_us = e.sample.now_us,
+                                      .rng_seed = i,
+                                      .mss_bytes = 1 + (uint32_t)below(9000) };
 
             start.min_rtt_us = below(2) == 0 ? CC_RTT_UNKNOWN_US : 1 + magnitude(18);
             start.srtt_us = start.min_rtt_us == CC_RTT_UNKNOWN_US ? 0 : start.min_rtt_us;
@@ -176,7 +158,7 @@ main(int argc, char** argv)
             params.algorithm = plugin.paces ? CC_ALGORITHM_PLUGIN_BBR : CC_ALGORITHM_PLUGIN;
             params.plugin = &plugin;
             draw_tunables(&params);
-            e = (struct event){.sample = {.now_us = e.sample.now_us}};
+            e = (struct event){ .sample = { .now_us = e.sample.now_us } };
             event_name = "init";
             alarm(LONGEST_EVENT_S);
             cc_init(state, &params, &start);
@@ -190,7 +172,7 @@ main(int argc, char** argv)
         if (memcmp(&kept, &params, sizeof(kept)) != 0)
             fail("params", 1, "what they were: a file only reads them");
         for (byte = plugin.state_bytes; byte < CC_OWN_BYTES; byte++)
-            if (((unsigned char*)state->own)[byte] != 0)
+            if (((unsigned char *)state->own)[byte] != 0)
                 fail("a write beyond its state, at byte", byte, "less than CC_STATE's bytes");
         if (state->initial_cwnd_pkts != copy->initial_cwnd_pkts)
             fail("initial_cwnd_pkts", state->initial_cwnd_pkts, "what it was: a file only reads it");

@@ -13,8 +13,7 @@
  */
 #include "plugin.h"
 
-struct aimd
-{
+struct aimd {
     uint64_t credit_q16; /* packets to grow by, not yet whole */
 };
 CC_STATE(struct aimd)
@@ -25,10 +24,9 @@ CC_STATE(struct aimd)
     T(aimd_keep, ratio, 0.5, 0.3, 0.95, linear, "share of the window that a loss leaves")
 CC_TUNABLES(TUNABLES)
 
-static void
-on_ack(struct cc_state* state, const struct cc_params* params, const struct cc_sample* sample)
+static void on_ack(struct cc_state *state, const struct cc_params *params, const struct cc_sample *sample)
 {
-    struct aimd* aimd = own(state);
+    struct aimd *aimd = own(state);
     uint32_t acked_pkts = reno_growth_pkts(state, params, sample); /* none in recovery, or if the window is not used */
 
     acked_pkts = reno_slow_start(state, acked_pkts); /* up to ssthresh_pkts */
@@ -37,8 +35,7 @@ on_ack(struct cc_state* state, const struct cc_params* params, const struct cc_s
     aimd->credit_q16 &= 65535;
 }
 
-static void
-reduce(struct cc_state* state, const struct cc_params* params, uint32_t in_flight_pkts)
+static void reduce(struct cc_state *state, const struct cc_params *params, uint32_t in_flight_pkts)
 {
     (void)in_flight_pkts;
     state->ssthresh_pkts = (uint32_t)(state->cwnd_pkts * (uint64_t)tunable(params, aimd_keep) >> 16);
