@@ -65,7 +65,7 @@ MISTAKES: list[tuple[str, Any, str]] = [
     (
         "link.last_hop link.reverse",
         ({"kind": "wifi"}, {"rate_mbps": 1.0, "queue": {"size_packets": 9}}),
-        "link.reverse: is given, expected none beside last_hop, which has a way back of its own",
+        "link.reverse: is given, expected none beside last_hop, which has a return path of its own",
     ),
     ("flows.0.direction", "back", "flows[0].direction: is 'back', expected one of 'forward' or 'reverse'"),
     ("flows.0.direction", "reverse", "flows[0].direction: is 'reverse', expected 'forward' without link.reverse"),

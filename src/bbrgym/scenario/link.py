@@ -314,7 +314,7 @@ class Link(Model):
     def _check(self) -> Link:
         _check_wire(self)
         if self.reverse is not None and self.last_hop is not None:
-            raise FieldProblem("reverse", "is given, expected none beside last_hop, which has a way back of its own")
+            raise FieldProblem("reverse", "is given, expected none beside last_hop, which has a return path of its own")
         return self
 
     @property
