@@ -66,7 +66,7 @@ def write_papers_docs(folder: Path, numbers: pl.DataFrame, experiments: Sequence
         if len(kept):
             rank = {one.name: place for place, one in enumerate(shipped)}
             place = pl.col("experiment").replace_strict(rank, default=len(rank))
-            numbers = pl.concat([kept, numbers]).sort(pl.col("claim").is_not_null(), place, maintain_order=True)
+            numbers = pl.concat([kept, numbers]).sort(place, maintain_order=True)
             sources = [*(one for one in old_sources if not one.startswith(source)), *sources]
             mark = old_mark
             experiments = [*shipped, *(one for one in experiments if one.name not in rank)]
