@@ -135,10 +135,12 @@ def check_controller(file: str | Path) -> str:
     return f"{_CHECK_EVENTS} random events under sanitizers"
 
 
-def _check(path: Path, source: Path) -> None:
+def _check(path: Path, source: Path, cache: Path) -> None:
     with TemporaryDirectory(prefix="bbrgym-") as folder:
+        # The laws take seconds to compile, as much as ten files, and are the same for each file.
+        laws = _built(_preprocessed(_FILES / "check.c", folder, "check.i"), cache, ".o", [*_SANITIZED, "-c"])
         program = Path(folder) / "check"
-        _compile(path, [*_SANITIZED, str(_FILES / "check.c"), str(source), "-o", str(program)])
+        _compile(path, [*_SANITIZED, str(laws), str(source), "-o", str(program)])
         command = [str(program), str(_CHECK_SEED), str(_CHECK_EVENTS)]
         try:
             done = subprocess.run(
@@ -172,24 +174,34 @@ def _checked_and_compiled(path: Path, *, again: bool = False) -> str:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bbrgym" / "plugins"
     cache.mkdir(parents=True, exist_ok=True, mode=0o700)
     with TemporaryDirectory(prefix="bbrgym-") as folder:
-        source = _preprocessed(path, folder)
-        what = "\0".join([_compiler(path), source.read_text(encoding="utf-8", errors="surrogateescape")])
-        target = cache / f"{path.stem}-{_digest(what.encode(errors='surrogateescape'))}.so"
-        if again or not target.exists():
-            _check(path, source)
-            with TemporaryDirectory(dir=cache) as building:
-                built = Path(building) / target.name
-                _compile(path, ["-O2", "-fPIC", "-shared", str(source), "-o", str(built)])
-                built.rename(target)
-    return str(target)
+        source = _preprocessed(path, folder, f"{path.stem}.i")
+        if again or not _target(source, cache, ".so").exists():
+            _check(path, source, cache)
+        return str(_built(source, cache, ".so", ["-O2", "-fPIC", "-shared"]))
 
 
-def _preprocessed(path: Path, folder: str) -> Path:
+def _preprocessed(path: Path, folder: str, name: str) -> Path:
     """Write a C file with what it includes as one text into a folder, and return the text's path."""
     _read(path)
-    source = Path(folder) / "source.i"
+    source = Path(folder) / name
     _compile(path, ["-E", str(path.resolve()), "-o", str(source)])
     return source
+
+
+def _target(source: Path, cache: Path, suffix: str) -> Path:
+    what = "\0".join([_compiler(source), source.read_text(encoding="utf-8", errors="surrogateescape")])
+    return cache / f"{source.stem}-{_digest(what.encode(errors='surrogateescape'))}{suffix}"
+
+
+def _built(source: Path, cache: Path, suffix: str, flags: Sequence[str]) -> Path:
+    """Return what a text is compiled to: what is in the cache, or what is put there."""
+    target = _target(source, cache, suffix)
+    if not target.exists():
+        with TemporaryDirectory(dir=cache) as building:
+            built = Path(building) / target.name
+            _compile(source, [*flags, str(source), "-o", str(built)])
+            built.rename(target)
+    return target
 
 
 def _compile(path: Path, arguments: Sequence[str]) -> None:
