@@ -217,14 +217,9 @@ def per_run(summary: pl.DataFrame) -> pl.DataFrame:
 
 def with_entrants(table: pl.DataFrame) -> pl.DataFrame:
     """Return the table with a column ``entrant``, the label of its agent and variant."""
-    pairs = table.select("agent", "variant").unique(maintain_order=True)
-    labels = [label_of(agent, variant) for agent, variant in pairs.iter_rows()]
-    return table.join(
-        pairs.with_columns(entrant=pl.Series(labels, dtype=pl.String)),
-        on=("agent", "variant"),
-        how="left",
-        maintain_order="left",
-    )
+    is_preset = pl.col("agent") == FIXED  # as `label_of` has it
+    label = pl.when(is_preset).then("variant").otherwise(pl.concat_str("agent", "variant", separator=" "))
+    return table.with_columns(label.alias("entrant"))
 
 
 def label_of(agent: str, variant: str) -> str:
