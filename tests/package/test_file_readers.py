@@ -75,7 +75,7 @@ BY_ITSELF = {
     "evaluate.bench.tasks": {"load_benchmark yaml.safe_load", "load_benchmark _FILE.read_text"},
     "report.page": {"_template (resources.files('bbrgym') / 'report' / 'templates' / name).read_text"},
     "plugins": {
-        "_checked_and_compiled source.read_text",
+        "_target source.read_text",
         "new_controller path.open",
         "new_controller (_FILES / 'skeleton.c').read_text",
     }

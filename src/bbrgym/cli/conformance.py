@@ -25,7 +25,7 @@ bbr2 or bbr; default: the first two. Exit code 1: a statement failed without a k
 examples:
   bbrgym conformance
   bbrgym conformance bbr3-draft case=drain-inflight world=ns3
-  bbrgym conformance bbr3 bbr3-draft bbr2 bbr write=docs/conformance.md
+  bbrgym conformance bbr3 bbr3-draft bbr2 bbr write=docs/own_control.md
 """
 WORDS = Words("[CC ...]", 0, math.inf)
 

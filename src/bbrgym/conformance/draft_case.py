@@ -52,7 +52,6 @@ class DraftCase:
 
     number: int  # in the order of the draft's appendix
     name: str  # that selects it
-    title: str  # the draft's
     conditions: Sequence[Condition]  # that it is run in
     end: Find  # the row after which nothing is checked; None while it has not come
     check: Check  # states what has to hold
@@ -81,11 +80,11 @@ ADDED: dict[str, DraftCase] = {}
 
 
 def draft_case(number: int, **fields: Any) -> Callable[[Check], Check]:
-    """Make a check a test case: the function's name is the case's, its docstring the draft's title."""
+    """Make a check a test case: the function's name is the case's."""
 
     def add(check: Check) -> Check:
         name = check.__name__.replace("_", "-")
-        ADDED[name] = DraftCase(number, name, str(check.__doc__), check=check, **fields)
+        ADDED[name] = DraftCase(number, name, check=check, **fields)
         return check
 
     return add

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Verdicts in Markdown, for the terminal and the page of the documentation, docs/conformance.md."""
+"""Verdicts in Markdown, for the terminal and the page of the documentation, docs/own_control.md."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def verdicts_text(verdicts: Sequence[DraftVerdict]) -> str:
     totals = [_counts_text(one for one in verdicts if one.sender == sender) for sender in senders]
     rows = [
         [
-            *(str(case.number), f"`{case.name}`", case.title),
+            *(str(case.number), f"`{case.name}`"),
             *(_counts_text(one for one in verdicts if (one.case, one.sender) == (case, sender)) for sender in senders),
         ]
         for case in cases.values()
     ]
-    title = f"title; runs {'/'.join(OUTCOMES)}"
-    return markdown_table(["", "case", title, *names], [["", "", "all", *totals], *rows])
+    case = f"case; runs {'/'.join(OUTCOMES)}"
+    return markdown_table(["", case, *names], [["", "all", *totals], *rows])
 
 
 def _counts_text(verdicts: Iterable[DraftVerdict]) -> str:
@@ -68,6 +68,6 @@ def write_verdicts(page: Path, verdicts: Sequence[DraftVerdict], command: str) -
     before, begin, rest = read_text(page, MAX_TEXT_BYTES).partition(_BEGIN)
     _, end, after = rest.partition(_END)
     if not begin or not end:
-        raise ConfigError(f"--write: {str(page)!r} has no {_BEGIN.strip()!r} followed by {_END.strip()!r}")
+        raise ConfigError(f"write: {str(page)!r} has no {_BEGIN.strip()!r} followed by {_END.strip()!r}")
     head = f"{behaviour_mark(_BEHAVIOUR)}\n\n`{command}`, {datetime.date.today().isoformat()}:"
     write_text(page, f"{before}{begin}{head}\n\n{verdicts_text(verdicts)}\n{end}{after}")
