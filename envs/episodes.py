@@ -293,8 +293,7 @@ class Episodes:
                 worlds.advance(self._options.control_interval_s, mask)
             else:
                 interval_s = self._round_trips_s(worlds, self._options.control_interval_rtts)
-                for index in range(self.num_envs) if mask is None else np.flatnonzero(mask).tolist():
-                    worlds.advance(float(interval_s[index]), np.arange(self.num_envs) == index)
+                worlds.advance(interval_s, mask)
         except WorldError as error:
             if self.refuses_late or not isinstance(error, LateRunError):
                 self.is_running[:] = False

@@ -37,12 +37,12 @@ TwinVector::Reset(std::size_t world, std::shared_ptr<const Scenario> scenario, u
 }
 
 void
-TwinVector::Advance(double duration_s, std::span<const bool> mask, StopCheck& stop)
+TwinVector::Advance(std::span<const double> durations_s, StopCheck& stop)
 {
-    const auto advance = [this, duration_s, mask, &stop](std::size_t world) {
-        if (mask[world])
+    const auto advance = [this, durations_s, &stop](std::size_t world) {
+        if (durations_s[world] > 0.0)
         {
-            AdvanceOne(world, duration_s, stop);
+            AdvanceOne(world, durations_s[world], stop);
         }
     };
     m_pool.ForEach(m_slots.size(), advance, [&stop] { stop.ShouldStop(); });

@@ -54,10 +54,10 @@ class TwinVector
     void Reset(std::size_t world, uint64_t seed) { Reset(world, World(world).SharedScenario(), seed); }
 
     /**
-     * Advances the worlds whose mask is true. If one cannot, the others do, and the first one's error is thrown.
+     * Advances each world by its seconds; 0: not. If one cannot, the others do, and the first one's error is thrown.
      * Stopped: `stop` said so; the worlds that did not come to their end run no more, but may be reset.
      */
-    void Advance(double duration_s, std::span<const bool> mask, StopCheck& stop);
+    void Advance(std::span<const double> durations_s, StopCheck& stop);
 
     /** The engine of a world that runs; std::logic_error if it does not. */
     const Engine& World(std::size_t world) const;

@@ -206,19 +206,22 @@ template <class Implementation> class PyVector
     }
 
     /** The one way into the simulations' loops. */
-    void Advance(double duration_s, const py::object& mask)
+    void Advance(const py::object& durations_s)
     {
         Implementation& vector = LaidOut(0);
-        const std::span<bool> chosen = View<bool>(mask, "mask", {static_cast<py::ssize_t>(m_worlds)});
-        auto world = static_cast<std::size_t>(std::ranges::find(chosen, true) - chosen.begin());
-        AdvanceWatch watch(LimitS(duration_s, static_cast<std::size_t>(std::ranges::count(chosen, true))));
+        const std::span<const double> asked_s =
+            View<double>(durations_s, "durations_s", {static_cast<py::ssize_t>(m_worlds)});
+        const auto runs = [](double duration_s) { return duration_s > 0.0; };
+        auto world = static_cast<std::size_t>(std::ranges::find_if(asked_s, runs) - asked_s.begin());
+        AdvanceWatch watch(
+            LimitS(std::ranges::max(asked_s), static_cast<std::size_t>(std::ranges::count_if(asked_s, runs))));
         std::exception_ptr error;
         m_watch = &watch;
         {
             const py::gil_scoped_release release;
             try
             {
-                vector.Advance(duration_s, chosen, watch.Stop());
+                vector.Advance(asked_s, watch.Stop());
             }
             catch (const Stopped& stopped)
             {
@@ -367,10 +370,10 @@ template <class Implementation> class PyVector
     bool HasLostThreads() const { return HasThreads() && getpid() != m_owner_pid; }
 
     /** The longest wall time of an advance: each thread runs its share of the worlds one after the other. */
-    double LimitS(double duration_s, std::size_t worlds) const
+    double LimitS(double longest_s, std::size_t worlds) const
     {
         const std::size_t rounds = (worlds + m_threads - 1) / m_threads;
-        return m_timeout_s * std::max(1.0, duration_s) * static_cast<double>(std::max<std::size_t>(rounds, 1));
+        return m_timeout_s * std::max(1.0, longest_s) * static_cast<double>(std::max<std::size_t>(rounds, 1));
     }
 
     std::size_t m_worlds;
@@ -429,14 +432,16 @@ NaN. A bad argument raises ValueError, a world that is not there IndexError. `th
             "Begins a run of one world and fills its rows: each flow's initial tunables, NaN where its algorithm does\n"
             "not have one, and the stats of an empty interval. None: the scenario that the world runs, not parsed "
             "again.")
-        .def(
-            "advance", &Vector::Advance, py::arg("duration_s"), py::arg("mask"),
-            "Advances the worlds whose `mask` [worlds], bool, is true: applies changed rows of `tunables` (a bad one\n"
-            "raises ValueError and its world does not run), runs, at most to the scenario's end, and writes the stats\n"
-            "of that interval. Releases the GIL. An error in one world is raised after the others have advanced. A "
-            "signal's\n"
-            "handler that raises, the end of the time, or close() ends it at once: worlds that did not come to the\n"
-            "interval's end must be reset.")
+        .def("advance", &Vector::Advance, py::arg("durations_s"),
+             "Advances the worlds whose `durations_s` [worlds], float64, is above 0: applies changed rows of "
+             "`tunables` (a\n"
+             "bad one raises ValueError and its world does not run), runs, at most to the scenario's end, and writes "
+             "the\n"
+             "stats of that interval. Releases the GIL. An error in one world is raised after the others have "
+             "advanced. A "
+             "signal's\n"
+             "handler that raises, the end of the time, or close() ends it at once: worlds that did not come to the\n"
+             "interval's end must be reset.")
         .def("summary", &Vector::Summary, py::arg("index"), py::arg("flow_out"), py::arg("link_out"),
              "Fills `flow_out` [flows, fields] and `link_out` [fields], measured from the warm-up's end to now.")
         .def("trace_acks", &Vector::TraceAcks, py::arg("index"), py::arg("flow"), py::arg("max_rows"),

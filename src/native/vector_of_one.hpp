@@ -50,15 +50,15 @@ template <class Run> class VectorOfOne
     }
 
     /** A run that was stopped or broke is over; one that was refused an argument goes on. */
-    void Advance(double duration_s, std::span<const bool> mask, StopCheck& stop)
+    void Advance(std::span<const double> durations_s, StopCheck& stop)
     {
-        if (!mask[0])
+        if (!(durations_s[0] > 0.0))
         {
             return;
         }
         try
         {
-            AdvanceRun(World(0), m_tables.Of(0, m_scenario->flows.size()), duration_s, stop);
+            AdvanceRun(World(0), m_tables.Of(0, m_scenario->flows.size()), durations_s[0], stop);
         }
         catch (const std::logic_error&)
         {

@@ -30,8 +30,8 @@ class Vector:
     def reset(self, index, mapping, seed):
         self.native.reset(index, resolved_json(mapping), seed)
 
-    def advance(self, seconds, mask=None):
-        self.native.advance(seconds, np.ones(len(self.now_s), np.bool_) if mask is None else mask)
+    def advance(self, seconds):
+        self.native.advance(np.full(len(self.now_s), seconds))
 
 
 @pytest.fixture
@@ -51,16 +51,15 @@ def make():
 
 def test_what_does_not_run_cannot_be_used():
     vector = Vector(2, threads=2)
-    mask = np.ones(2, np.bool_)
     for use in (
         lambda: vector.native.reset(0, None, 1),
         lambda: vector.native.save(0),
-        lambda: vector.native.advance(0.1, mask),
+        lambda: vector.native.advance(np.ones(2)),
         lambda: vector.native.summary(0, np.zeros((1, len(FLOW_SUMMARY))), np.zeros(len(LINK_SUMMARY))),
     ):
         with pytest.raises(RuntimeError, match="world 0 does not run: reset it first"):
             use()
-    vector.native.advance(0.1, np.zeros(2, np.bool_))
+    vector.native.advance(np.zeros(2))
 
 
 def test_there_is_room_for_so_many_flows():
@@ -111,11 +110,12 @@ def test_a_wrong_array_is_an_error(which, damage):
         _twin.Vector(2, 1, 60.0).lay_out(3, *given)
 
 
-def test_a_mask_is_one_byte_a_world(make):
+def test_each_world_has_its_duration(make):
     vector = make()
-    for mask in (np.ones(5, np.bool_), np.ones(6), [True] * 6):
-        with pytest.raises(ValueError, match=r"mask: expected a writable C-contiguous bool array of shape \[6\]"):
-            vector.native.advance(0.1, mask)
+    expected = r"durations_s: expected a writable C-contiguous float64 array of shape \[6\]"
+    for durations_s in (np.ones(5), np.ones(6, np.bool_), [1.0] * 6):
+        with pytest.raises(ValueError, match=expected):
+            vector.native.advance(durations_s)
     assert not vector.now_s.any()
 
 

@@ -62,11 +62,12 @@ def test_each_is_what_it_is_alone_also_with_tunables_that_are_written(make):
             assert_is(worlds, index, world)
         for mask in ([True, True, True], [True, False, True], [False, True, False], [True, True, True]):
             worlds.tunables[:, 0, column] += 0.25
-            worlds.advance(0.7, np.array(mask))
+            seconds = np.array([0.7, 0.4, 1.3])
+            worlds.advance(seconds, np.array(mask))
             for index, world in enumerate((first, second, third)):
                 world.set_tunables("flow-0", {"bbr_cwnd_gain": float(worlds.tunables[index, 0, column])})
                 if mask[index]:
-                    world.advance(0.7)
+                    world.advance(seconds[index])
                 assert_is(worlds, index, world)
 
 

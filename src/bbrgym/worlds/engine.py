@@ -71,17 +71,16 @@ class Engine(Protocol):
             seed: of all random numbers.
         """
 
-    def advance(self, duration_s: float, mask: Flags) -> None:
-        """Run the worlds of a mask for so much simulated time, each at most to the scenario's end.
+    def advance(self, durations_s: Table) -> None:
+        """Run worlds, each for its simulated time, at most to the scenario's end.
 
         Applies the tunables first: a bad value is a ValueError, and its world does not run. Writes stats, time and
         ``done``. An error in one world is raised after the others have run. An engine in the caller's process ends the
         advance within some tens of milliseconds when a signal's handler raises (Ctrl-C), which it raises in turn, or
-        when ``timeout_s`` is over, an `EngineFailure`; the worlds of the mask are in the middle of an interval then.
+        when ``timeout_s`` is over, an `EngineFailure`; the worlds that ran are in the middle of an interval then.
 
         Args:
-            duration_s: simulated seconds, above 0.
-            mask: [worlds], true for those that run.
+            durations_s: [worlds], simulated seconds; 0 of one that does not run.
         """
 
     def summary(self, index: int, flow_out: Table, link_out: Table) -> None:

@@ -61,13 +61,13 @@ class LinuxEngine(_linux.Vector):
         """Begin a run; the kernel's own control runs in place of a model of it."""
         super().reset(index, None if scenario_json is None else _with_stand_ins(scenario_json), seed)
 
-    def advance(self, duration_s: float, mask: Flags) -> None:
+    def advance(self, durations_s: Table) -> None:
         """Run for so long, at most to the scenario's end.
 
         Raises:
             LateRunFailure: the run is over and too many of its packets were late.
         """
-        super().advance(duration_s, mask)
+        super().advance(durations_s)
         if self._done[0]:
             self._check_lateness()
 

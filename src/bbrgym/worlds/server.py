@@ -13,8 +13,6 @@ import numpy as np
 from bbrgym.worlds.errors import LateRunFailure, reason_of
 from bbrgym.worlds.layout import Arrays, Mailbox, Shape, SharedArrays
 
-_ALL = np.ones(1, np.bool_)
-
 
 class Server:
     """An engine of one world, and where requests and arrays lie.
@@ -61,7 +59,7 @@ class Server:
 
     def advance(self, duration_s: float) -> None:
         """Run for so much simulated time."""
-        self._engine.advance(duration_s, _ALL)
+        self._engine.advance(np.array([duration_s]))
 
     def links(self) -> str:
         """Return the rows of the links as JSON."""

@@ -122,7 +122,6 @@ class VectorWorld:
         self._pool = ThreadPoolExecutor(self._threads) if min(self._threads, len(self._engines)) > 1 else None
         self._loaded: list[Scenario | None] = [None] * len(scenarios)  # what engines can begin again by themselves
         self._stopped = set(range(len(scenarios)))
-        self._all = np.ones(len(scenarios), np.bool_)
         self._lay_out(most if flow_capacity is None else flow_capacity, [])
         try:
             self._each(range(len(scenarios)), self._begin)
@@ -172,11 +171,11 @@ class VectorWorld:
         self.scenarios[index], self.seeds[index] = given, new_seed
         self._begin(index)
 
-    def advance(self, seconds: float, mask: Flags | None = None) -> None:
+    def advance(self, seconds: float | Table, mask: Flags | None = None) -> None:
         """Run worlds for so much simulated time, each at most to the scenario's end, and measure that interval.
 
         Args:
-            seconds: simulated time, above 0.
+            seconds: simulated time, above 0; of all worlds, or of each, [N].
             mask: [N], the worlds that run. Default: all.
 
         Raises:
@@ -187,22 +186,26 @@ class VectorWorld:
                 measured.
         """
         self.check_open()
-        seconds = argument("advance", seconds, float, "is a finite number of seconds above 0")
-        if not 0.0 < seconds < math.inf:
-            raise ConfigError(f"advance: {seconds} s, allowed is a finite number of seconds above 0")
+        if not isinstance(seconds, np.ndarray) or seconds.shape != (self.num_worlds,):
+            seconds = argument("advance", seconds, float, "is a finite number of seconds above 0")
+        durations_s = np.full(self.num_worlds, seconds, np.float64)
+        if not ((durations_s > 0.0) & (durations_s < math.inf)).all():
+            raise ConfigError(f"advance: {shown(seconds)} s, allowed is a finite number of seconds above 0")
         if mask is not None:
-            given, mask = mask, np.ascontiguousarray(mask)
-            if mask.dtype != np.bool_ or mask.shape != self._all.shape:
+            given, mask = mask, np.asarray(mask)
+            if mask.dtype != np.bool_ or mask.shape != (self.num_worlds,):
                 raise ConfigError(f"mask: {shown(given)}, allowed is an array of {self.num_worlds} bool")
         if self._stopped:
             for index in sorted(self._stopped):
                 if mask is None or mask[index]:
                     self.check_running(index)
+        if mask is not None:
+            durations_s[~mask] = 0.0
         if len(self._engines) == 1:
-            self._advance(0, seconds, self._all if mask is None else mask)
+            self._advance(0, durations_s)
         else:
-            chosen: Iterable[int] = range(self.num_worlds) if mask is None else np.flatnonzero(mask).tolist()
-            self._each(chosen, lambda index: self._advance(index, seconds, self._all[:1]))
+            chosen = np.flatnonzero(durations_s).tolist()
+            self._each(chosen, lambda index: self._advance(index, durations_s[index : index + 1]))
 
     def run_to_end(self) -> None:
         """Run all worlds to the ends of the scenarios, as one interval each."""
@@ -384,14 +387,14 @@ class VectorWorld:
                 raise self._error(index, error) from error
             raise
 
-    def _advance(self, number: int, seconds: float, mask: Flags) -> None:
+    def _advance(self, number: int, durations_s: Table) -> None:
         """Advance the worlds of an engine."""
         try:
-            self._engines[number].advance(seconds, mask)
+            self._engines[number].advance(durations_s)
         except ValueError as error:  # of the engine, or of its worker
             raise ConfigError(str(error)) from error
         except BaseException as error:
-            chosen = [number * self._per_engine + place for place in np.flatnonzero(mask).tolist()]
+            chosen = [number * self._per_engine + place for place in np.flatnonzero(durations_s).tolist()]
             self._break(number, chosen)
             if isinstance(error, Exception):
                 place = getattr(error, "place", None)

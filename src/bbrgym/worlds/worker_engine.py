@@ -78,8 +78,8 @@ class WorkerEngine:
     def reset(self, index: int, scenario_json: str | None, seed: int) -> None:  # noqa: ARG002 - there is one
         self._ask(self._timeout_s, "reset", scenario_json, seed)
 
-    def advance(self, duration_s: float, mask: Flags) -> None:  # noqa: ARG002 - it is this one
-        self._ask(advance_timeout_s(self._timeout_s, duration_s), "advance", duration_s)
+    def advance(self, durations_s: Table) -> None:
+        self._ask(advance_timeout_s(self._timeout_s, durations_s[0]), "advance", float(durations_s[0]))
 
     def summary(self, index: int, flow_out: Table, link_out: Table) -> None:  # noqa: ARG002 - they are shared
         self._ask(self._timeout_s, "summary", len(flow_out))

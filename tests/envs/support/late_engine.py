@@ -15,8 +15,8 @@ class LateEngine(_twin.Vector):
         super().lay_out(flow_capacity, tunables, flow_stats, link_stats, now_s, done)
         self._done = done
 
-    def advance(self, duration_s, mask):
-        super().advance(duration_s, mask)
+    def advance(self, durations_s):
+        super().advance(durations_s)
         if self._done[0]:
             raise LateRunFailure("packets were late")
 

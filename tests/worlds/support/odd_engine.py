@@ -48,12 +48,11 @@ class OddEngine:
         if self._deed == "fail":
             raise RuntimeError("out of routers")
 
-    def advance(self, duration_s, mask):
-        assert mask.tolist() == [True]
+    def advance(self, durations_s):
         self._flow_stats += 1
         if self._now_s[0] >= 1:
             self._misbehave()
-        self._now_s[:] = min(self._now_s[0] + duration_s, self._duration_s)
+        self._now_s[:] = min(self._now_s[0] + durations_s[0], self._duration_s)
         self._done[:] = self._now_s >= self._duration_s
         self._link_stats[0] = self._now_s[0]
 
