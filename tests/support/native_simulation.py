@@ -64,7 +64,7 @@ class NativeSimulation:
         return bool(self.arrays.done[0])
 
     def advance(self, seconds: float = 1e9) -> None:
-        self.native.advance(np.array([seconds]))
+        self.native.advance(np.array([seconds], np.float64))
 
     def set(self, name: str, value: float, index: int = 0) -> None:
         self.tunables[index, TUNABLES.index(name)] = value

@@ -645,8 +645,6 @@ Begin(std::shared_ptr<const Scenario> scenario, uint64_t seed, TableMemory& tabl
     return vector;
 }
 
-constexpr bool ALL[] = {true};
-
 /** Laws after each step; then again from the middle. Returns the totals that every other way must reach. */
 Shown
 RunByLaw(std::shared_ptr<const Scenario> scenario, const Plan& plan, Counts& counts)
@@ -664,7 +662,8 @@ RunByLaw(std::shared_ptr<const Scenario> scenario, const Plan& plan, Counts& cou
             snapshot = simulation->Save(0);
         }
         ChangeBefore(step, plan, tables);
-        simulation->Advance(Seconds(plan.steps_ns[step]), ALL, never);
+        const double seconds[] = {Seconds(plan.steps_ns[step])};
+        simulation->Advance(seconds, never);
         g_now_s = tables.now_s;
         laws.Check(simulation->World(0), tables, plan.steps_ns[step]);
         if (snapshot)
@@ -687,7 +686,8 @@ RunByLaw(std::shared_ptr<const Scenario> scenario, const Plan& plan, Counts& cou
     for (std::size_t step = plan.saved_before; step < plan.steps_ns.size(); ++step)
     {
         ChangeBefore(step, plan, tables);
-        simulation->Advance(Seconds(plan.steps_ns[step]), ALL, never);
+        const double seconds[] = {Seconds(plan.steps_ns[step])};
+        simulation->Advance(seconds, never);
         again.Add(tables, simulation->World(0));
     }
     Require(again == first, "from a snapshot the same bytes come again");

@@ -59,7 +59,7 @@ class Server:
 
     def advance(self, duration_s: float) -> None:
         """Run for so much simulated time."""
-        self._engine.advance(np.array([duration_s]))
+        self._engine.advance(np.array([duration_s], np.float64))
 
     def links(self) -> str:
         """Return the rows of the links as JSON."""
