@@ -107,6 +107,10 @@ PlanOf(const Scenario& scenario, const HostOptions& options)
     {
         throw ScenarioError("links", "is given, which the linux world does not have: use the twin or ns3 world");
     }
+    if (scenario.link.loses_skbs || (!scenario.further_links.empty() && scenario.further_links[0].loses_skbs))
+    {
+        throw ScenarioError("link.loss.unit", "is skb, which the linux world does not have: use the twin or ns3 world");
+    }
     NetworkPlan plan{.options = options, .packet_bytes = scenario.mss_bytes + HEADER_BYTES};
     const uint32_t ample_bytes = BufferBytes(scenario);
     bool has_auto = false;

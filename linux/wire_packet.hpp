@@ -6,6 +6,8 @@
 #ifndef BBRGYM_LINUX_WIRE_PACKET_HPP
 #define BBRGYM_LINUX_WIRE_PACKET_HPP
 
+#include "packet_events.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -103,6 +105,7 @@ class WirePacket
     std::size_t Flow() const { return flow; }
     uint32_t Bytes(uint32_t) const { return m_ip_bytes; }
     bool IsData() const { return PayloadBytes() > 0; }
+    uint32_t Skb() const { return SKB_NUMBERS; } // TUN devices give segments
     bool IsEcnCapable() const { return (m_headers[TOS] & CE) != 0; }
     bool Mark()
     {

@@ -101,6 +101,8 @@ class BurstPacing
     bool IsInBurst() const { return m_left_pkts > 0; }
     uint32_t LeftPkts() const { return m_left_pkts; }
     bool HasBegun() const { return m_sent_pkts > 0; }
+    /** Number of the burst that leaves now or next, since the start, modulo 2^16: it is an sk_buff of the network. */
+    uint16_t Number() const { return m_number; }
     /** The segment to retransmit next; NONE: the burst is of new ones. */
     uint64_t NextRetransmit() const { return m_retransmit == NONE ? NONE : m_retransmit + m_sent_pkts; }
 
@@ -161,6 +163,7 @@ class BurstPacing
     /** No burst leaves. */
     void Clear()
     {
+        ++m_number;
         m_left_pkts = 0;
         m_sent_pkts = 0;
         m_sent_bytes = 0;
@@ -172,6 +175,7 @@ class BurstPacing
     bool m_is_sized_by_rtt = false;
     bool m_may_be_one = true; ///< a burst at a low rate
     bool m_passes = false;
+    uint16_t m_number = 0;
     uint32_t m_left_pkts = 0;     ///< of the burst
     uint32_t m_sent_pkts = 0;     ///< of it
     uint64_t m_sent_bytes = 0;    ///< payload of these

@@ -134,6 +134,8 @@ class TcpSender
     uint32_t Backoff() const { return m_rtt.Backoff(); } ///< doublings of the timer
     /** Whether the next segment leaves in one burst with the last one. */
     bool IsInBurst() const { return m_pacing.IsInBurst(); }
+    /** Number of the sk_buff in which the next segment leaves. */
+    uint32_t SkbNumber() const { return m_pacing.Number(); }
     CcController& GetController() { return m_controller; }
     const CcController& GetController() const { return m_controller; }
 

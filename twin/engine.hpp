@@ -438,7 +438,7 @@ Engine::OnPathOfNetwork(const FlowState& flow, Call call)
 inline void
 Engine::Emit(FlowState& flow, uint64_t seqno, EcnBits ecn, uint32_t pkts)
 {
-    const PacketName name(seqno, flow.index, ecn);
+    const PacketName name(seqno, flow.index, ecn, flow.sender.SkbNumber());
     if (Log().IsOn()) [[unlikely]]
     {
         LogAt(PacketEvent::sent, name);

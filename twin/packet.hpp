@@ -5,6 +5,7 @@
 #define BBRGYM_TWIN_PACKET_HPP
 
 #include "ecn.hpp"
+#include "packet_events.hpp"
 #include "packet_log.hpp"
 #include "scenario.hpp"
 #include "scoreboard.hpp"
@@ -18,18 +19,19 @@ namespace bbrgym
 {
 
 /**
- * A packet's sequence number, flow and ECN bits in 64 bits: small, because it is copied most. Of an ACK in a queue the
- * number is its slot, where what it says waits, and its bytes; of data with timestamps behind their first link it is a
- * slot, too.
+ * A packet's sequence number, flow, ECN bits and number of its sk_buff in 64 bits: small, because it is copied most. Of
+ * an ACK in a queue the number is its slot, where what it says waits, and its bytes; of data with timestamps behind
+ * their first link it is a slot, too.
  */
 class PacketName
 {
   public:
     static constexpr int SEQNO_BITS = 44;
-    static constexpr int FLOW_BITS = 15;
+    static constexpr int FLOW_BITS = 11;
 
     PacketName() = default;
-    PacketName(uint64_t seqno, uint64_t flow, EcnBits ecn);
+    /** `skb`: number of its sk_buff. */
+    PacketName(uint64_t seqno, uint64_t flow, EcnBits ecn, uint32_t skb = 0);
     static PacketName OfAck(uint64_t slot, uint64_t bytes, uint64_t flow)
     {
         PacketName name;
@@ -46,6 +48,7 @@ class PacketName
     PacketName OutOfSlot(uint64_t seqno) const { return WithNumber(seqno, m_bits & ~IN_SLOT); }
     std::size_t Slot() const { return Seqno() & ((uint64_t{1} << SLOT_BITS) - 1); }
     uint32_t AckBytes() const { return static_cast<uint32_t>(Seqno() >> SLOT_BITS); }
+    uint32_t Skb() const { return IsData() ? static_cast<uint32_t>(m_bits >> SKB_SHIFT) : SKB_NUMBERS; }
     EcnBits Ecn() const { return {.ect = (m_bits & ECT) != 0, .ce = (m_bits & CE) != 0, .cwr = (m_bits & CWR) != 0}; }
     void Mark() { m_bits |= CE; }
     /** That of the packet so many further on in the same burst. */
@@ -63,6 +66,8 @@ class PacketName
     static constexpr uint64_t CWR = ECT << 2;
     static constexpr uint64_t DATA = ECT << 3;
     static constexpr uint64_t IN_SLOT = ECT << 4;
+    static constexpr int SKB_SHIFT = SEQNO_BITS + FLOW_BITS + 5;
+    static_assert(uint64_t{SKB_NUMBERS - 1} << SKB_SHIFT >> SKB_SHIFT == SKB_NUMBERS - 1);
 
     static PacketName WithNumber(uint64_t number, uint64_t bits)
     {
@@ -78,9 +83,9 @@ class PacketName
 inline constexpr uint64_t SYN = (uint64_t{1} << PacketName::SEQNO_BITS) - 1;
 inline constexpr uint64_t HANDSHAKE_ACK = SYN - 1;
 
-inline PacketName::PacketName(uint64_t seqno, uint64_t flow, EcnBits ecn)
+inline PacketName::PacketName(uint64_t seqno, uint64_t flow, EcnBits ecn, uint32_t skb)
     : m_bits(seqno | flow << SEQNO_BITS | (seqno < HANDSHAKE_ACK ? DATA : 0) | (ecn.ect ? ECT : 0) | (ecn.ce ? CE : 0) |
-             (ecn.cwr ? CWR : 0))
+             (ecn.cwr ? CWR : 0) | uint64_t{skb % SKB_NUMBERS} << SKB_SHIFT)
 {}
 
 inline bool
@@ -120,6 +125,7 @@ struct QueuedPacket
     std::size_t Flow() const { return name.Flow(); }
     bool IsData() const { return name.IsData(); }
     bool HasSlot() const { return name.HasSlot(); }
+    uint32_t Skb() const { return name.Skb(); }
     bool IsEcnCapable() const { return name.Ecn().ect; }
     bool Mark()
     {

@@ -91,6 +91,12 @@ template <class Packet> class Bottleneck
     const Packet* InService() const { return m_is_serving ? &m_in_service : nullptr; }
 
   private:
+    struct SkbFate
+    {
+        uint32_t number = SKB_NUMBERS;
+        bool is_lost = false;
+    };
+
     /** Tells the measurement what the queue does. */
     struct Report
     {
@@ -161,10 +167,12 @@ template <class Packet> class Bottleneck
     template <class Deliver>
     [[gnu::always_inline]] void Depart(int64_t now_ns, Measurement& measurement, Deliver& deliver);
     void AwaitOpportunity(int64_t now_ns);
+    [[gnu::noinline]] bool IsLostAtRandom(const Packet& packet, int64_t now_ns);
 
     PacketQueue<Packet> m_queue;
     std::optional<TokenBucket> m_policer;
-    std::optional<LossModel> m_loss; ///< always there after Reset
+    std::optional<LossModel> m_loss;  ///< always there after Reset
+    std::vector<SkbFate> m_skb_fates; ///< of each flow's latest sk_buff; empty: each packet has its own
     LinkDelay m_delay;
     double m_rate_bps = 0;        ///< 0: an outage, or a trace
     int64_t m_full_units = 0;     ///< duration of a full packet's transmission; 0: as m_rate_bps
@@ -193,10 +201,13 @@ Bottleneck<Packet>::Reset(const Link& link, std::size_t flows, uint32_t packet_b
 {
     PacketQueue<Packet> queue = std::move(m_queue);
     std::vector<Packet> dropped = std::move(m_dropped);
+    std::vector<SkbFate> skb_fates = std::move(m_skb_fates);
     *this = Bottleneck();
     m_queue = std::move(queue);
     m_dropped = std::move(dropped);
     m_dropped.clear();
+    m_skb_fates = std::move(skb_fates);
+    m_skb_fates.assign(link.loses_skbs ? flows : 0, {});
     m_queue.Reset(link, flows, packet_bytes, run_seed);
     if (link.policer)
     {
@@ -281,6 +292,7 @@ Bottleneck<Packet>::Change(const LinkChange& change, int64_t now_ns, Measurement
     if (change.loss_rate)
     {
         m_loss->SetRate(*change.loss_rate);
+        std::ranges::fill(m_skb_fates, SkbFate{});
     }
     return change.rate_bps && *change.rate_bps != m_rate_bps && SetRate(*change.rate_bps, now_ns, measurement);
 }
@@ -484,6 +496,23 @@ Bottleneck<Packet>::AwaitOpportunity(int64_t now_ns)
     }
 }
 
+template <class Packet>
+bool
+Bottleneck<Packet>::IsLostAtRandom(const Packet& packet, int64_t now_ns)
+{
+    const uint32_t skb = packet.Skb();
+    if (m_skb_fates.empty() || skb == SKB_NUMBERS)
+    {
+        return m_loss->IsLost(now_ns);
+    }
+    SkbFate& fate = m_skb_fates[packet.Flow()];
+    if (fate.number != skb)
+    {
+        fate = {skb, m_loss->IsLost(now_ns)};
+    }
+    return fate.is_lost;
+}
+
 /** The packet in service leaves; unless it is lost at random it is delivered. */
 template <class Packet>
 template <class Deliver>
@@ -492,7 +521,7 @@ Bottleneck<Packet>::Depart(int64_t now_ns, Measurement& measurement, Deliver& de
 {
     m_is_serving = false;
     measurement.Departed(m_in_service.Flow(), m_in_service.Bytes(m_packet_bytes));
-    if (m_loss->IsLost(now_ns))
+    if (m_loss->MayLose() && IsLostAtRandom(m_in_service, now_ns))
     {
         measurement.RandomLost(m_in_service.Flow(), m_in_service.IsData());
         Keep(m_in_service);

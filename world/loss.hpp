@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// Random loss behind the bottleneck: one decision per packet, in the order of departure, from the link's stream, such
-// as "link.loss".
+// Random loss behind the bottleneck: one decision per packet, or per sk_buff, in the order of departure, from the
+// link's stream, such as "link.loss".
 #ifndef BBRGYM_WORLD_LOSS_HPP
 #define BBRGYM_WORLD_LOSS_HPP
 
@@ -49,11 +49,12 @@ class LossModel
         m_may_lose = rate > 0;
     }
 
-    /** Call for each packet, in order of time. */
+    bool MayLose() const { return m_may_lose; }
+    /** Call for each packet or sk_buff, in order of time. */
     bool IsLost(int64_t now_ns) { return m_may_lose && Draw(now_ns); }
 
   private:
-    [[gnu::noinline]] bool Draw(int64_t now_ns)
+    bool Draw(int64_t now_ns)
     {
         if (const auto* bernoulli = std::get_if<Bernoulli>(&m_loss))
         {

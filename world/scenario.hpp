@@ -209,6 +209,7 @@ struct Link
     std::optional<Policer> policer;
     Queue queue;
     Loss loss;
+    bool loses_skbs = false; ///< one decision for all segments of an sk_buff, as netem's
     std::optional<Jitter> jitter;
     Acks acks;
     std::vector<LinkChange> changes; ///< ascending

@@ -318,6 +318,8 @@ ReadWire(const Value& value, const std::string& name)
               .delay_ns = value["delay_ms"].Ms(bounds::delay_ms),
               .queue = ReadQueue(value["queue"]),
               .loss = ReadLoss(value["loss"]),
+              .loses_skbs =
+                  value["loss"].Raw().contains("unit") && value["loss"]["unit"].Choice({"packet", "skb"}) == 1,
               .changes = value["changes"].List(bounds::changes, ReadChange)};
     value["rate_mbps"].Require((link.rate_bps > 0) != link.trace.has_value(), "exactly one of rate_mbps and trace");
     for (std::size_t i = 1; i < link.changes.size(); ++i)

@@ -4,6 +4,7 @@
 #include "packet-tap.h"
 #include "run-control.h"
 
+#include "ns3/flow-id-tag.h"
 #include "ns3/ipv4-header.h"
 #include "ns3/ipv4-l3-protocol.h"
 #include "ns3/simulator.h"
@@ -32,7 +33,8 @@ BottleneckDevice::BottleneckDevice(const bbrgym::Scenario& scenario, std::size_t
                                    uint16_t first_port, bbrgym::Measurement& measurement)
     : m_measurement(measurement),
       m_first_port(first_port),
-      m_far_ends(scenario.flows.size())
+      m_far_ends(scenario.flows.size()),
+      m_loses_skbs(scenario.LinkAt(link).loses_skbs)
 {
     m_bottleneck.Reset(scenario.LinkAt(link), scenario.flows.size(), scenario.mss_bytes + bbrgym::HEADER_BYTES,
                        run_seed);
@@ -62,13 +64,16 @@ BottleneckDevice::Seen(Ptr<Packet> packet) const
     const bool is_ack = offset >= m_far_ends.size();
     const std::size_t flow = is_ack ? static_cast<uint16_t>(segment.source_port - m_first_port) : offset;
     const bool has_timestamps = is_ack && !segment.is_syn && m_have_timestamps[flow];
+    FlowIdTag skb;
+    const bool has_skb = m_loses_skbs && packet->PeekPacketTag(skb);
     return {bbrgym::NowNs(),
             packet,
             flow,
             packet->GetSize() + (has_timestamps ? bbrgym::TIMESTAMP_BYTES : 0),
             segment.payload_bytes > 0,
             segment.is_ecn_capable,
-            segment.is_marked};
+            segment.is_marked,
+            has_skb ? skb.GetFlowId() % bbrgym::SKB_NUMBERS : bbrgym::SKB_NUMBERS};
 }
 
 /** Always true: a packet that is dropped was sent. */

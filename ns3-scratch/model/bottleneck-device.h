@@ -24,12 +24,14 @@ struct BottleneckPacket
     bool has_payload = false;
     bool is_ecn_capable = false;
     bool is_marked = false;
+    uint32_t skb = bbrgym::SKB_NUMBERS;
     uint64_t offset_bytes = 0; ///< this and the flags are for the packet log, unused without one
     uint16_t flags = 0;
 
     std::size_t Flow() const { return flow; }
     uint32_t Bytes(uint32_t) const { return ip_bytes; }
     bool IsData() const { return has_payload; }
+    uint32_t Skb() const { return skb; }
     bool IsEcnCapable() const { return is_ecn_capable; }
     bool Mark();
     void Describe(bbrgym::PacketRecord& record, uint32_t) const
@@ -75,6 +77,7 @@ class BottleneckDevice : public LinkDevice
     uint16_t m_first_port;
     std::vector<FarEnd> m_far_ends;      ///< of each flow
     std::vector<bool> m_have_timestamps; ///< the flows
+    bool m_loses_skbs;
     EventId m_service;
 };
 

@@ -5,6 +5,7 @@
 #include "run-control.h"
 #include "timestamp-tag.h"
 
+#include "ns3/flow-id-tag.h"
 #include "ns3/ipv4-end-point.h"
 #include "ns3/ipv4-header.h"
 #include "ns3/ipv6-end-point.h"
@@ -474,6 +475,8 @@ TcpLinuxSocket::SendSegment(Ptr<Packet> payload, SequenceNumber32 seq, bool is_r
     {
         TimestampTag::Put(payload, bbrgym::TimestampMs(bbrgym::NowNs()));
     }
+    FlowIdTag skb(m_sender.SkbNumber()); // the sk_buff in which Linux would send it
+    payload->ReplacePacketTag(skb);
     Dispatch(payload, header, is_retransmission, ecn.ect);
 }
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Random scenarios in the twin and in ns-3, which must show the same.
 
-usage: python tests/twin/differential.py FIRST_SEED SCENARIOS [reverse|links]
+usage: python tests/twin/differential.py FIRST_SEED SCENARIOS [reverse|links|parts]
 
-With ``reverse`` each has a reverse link, with ``links`` several links. Prints what ran; or the first difference with
+With ``reverse`` each has a reverse link, with ``links`` several links, with ``parts`` parts of their own. Prints what ran; or the first difference with
 its seed, and ends with 1.
 """
 

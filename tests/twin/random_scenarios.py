@@ -148,11 +148,24 @@ def with_links(mapping: Mapping, seed: int) -> Mapping:
     return {**rest, "links": {name: link for name, link in links.items() if name in crossed}, "flows": flows}
 
 
+def with_parts(mapping: Mapping, seed: int) -> Mapping:
+    """Return any network of these whose links and flows have what others have not: losses of sk_buffs."""
+    draw = _Draw(f"parts {seed}")
+    mapping = draw.choice([lambda mapping, _: mapping, with_reverse, with_links])(mapping, seed)
+    links = [*mapping.get("links", {}).values(), *([mapping["link"]] if "link" in mapping else [])]
+    for link in [*links, *(link["reverse"] for link in links if "reverse" in link)]:
+        if link["loss"]["kind"] == "none":
+            link["loss"] = {"kind": "bernoulli", "rate": draw.log(0.001, 0.3)}
+        link["loss"] = {**link["loss"], "unit": draw.choice(["packet", "skb", "skb"])}
+    return mapping
+
+
 #: Networks made of a random scenario, by name.
 NETWORKS: dict[str, Callable[[Mapping, int], Mapping]] = {
     "link": lambda mapping, _: mapping,
     "reverse": with_reverse,
     "links": with_links,
+    "parts": with_parts,
 }
 
 

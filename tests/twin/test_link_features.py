@@ -120,3 +120,29 @@ def test_held_acks_are_in_the_rtt_and_cost_a_bulk_flow_nothing() -> None:
     assert free.flow("rtt_mean_ms") < held.flow("rtt_mean_ms")
     assert held.flow("goodput_mbps") == pytest.approx(free.flow("goodput_mbps"), rel=0.02)
     assert held.flow("goodput_mbps") <= 10.0 * MSS_BYTES / PACKET_BYTES
+
+
+# ---- losses of sk_buffs -----------------------------------------------------------------------------------
+
+
+def losing(unit: str, gso_max_segs: int) -> Mapping:
+    loss = {"kind": "bernoulli", "rate": 0.02, "unit": unit}
+    return scenario(flow(stack={"gso_max_segs": gso_max_segs}), duration_s=60.0, rate_mbps=50.0, loss=loss)
+
+
+def test_an_sk_buff_of_one_segment_is_a_packet() -> None:
+    assert summary(losing("skb", 1)).bytes() == summary(losing("packet", 1)).bytes()
+
+
+@pytest.mark.parametrize(("unit", "least", "most"), [("packet", 0.8, 1.0), ("skb", 0.0, 0.2)])
+def test_bursts_of_two_are_lost_in_twos(unit: str, least: float, most: float) -> None:
+    simulation = Simulation(losing(unit, 2))
+    lost_pkts = []
+    while not simulation.done:
+        simulation.advance(0.005)
+        lost_pkts.append(simulation.link("random_lost_pkts"))
+    some = np.array([pkts for pkts in lost_pkts if pkts > 0])
+    assert len(some) > 1000
+    assert least <= np.mean(some % 2 == 1) <= most
+    sent_pkts = simulation.summary().flow("sent_pkts")
+    assert simulation.summary().link("random_lost_pkts") == pytest.approx(0.02 * sent_pkts, rel=0.2)

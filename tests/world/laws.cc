@@ -39,10 +39,12 @@ struct TestPacket
     bool ect = false;
     bool is_marked = false;
     uint64_t number = 0;
+    uint32_t skb = SKB_NUMBERS;
 
     std::size_t Flow() const { return flow; }
     uint32_t Bytes(uint32_t) const { return bytes; }
     bool IsData() const { return true; }
+    uint32_t Skb() const { return skb; }
     bool IsEcnCapable() const { return ect; }
     bool Mark() { return !std::exchange(is_marked, true); }
     void Describe(PacketRecord&, uint32_t) const {}
@@ -838,6 +840,50 @@ CheckWriteTimes(Random& random)
     Require(std::abs(mean_ns / (100 * gap_ns) - 1) < 6 / std::sqrt(BURSTS), "random pauses have their mean");
 }
 
+/** Segments of an sk_buff are lost together, whatever of another flow is between them; others one by one. */
+void
+CheckSkbs(bool is_one, uint64_t seed)
+{
+    constexpr double RATE = 0.1;
+    constexpr int SKBS = 20'000;
+    constexpr uint64_t SEGMENTS = 3;
+    Link link = LinkWith({});
+    link.loss = Bernoulli{RATE};
+    link.loses_skbs = true;
+    Scenario scenario;
+    scenario.flows.resize(2);
+    Measurement measurement(scenario);
+    Bottleneck<TestPacket> bottleneck;
+    bottleneck.Reset(link, 2, FULL_BYTES, seed);
+    std::array<uint64_t, SEGMENTS + 1> skbs_by_delivered{};
+    for (int skb = 0; skb < SKBS; ++skb)
+    {
+        std::array<uint64_t, 2> delivered{};
+        for (std::size_t i = 0; i < 2 * SEGMENTS; ++i)
+        {
+            const auto number = static_cast<uint32_t>(skb) % SKB_NUMBERS;
+            bottleneck.Arrive({.flow = i % 2, .skb = is_one ? number : SKB_NUMBERS}, 0, measurement);
+        }
+        while (bottleneck.NextServiceNs() != NEVER_NS)
+        {
+            bottleneck.Serve(bottleneck.NextServiceNs(), measurement,
+                             [&](const TestPacket& packet, LinkDelay::Arrival) { ++delivered[packet.flow]; });
+        }
+        ++skbs_by_delivered[delivered[0]];
+        ++skbs_by_delivered[delivered[1]];
+    }
+    for (std::size_t pkts = 0; pkts <= SEGMENTS; ++pkts)
+    {
+        const double one_by_one =
+            std::pow(1 - RATE, pkts) * std::pow(RATE, SEGMENTS - pkts) * (pkts % SEGMENTS ? 3 : 1);
+        const double together = pkts == 0 ? RATE : pkts == SEGMENTS ? 1 - RATE : 0;
+        const double chance = is_one ? together : one_by_one;
+        const double off = static_cast<double>(skbs_by_delivered[pkts]) - 2 * SKBS * chance;
+        Require(std::abs(off) <= 5 * std::sqrt(2 * SKBS * chance * (1 - chance)),
+                "sk_buffs are lost whole, or segments");
+    }
+}
+
 } // namespace
 
 int
@@ -876,5 +922,7 @@ main(int argc, char** argv)
     {
         CheckTrains(random);
     }
+    CheckSkbs(true, seed);
+    CheckSkbs(false, seed);
     return 0;
 }

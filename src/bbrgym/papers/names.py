@@ -24,6 +24,7 @@ PAPERS: Mapping[str, str] = MappingProxyType(
         "bbr3-rtt": "BBRv3 with two RTTs (github.com/gomezgaona/bbr3)",
         "l4s": "BBRv2 beside others, FIFO and CoDel (github.com/fatihsarpkaya/L4S-PAM2025)",
         "starlink": "random loss at 10 Mbit/s (github.com/abobker11/TCP-Starlink-Analysis)",
+        "lanman2023": "CUBIC and BBR on lossy and long paths (github.com/cs7org/lanman2023)",
         "draft": "Questions of draft-ietf-ccwg-bbr (github.com/ietf-wg-ccwg/draft-ietf-ccwg-bbr/issues)",
     }
 )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from pydantic import AfterValidator, Field, PlainSerializer, model_validator
@@ -62,6 +62,9 @@ class AckBursts(Model):
 Acks = Annotated[AcksAtOnce | AckSlots | AckBursts, Field(discriminator="kind")]
 
 
+LossUnit: TypeAlias = Literal["packet", "skb"]
+
+
 class NoLoss(Model):
     """No random loss."""
 
@@ -73,10 +76,13 @@ class Bernoulli(Model):
 
     Attributes:
         rate: probability of each packet's loss.
+        unit: what is lost. ``packet``: each for itself. ``skb``: all segments that the sender's TCP hands over
+            together, its burst (TSO), by one decision, as netem does.
     """
 
     kind: Literal["bernoulli"]
     rate: Probability
+    unit: LossUnit = "packet"
 
 
 class GilbertElliott(Model):
@@ -89,6 +95,7 @@ class GilbertElliott(Model):
         loss_bad: probability of a packet's loss in the bad state.
         clock: ``packet``: a tick after each packet, so that a flow that waits for a timeout stays in the bad state.
             ``time``: a tick each time that a full packet takes at the link's mean rate, whether or not one passes.
+        unit: as of Bernoulli loss; the chain's packets are sk_buffs then.
     """
 
     kind: Literal["gilbert_elliott"]
@@ -97,6 +104,7 @@ class GilbertElliott(Model):
     loss_good: Probability = 0.0
     loss_bad: Probability = 1.0
     clock: Literal["packet", "time"] = "packet"
+    unit: LossUnit = "packet"
 
 
 Loss = Annotated[NoLoss | Bernoulli | GilbertElliott, Field(discriminator="kind")]

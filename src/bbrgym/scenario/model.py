@@ -198,6 +198,8 @@ class Scenario(Model):
         for link, fields in zip(resolved.all_links().values(), written, strict=True):
             fields["trace"] = None if link.trace is None else link.trace.compact()
             del fields["trace_path"], fields["queue"]["size_bdp"], fields["queue"]["bdp_rtt_ms"]
+            if fields["loss"].get("unit") == "packet":  # only where it says something, as reverse
+                del fields["loss"]["unit"]
         links = plain.pop("links")
         if links:
             plain["links"] = [{"name": name, **fields} for name, fields in links.items()]
