@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// The bottleneck's queue under its discipline: drop-tail, RED, CoDel or fq_codel. ECN-capable packets may be marked
-// instead: by RED and CoDel where they would drop, on arrival at a queue of some length, on departure after some wait.
+// The bottleneck's queue under its discipline: drop-tail, RED, CoDel, fq_codel or PIE. ECN-capable packets may be
+// marked instead: by RED, CoDel and PIE where they would drop, on arrival at a queue of some length, on departure after
+// some wait.
 #ifndef BBRGYM_WORLD_QUEUE_HPP
 #define BBRGYM_WORLD_QUEUE_HPP
 
 #include "codel.hpp"
 #include "fq_codel.hpp"
 #include "packet_events.hpp"
+#include "pie.hpp"
 #include "red.hpp"
 #include "ring.hpp"
 #include "scenario.hpp"
@@ -124,6 +126,33 @@ template <class Packet> class PacketQueue
         return is_there;
     }
 
+    void Begin(const Pie& pie, const Link& link, std::size_t, uint64_t run_seed)
+    {
+        m_discipline.template emplace<PieState>(pie, 2 * m_full_packet_bytes, run_seed, link.name);
+    }
+    template <class Report> void PutBy(PieState& pie, Packet& packet, int64_t now_ns, Report& report)
+    {
+        pie.RunUntil(now_ns, m_bytes);
+        const bool is_early = Fits(packet) && pie.DropsEarly(m_bytes);
+        if (!Fits(packet) || (is_early && !(m_marks && pie.MayMark() && MarkPacket(packet, report))))
+        {
+            pie.NoteDrop();
+            report.Dropped(packet);
+            return;
+        }
+        Append(packet, report);
+    }
+    template <class Report> bool DequeueBy(PieState& pie, Packet& packet, int64_t now_ns, Report&)
+    {
+        pie.RunUntil(now_ns, m_bytes);
+        const bool is_there = PopFront(packet);
+        if (is_there)
+        {
+            pie.NoteDeparture(now_ns - packet.queued_ns, m_bytes, now_ns);
+        }
+        return is_there;
+    }
+
     // Out of the way of drop-tail.
     template <class Report> [[gnu::noinline]] void PutByDiscipline(Packet& packet, int64_t now_ns, Report& report)
     {
@@ -133,19 +162,23 @@ template <class Packet> class PacketQueue
     {
         return std::visit([&](auto& state) { return DequeueBy(state, packet, now_ns, report); }, m_discipline);
     }
+    bool Fits(const Packet& packet) const
+    {
+        return m_bytes + packet.Bytes(m_full_packet_bytes) <= m_max_bytes && m_packets.size() < m_max_packets;
+    }
     /** Takes a packet that fits behind all others. */
     template <class Report> [[gnu::always_inline]] void Append(Packet& packet, Report& report);
 
     Ring<Packet> m_packets;
     uint32_t m_full_packet_bytes = 0;
-    bool m_marks = false; ///< RED and CoDel mark what they can
+    bool m_marks = false; ///< RED, CoDel and PIE mark what they can
     uint64_t m_bytes = 0;
     uint64_t m_max_bytes = 0;
     uint64_t m_max_packets = 0;
     uint64_t m_mark_at_bytes = 0;
     uint64_t m_mark_at_packets = 0;
     int64_t m_mark_after_ns = 0;
-    std::variant<DropTail, RedState, CoDelState, Fair> m_discipline; ///< fq_codel holds the packets itself
+    std::variant<DropTail, RedState, CoDelState, Fair, PieState> m_discipline; ///< fq_codel holds the packets itself
 };
 
 template <class Packet>
@@ -184,8 +217,7 @@ template <class Report>
 inline void
 PacketQueue<Packet>::Append(Packet& packet, Report& report)
 {
-    const uint32_t ip_bytes = packet.Bytes(m_full_packet_bytes);
-    if (m_bytes + ip_bytes > m_max_bytes || m_packets.size() >= m_max_packets)
+    if (!Fits(packet))
     {
         report.Dropped(packet);
         return;
@@ -195,7 +227,7 @@ PacketQueue<Packet>::Append(Packet& packet, Report& report)
         MarkPacket(packet, report);
     }
     m_packets.push_back(packet);
-    m_bytes += ip_bytes;
+    m_bytes += packet.Bytes(m_full_packet_bytes);
 }
 
 template <class Packet>

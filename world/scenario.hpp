@@ -63,12 +63,17 @@ struct FqCoDel
     uint64_t quantum_bytes = 0; ///< of a flow in each round
 };
 
+struct Pie
+{
+    int64_t target_ns = 0;
+};
+
 struct Queue
 {
-    std::variant<DropTail, Red, CoDel, FqCoDel> discipline;
+    std::variant<DropTail, Red, CoDel, FqCoDel, Pie> discipline;
     std::optional<uint64_t> size_bytes; ///< exactly one of the two is set
     std::optional<uint64_t> size_packets;
-    bool ecn = false; ///< RED (below max), CoDel and fq_codel mark what is ECN-capable instead of dropping it
+    bool ecn = false; ///< RED (below max), CoDel, fq_codel and PIE mark what is ECN-capable instead of dropping it
 
     // Marks what is ECN-capable, at most one of them: on arrival at a queue that holds so much, or on departure after
     // more than that wait.

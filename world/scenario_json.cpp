@@ -174,7 +174,7 @@ ReadRed(const Value& value)
 using Discipline = decltype(Queue::discipline);
 
 /** The kinds and their readers; a discipline ignores the parameters of the others. */
-constexpr std::array<std::pair<const char*, Discipline (*)(const Value&)>, 4> DISCIPLINES{{
+constexpr std::array<std::pair<const char*, Discipline (*)(const Value&)>, 5> DISCIPLINES{{
     {"droptail", [](const Value&) -> Discipline { return DropTail{}; }},
     {"red", [](const Value& value) -> Discipline { return ReadRed(value["red"]); }},
     {"codel", [](const Value& value) -> Discipline { return ReadCoDel(value["codel"]); }},
@@ -182,6 +182,7 @@ constexpr std::array<std::pair<const char*, Discipline (*)(const Value&)>, 4> DI
      [](const Value& value) -> Discipline {
          return FqCoDel{ReadCoDel(value["codel"]), value["quantum_bytes"].Whole(bounds::quantum_bytes)};
      }},
+    {"pie", [](const Value& value) -> Discipline { return Pie{value["pie"]["target_ms"].Ms(bounds::codel_ms)}; }},
 }};
 
 Discipline

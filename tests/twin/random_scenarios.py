@@ -149,7 +149,7 @@ def with_links(mapping: Mapping, seed: int) -> Mapping:
 
 
 def with_parts(mapping: Mapping, seed: int) -> Mapping:
-    """Return any network of these whose links and flows have what others have not: losses of sk_buffs."""
+    """Return any network of these whose links and flows have what others have not: losses of sk_buffs, PIE."""
     draw = _Draw(f"parts {seed}")
     mapping = draw.choice([lambda mapping, _: mapping, with_reverse, with_links])(mapping, seed)
     links = [*mapping.get("links", {}).values(), *([mapping["link"]] if "link" in mapping else [])]
@@ -157,6 +157,9 @@ def with_parts(mapping: Mapping, seed: int) -> Mapping:
         if link["loss"]["kind"] == "none":
             link["loss"] = {"kind": "bernoulli", "rate": draw.log(0.001, 0.3)}
         link["loss"] = {**link["loss"], "unit": draw.choice(["packet", "skb", "skb"])}
+        if draw.chance(0.4):
+            size = {name: size for name, size in link["queue"].items() if name in ("size_packets", "size_bytes")}
+            link["queue"] = {"kind": "pie", **size, "pie": {"target_ms": draw.log(0.5, 50)}, "ecn": draw.chance(0.5)}
     return mapping
 
 

@@ -9,6 +9,7 @@
 #include "link_delay.hpp"
 #include "loss.hpp"
 #include "opportunities.hpp"
+#include "pie.hpp"
 #include "policer.hpp"
 #include "program.hpp"
 #include "queue.hpp"
@@ -323,6 +324,72 @@ CheckGaps(Red::Gaps gaps, uint64_t seed)
         const double gap = (drops[i] - drops[i - 1]) * P;
         Require(is_linux ? gap < 1.02 : gap > 0.98 && gap < 2.02, "gaps are uniform from 1/p to 2/p, or up to 1/p");
     }
+}
+
+/** PIE's probability is RFC 8033's (section 4.2, appendix A), the drops are as far apart as there, and it holds its
+ * target against what does not respond. */
+void
+CheckPie(Random& random, uint64_t seed)
+{
+    constexpr int64_t PERIOD_NS = 15'000'000;
+    PieState pie({PERIOD_NS}, 0, seed, "link");
+    double p = 0;
+    double old = 0;
+    int64_t now_ns = 0;
+    const auto wait_a_period = [&](double qdelay) {
+        pie.NoteDeparture(std::llround(qdelay * 1e9), 1, now_ns);
+        now_ns += PERIOD_NS;
+        pie.RunUntil(now_ns, 1);
+    };
+    for (int i = 0; i < 5000; ++i)
+    {
+        const double most = i % 200 < 100 ? 0.1 : 0.016;
+        const double qdelay = static_cast<double>(1'000'000 + Below(random, std::llround(most * 1e9))) / 1e9;
+        wait_a_period(qdelay);
+        const double scale = p < 0.000001  ? 2048
+                             : p < 0.00001 ? 512
+                             : p < 0.0001  ? 128
+                             : p < 0.001   ? 32
+                             : p < 0.01    ? 8
+                             : p < 0.1     ? 2
+                                           : 1;
+        double step = (0.125 * (qdelay - 0.015) + 1.25 * (qdelay - old)) / scale;
+        step = p >= 0.1 && step > 0.02 ? 0.02 : step;
+        p = std::clamp(p + step, 0.0, 1.0);
+        old = qdelay;
+        Require(std::abs(pie.Probability() - p) < 1e-12, "the drop probability is the RFC's");
+    }
+    while (pie.Probability() < 0.03)
+    {
+        wait_a_period(0.1);
+        Require(pie.Probability() > 0 && pie.MayMark() == (pie.Probability() <= 0.1), "waits raise it");
+    }
+    int passed = 0;
+    int drops = 0;
+    for (int i = 0; i < 100'000; ++i)
+    {
+        ++passed;
+        if (pie.DropsEarly(1))
+        {
+            pie.NoteDrop();
+            Require(drops == 0 || (passed * pie.Probability() >= 0.85 && (passed - 1) * pie.Probability() < 8.5),
+                    "drops are as far apart as their probabilities' sum says");
+            passed = 0;
+            ++drops;
+        }
+    }
+    Require(drops > 500, "PIE drops");
+
+    Queue queue;
+    queue.discipline = Pie{PERIOD_NS};
+    queue.size_packets = 1000;
+    const Outcome outcome = Overload(queue, {{}}, {833'333}, 60); // six packets for five
+    const double share = static_cast<double>(outcome.counts.dropped.size()) / static_cast<double>(outcome.put[0]);
+    Require(std::abs(share - 1.0 / 6) < 0.005 && outcome.queued < 40, "what is too much is dropped, at the target");
+    Require(Overload(queue, {{}}, {1'000'000}, 60).counts.dropped.empty(), "a link that is just full loses nothing");
+    queue.ecn = true;
+    const Counts marked = Overload(queue, {Capable()}, {833'333}, 60).counts;
+    Require(!marked.marked.empty() && !marked.dropped.empty(), "marks stand for drops up to a tenth");
 }
 
 /** The threshold says exactly which packets are marked. */
@@ -922,6 +989,7 @@ main(int argc, char** argv)
     {
         CheckTrains(random);
     }
+    CheckPie(random, seed);
     CheckSkbs(true, seed);
     CheckSkbs(false, seed);
     return 0;

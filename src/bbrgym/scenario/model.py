@@ -19,7 +19,7 @@ from bbrgym.scenario.bounds import BOUNDS, Name, Seconds, is_before, within
 from bbrgym.scenario.checks import ScenarioCheck
 from bbrgym.scenario.flow import App, Flow, ShortFlow
 from bbrgym.scenario.link import LTE_QUEUED_BYTES, WIFI_PACKET_BYTES, Link, LteHop, ReverseLink, Trace, WifiHop
-from bbrgym.scenario.queue import CoDel, Queue
+from bbrgym.scenario.queue import CoDel, Pie, Queue
 from bbrgym.scenario.stack import SenderStack
 from bbrgym.scenario.traces import read_trace
 from bbrgym.schema import FieldProblem, Float, List, Model, Whole
@@ -198,8 +198,9 @@ class Scenario(Model):
         for link, fields in zip(resolved.all_links().values(), written, strict=True):
             fields["trace"] = None if link.trace is None else link.trace.compact()
             del fields["trace_path"], fields["queue"]["size_bdp"], fields["queue"]["bdp_rtt_ms"]
-            if fields["loss"].get("unit") == "packet":  # only where it says something, as reverse
-                del fields["loss"]["unit"]
+            for part, field, usual in (("loss", "unit", "packet"), ("queue", "pie", None)):
+                if fields[part].get(field) == usual:  # only where it says something, as reverse
+                    fields[part].pop(field, None)
         links = plain.pop("links")
         if links:
             plain["links"] = [{"name": name, **fields} for name, fields in links.items()]
@@ -329,6 +330,8 @@ def _resolve_queue(queue: Queue, path: str, packet_bytes: int, rate_mbps: float,
     resolved: dict[str, Any] = {"size_bytes": size_bytes, "size_bdp": None, "bdp_rtt_ms": None}
     if queue.kind in ("codel", "fq_codel"):
         resolved["codel"] = queue.codel or CoDel()
+    if queue.kind == "pie":
+        resolved["pie"] = queue.pie or Pie()
     if queue.kind == "fq_codel":
         resolved["quantum_bytes"] = queue.quantum_bytes or packet_bytes
     resolved["ecn"] = queue.kind == "fq_codel" if queue.ecn is None else queue.ecn

@@ -52,12 +52,23 @@ class CoDel(Model):
         return self
 
 
+class Pie(Model):
+    """Proportional integral controller enhanced (RFC 8033), as Linux's sch_pie with its defaults.
+
+    Attributes:
+        target_ms: waiting time that it holds.
+    """
+
+    target_ms: Annotated[Float, within("codel_ms")] = 15.0
+
+
 #: The kinds of queues that a field is for, and they in words.
 _KINDS_WITH = {
     "red": (("red",), "kind red"),
     "codel": (("codel", "fq_codel"), "kinds codel and fq_codel"),
     "quantum_bytes": (("fq_codel",), "kind fq_codel"),
-    "ecn": (("red", "codel", "fq_codel"), "kinds red, codel and fq_codel"),
+    "ecn": (("red", "codel", "fq_codel", "pie"), "kinds red, codel, fq_codel and pie"),
+    "pie": (("pie",), "kind pie"),
 }
 
 
@@ -78,21 +89,24 @@ class Queue(Model):
         bdp_rtt_ms: RTT of that product. Default: the largest of the flows.
         red: thresholds, for kind ``red`` only.
         codel: times, for kinds ``codel`` and ``fq_codel`` only.
+        pie: its time, for kind ``pie`` only.
         quantum_bytes: credit of a flow in each round of ``fq_codel``. Default: one full packet.
-        ecn: mark where CoDel drops, or RED drops early; above ``max_bytes`` RED still drops (Linux's ``harddrop``).
+        ecn: mark where CoDel drops, or RED or PIE drops early; above ``max_bytes`` RED still drops (Linux's
+            ``harddrop``), above a probability of 0.1 PIE.
             Default: true for ``fq_codel``, as in Linux, else false.
         ecn_threshold_bytes: mark a packet on arrival if the queue already holds so many bytes (DCTCP's K).
         ecn_threshold_packets: the same in packets.
         ecn_threshold_ms: mark a packet on departure if it waited longer (``ce_threshold`` of Linux's CoDel).
     """
 
-    kind: Literal["droptail", "red", "codel", "fq_codel"] = "droptail"
+    kind: Literal["droptail", "red", "codel", "fq_codel", "pie"] = "droptail"
     size_bytes: Bytes | None = None
     size_packets: QueuePackets | None = None
     size_bdp: Annotated[Float, within("queue_bdp")] | None = None
     bdp_rtt_ms: RoundTrip | None = None
     red: Red | None = None
     codel: CoDel | None = None
+    pie: Pie | None = None
     quantum_bytes: Annotated[Whole, within("quantum_bytes")] | None = None
     ecn: bool | None = None
     ecn_threshold_bytes: Bytes | None = None
