@@ -40,7 +40,7 @@ void
 TwinVector::Advance(std::span<const double> durations_s, StopCheck& stop)
 {
     const auto advance = [this, durations_s, &stop](std::size_t world) {
-        if (durations_s[world] > 0.0)
+        if (durations_s[world] >= 0.0)
         {
             AdvanceOne(world, durations_s[world], stop);
         }

@@ -54,8 +54,8 @@ class TwinVector
     void Reset(std::size_t world, uint64_t seed) { Reset(world, World(world).SharedScenario(), seed); }
 
     /**
-     * Advances each world by its seconds; 0: not. If one cannot, the others do, and the first one's error is thrown.
-     * Stopped: `stop` said so; the worlds that did not come to their end run no more, but may be reset.
+     * Advances each world by its seconds; below 0: not. If one cannot, the others do, and the first one's error is
+     * thrown. Stopped: `stop` said so; the worlds that did not come to their end run no more, but may be reset.
      */
     void Advance(std::span<const double> durations_s, StopCheck& stop);
 

@@ -211,7 +211,7 @@ template <class Implementation> class PyVector
         Implementation& vector = LaidOut(0);
         const std::span<const double> asked_s =
             View<double>(durations_s, "durations_s", {static_cast<py::ssize_t>(m_worlds)});
-        const auto runs = [](double duration_s) { return duration_s > 0.0; };
+        const auto runs = [](double duration_s) { return duration_s >= 0.0; };
         auto world = static_cast<std::size_t>(std::ranges::find_if(asked_s, runs) - asked_s.begin());
         AdvanceWatch watch(
             LimitS(std::ranges::max(asked_s), static_cast<std::size_t>(std::ranges::count_if(asked_s, runs))));
@@ -433,7 +433,7 @@ NaN. A bad argument raises ValueError, a world that is not there IndexError. `th
             "not have one, and the stats of an empty interval. None: the scenario that the world runs, not parsed "
             "again.")
         .def("advance", &Vector::Advance, py::arg("durations_s"),
-             "Advances the worlds whose `durations_s` [worlds], float64, is above 0: applies changed rows of "
+             "Advances the worlds whose `durations_s` [worlds], float64, is not below 0: applies changed rows of "
              "`tunables` (a\n"
              "bad one raises ValueError and its world does not run), runs, at most to the scenario's end, and writes "
              "the\n"

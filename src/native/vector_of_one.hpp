@@ -52,7 +52,7 @@ template <class Run> class VectorOfOne
     /** A run that was stopped or broke is over; one that was refused an argument goes on. */
     void Advance(std::span<const double> durations_s, StopCheck& stop)
     {
-        if (!(durations_s[0] > 0.0))
+        if (!(durations_s[0] >= 0.0))
         {
             return;
         }

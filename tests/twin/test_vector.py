@@ -59,7 +59,7 @@ def test_what_does_not_run_cannot_be_used():
     ):
         with pytest.raises(RuntimeError, match="world 0 does not run: reset it first"):
             use()
-    vector.native.advance(np.zeros(2))
+    vector.native.advance(np.full(2, -1.0))
 
 
 def test_there_is_room_for_so_many_flows():

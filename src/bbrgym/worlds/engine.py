@@ -80,7 +80,7 @@ class Engine(Protocol):
         when ``timeout_s`` is over, an `EngineFailure`; the worlds that ran are in the middle of an interval then.
 
         Args:
-            durations_s: [worlds], simulated seconds; 0 of one that does not run.
+            durations_s: [worlds], simulated seconds; below 0 of one that does not run.
         """
 
     def summary(self, index: int, flow_out: Table, link_out: Table) -> None:

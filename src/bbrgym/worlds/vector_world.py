@@ -200,11 +200,11 @@ class VectorWorld:
                 if mask is None or mask[index]:
                     self.check_running(index)
         if mask is not None:
-            durations_s[~mask] = 0.0
+            durations_s[~mask] = -1.0
         if len(self._engines) == 1:
             self._advance(0, durations_s)
         else:
-            chosen = np.flatnonzero(durations_s).tolist()
+            chosen = np.flatnonzero(durations_s > 0.0).tolist()
             self._each(chosen, lambda index: self._advance(index, durations_s[index : index + 1]))
 
     def run_to_end(self) -> None:
@@ -394,7 +394,7 @@ class VectorWorld:
         except ValueError as error:  # of the engine, or of its worker
             raise ConfigError(str(error)) from error
         except BaseException as error:
-            chosen = [number * self._per_engine + place for place in np.flatnonzero(durations_s).tolist()]
+            chosen = [number * self._per_engine + place for place in np.flatnonzero(durations_s > 0.0).tolist()]
             self._break(number, chosen)
             if isinstance(error, Exception):
                 place = getattr(error, "place", None)
