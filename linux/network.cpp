@@ -111,6 +111,12 @@ PlanOf(const Scenario& scenario, const HostOptions& options)
     {
         throw ScenarioError("link.loss.unit", "is skb, which the linux world does not have: use the twin or ns3 world");
     }
+    const auto is_media = [](const Flow& flow) { return std::holds_alternative<Frames>(flow.app); };
+    if (const auto media = std::ranges::find_if(scenario.flows, is_media); media != scenario.flows.end())
+    {
+        throw ScenarioError("flows[" + std::to_string(media - scenario.flows.begin()) + "].app.kind",
+                            "is frames, which the linux world does not have: use the twin or ns3 world");
+    }
     NetworkPlan plan{.options = options, .packet_bytes = scenario.mss_bytes + HEADER_BYTES};
     const uint32_t ample_bytes = BufferBytes(scenario);
     bool has_auto = false;

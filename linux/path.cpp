@@ -290,7 +290,7 @@ Path::ReachHost()
     if (const uint64_t readable_bytes = IsFlowsData(packet) ? tap.Arrived(packet) : 0; readable_bytes > 0)
     {
         OnPath(packet.flow, [&](Hop& hop) {
-            if (hop.measurement.Readable(packet.flow, readable_bytes))
+            if (hop.measurement.Readable(packet.flow, readable_bytes, m_now_ns))
             {
                 hop.measurement.FlowCompleted(packet.flow, View(*this, hop));
             }

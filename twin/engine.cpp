@@ -132,6 +132,7 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
     m_free_slots.clear();
     PrepareScript();
     m_flows.resize(m_scenario->flows.size());
+    m_write_times.clear();
     for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
     {
         PrepareFlow(flow, seed);
@@ -173,7 +174,7 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     state.send_buffer.Reset(spec.stack.socket, m_scenario->mss_bytes, !state.sender.GetController().IsLossBased(),
                             m_buffer_pkts);
     state.trace.clear();
-    state.write_times.emplace(spec, m_scenario->mss_bytes, seed);
+    m_write_times.emplace_back(spec, m_scenario->mss_bytes, seed);
 
     const PathDelays delays = PathDelaysOf(spec, *m_scenario);
     state.index = flow;
@@ -700,7 +701,7 @@ Engine::ReachReceiver(const QueuedPacket& queued)
     {
         const uint64_t readable_bytes = uint64_t{arrival.readable_pkts} * m_scenario->mss_bytes;
         OnPath(flow, [this, &flow, readable_bytes](Hop& hop) {
-            if (hop.measurement.Readable(flow.index, readable_bytes)) [[unlikely]]
+            if (hop.measurement.Readable(flow.index, readable_bytes, m_now_ns)) [[unlikely]]
             {
                 SetActive(flow, false);
                 hop.measurement.FlowCompleted(flow.index, View(*this, hop));

@@ -38,6 +38,7 @@
 #include "stop.hpp"
 #include "tables.hpp"
 #include "tunable_table.hpp"
+#include "write_times.hpp"
 
 #include <algorithm>
 #include <array>
@@ -388,6 +389,7 @@ class Engine
     std::vector<AckInSlot> m_acks; ///< slots
     std::vector<uint32_t> m_free_slots;
     std::vector<FlowState> m_flows;
+    std::vector<WriteTimes> m_write_times; ///< of the flows
 
     std::vector<Moment> m_script; ///< by time
     std::size_t m_script_at = 0;

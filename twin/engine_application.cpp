@@ -46,8 +46,17 @@ Engine::RunApplication(FlowState& flow)
         KeepBacklog(flow);
         return;
     }
-    Write(flow, 1);
-    ArmApplication(flow, flow.write_times->NextNs(m_now_ns));
+    const uint64_t pkts = m_write_times[flow.index].Pkts();
+    const uint64_t before = flow.written;
+    Write(flow, pkts);
+    if (pkts > 0 && std::holds_alternative<Frames>(m_scenario->flows[flow.index].app))
+    {
+        OnPath(flow, [&](Hop& hop) {
+            hop.measurement.FrameWritten(flow.index, flow.written * m_scenario->mss_bytes,
+                                         flow.written - before == pkts, m_now_ns);
+        });
+    }
+    ArmApplication(flow, m_write_times[flow.index].NextNs(m_now_ns));
 }
 
 /** Bulk: slightly more packets than the sender can use soon, so that it never waits and little is left at the stop. */

@@ -15,12 +15,10 @@
 #include "sender.hpp"
 
 #include "scenario.hpp"
-#include "write_times.hpp"
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <vector>
 
 namespace bbrgym
@@ -74,7 +72,6 @@ struct FlowState
 
     static constexpr uint64_t NO_REFILL = std::numeric_limits<uint64_t>::max();
     SendBuffer send_buffer;
-    std::optional<WriteTimes> write_times; ///< set by the reset
 
     std::size_t max_trace_rows = 0;
     std::vector<AckRecord> trace;

@@ -118,11 +118,20 @@ Measurement::Reset(const Scenario& scenario)
         FlowRecord& record = m_flows[flow];
         Histogram interval_rtt = std::move(record.interval_rtt);
         Histogram window_rtt = std::move(record.window_rtt);
+        Histogram frame_delays = std::move(record.frame_delays);
+        Ring<Frame> frames = std::move(record.frames);
         record = FlowRecord();
         record.interval_rtt = std::move(interval_rtt);
         record.window_rtt = std::move(window_rtt);
         record.interval_rtt.Clear();
         record.window_rtt.Clear();
+        record.frame_delays = std::move(frame_delays);
+        record.frame_delays.Clear();
+        record.frames.TakeMemory(frames);
+        if (const auto* media = std::get_if<Frames>(&scenario.flows[flow].app))
+        {
+            record.late_after_ns = media->late_after_ns;
+        }
         const auto* bulk = std::get_if<Bulk>(&scenario.flows[flow].app);
         if (bulk != nullptr && bulk->pkts > 0)
         {
@@ -151,6 +160,43 @@ Measurement::RttSample(std::size_t flow, int64_t rtt_ns)
     {
         record.window_rtt.Add(rtt_ns);
     }
+}
+
+void
+Measurement::FrameWritten(std::size_t flow, uint64_t end_bytes, bool is_whole, int64_t now_ns)
+{
+    FlowRecord& record = m_flows[flow];
+    const bool is_measured = record.window == Window::OPEN;
+    if (!is_whole)
+    {
+        record.late_frames += is_measured;
+        record.dropped_frames += is_measured;
+        return;
+    }
+    record.frames.push_back({end_bytes, now_ns, is_measured});
+    record.transfer_bytes = record.frames.front().end_bytes;
+}
+
+/** What was awaited is readable: whether it was a transfer. */
+bool
+Measurement::EndsTransfer(FlowRecord& record, int64_t now_ns)
+{
+    if (record.frames.empty())
+    {
+        return true;
+    }
+    for (; !record.frames.empty() && record.frames.front().end_bytes <= record.totals.goodput_bytes;
+         record.frames.pop_front())
+    {
+        const Frame& frame = record.frames.front();
+        if (frame.is_measured)
+        {
+            record.frame_delays.Add(now_ns - frame.written_ns);
+            record.late_frames += now_ns - frame.written_ns > record.late_after_ns;
+        }
+    }
+    record.transfer_bytes = record.frames.empty() ? NO_TRANSFER : record.frames.front().end_bytes;
+    return false;
 }
 
 void
@@ -486,11 +532,31 @@ Measurement::SummaryOf(std::size_t flow, const MeasuredWorld& world) const
         summary.completion_s = record.completion_s;
         summary.slowdown = record.completion_s / record.ideal_s;
     }
-    else if (record.transfer_bytes != NO_TRANSFER)
+    else if (record.ideal_s > 0)
     {
         summary.completed = 0;
     }
+    WriteFrames(record, world.NowNs(), summary);
     return summary;
+}
+
+/** Of a media source; frames on their way count once they are late. */
+void
+Measurement::WriteFrames(const FlowRecord& record, int64_t now_ns, FlowSummary& summary)
+{
+    uint64_t overdue_frames = 0;
+    for (std::size_t i = 0; i < record.frames.size(); ++i)
+    {
+        const Frame& frame = record.frames[i];
+        overdue_frames += frame.is_measured && now_ns - frame.written_ns > record.late_after_ns;
+    }
+    const uint64_t frames = record.frame_delays.Count() + record.dropped_frames + overdue_frames;
+    summary.late_frame_share = Ratio(Real(record.late_frames + overdue_frames), Real(frames), NOTHING);
+    if (record.frame_delays.Count() > 0)
+    {
+        summary.frame_delay_p50_ms = record.frame_delays.PercentileMs(50);
+        summary.frame_delay_p99_ms = record.frame_delays.PercentileMs(99);
+    }
 }
 
 LinkSummary

@@ -8,6 +8,7 @@
 #include "fields.hpp"
 #include "histogram.hpp"
 #include "packet_log.hpp"
+#include "ring.hpp"
 #include "scenario.hpp"
 
 #include <cstdint>
@@ -87,7 +88,9 @@ class Measurement
      * An arrival that advances the next expected sequence number; with it, data behind a gap may have become readable.
      * Returns whether the flow's transfer is complete: FlowCompleted is to be called.
      */
-    bool Readable(std::size_t flow, uint64_t payload_bytes);
+    bool Readable(std::size_t flow, uint64_t payload_bytes, int64_t now_ns);
+    /** A frame was written; `end_bytes`: all that the flow has written; `is_whole`: the send buffer took all of it. */
+    void FrameWritten(std::size_t flow, uint64_t end_bytes, bool is_whole, int64_t now_ns);
     void Policed(std::size_t flow, bool has_payload);
     void QueueDropped(std::size_t flow, bool has_payload);
     void Marked(std::size_t flow);
@@ -164,6 +167,13 @@ class Measurement
 
     static constexpr uint64_t NO_TRANSFER = std::numeric_limits<uint64_t>::max();
 
+    struct Frame
+    {
+        uint64_t end_bytes;
+        int64_t written_ns;
+        bool is_measured; ///< it was written in the window
+    };
+
     struct FlowRecord
     {
         FlowTotals totals;
@@ -177,6 +187,12 @@ class Measurement
         uint64_t transfer_bytes = NO_TRANSFER; ///< of payload
         double ideal_s = 0;                    ///< of a transfer, see slowdown
         double completion_s = 0;               ///< of a transfer that is complete; 0: it is not
+
+        Ring<Frame> frames; ///< that are not readable yet: the first one's end is transfer_bytes
+        int64_t late_after_ns = 0;
+        Histogram frame_delays;
+        uint64_t late_frames = 0;    ///< of the measured ones
+        uint64_t dropped_frames = 0; ///< of these
 
         Window window = Window::BEFORE;
         FlowTotals flow_at_open;
@@ -193,11 +209,13 @@ class Measurement
     LinkTotals LinkNow(const MeasuredWorld& world) const;
     void AccrueFairShare(const MeasuredWorld& world);
     static void GatherRtt(FlowRecord& record);
+    [[gnu::noinline]] static bool EndsTransfer(FlowRecord& record, int64_t now_ns);
     void OpenWindow(std::size_t flow, const MeasuredWorld& world);
     bool IsActiveInInterval(std::size_t flow, const MeasuredWorld& world) const;
     FlowStats IntervalOf(std::size_t flow, double seconds, double fair_share_mbps, const PartlySent& in_transmission,
                          const MeasuredWorld& world);
     LinkStats IntervalOfLink(const LinkTotals& interval, double active_flows) const;
+    static void WriteFrames(const FlowRecord& record, int64_t now_ns, FlowSummary& summary);
     FlowSummary SummaryOf(std::size_t flow, const MeasuredWorld& world) const;
     LinkSummary SummaryOfLink(double jain, const MeasuredWorld& world) const;
 
@@ -227,13 +245,13 @@ Measurement::Sent(std::size_t flow, bool is_retransmission, uint32_t pkts)
 }
 
 inline bool
-Measurement::Readable(std::size_t flow, uint64_t payload_bytes)
+Measurement::Readable(std::size_t flow, uint64_t payload_bytes, int64_t now_ns)
 {
     FlowRecord& record = m_flows[flow];
     record.totals.goodput_bytes += payload_bytes;
     ++record.totals.in_order_pkts;
     m_link.goodput_bytes += payload_bytes;
-    return record.totals.goodput_bytes >= record.transfer_bytes;
+    return record.totals.goodput_bytes >= record.transfer_bytes && EndsTransfer(record, now_ns);
 }
 
 inline void

@@ -239,7 +239,18 @@ struct OnOff
     bool random = false; ///< exponential with those means instead of fixed
 };
 
-using App = std::variant<Bulk, Cbr, OnOff>;
+/** A media source: a frame each period, of which some are key frames. */
+struct Frames
+{
+    double fps = 0;
+    double rate_bps = 0; ///< of payload, in the mean
+    uint64_t key_every = 0;
+    double key_ratio = 0; ///< of a key frame's size to the others'
+    double spread = 0;    ///< sizes are uniform within this part of their means
+    int64_t late_after_ns = 0;
+};
+
+using App = std::variant<Bulk, Cbr, OnOff, Frames>;
 
 /** A transfer of a random size that begins at a random time: what each run draws for a flow, see Drawn(). */
 struct Transfer

@@ -347,14 +347,21 @@ ReadLink(const Value& value, const std::string& name)
 App
 ReadApp(const Value& value, uint32_t mss_bytes)
 {
-    switch (value["kind"].Choice({"bulk", "cbr", "onoff", "flows"}))
+    switch (value["kind"].Choice({"bulk", "cbr", "onoff", "flows", "frames"}))
     {
     case 0: return Bulk{(value["size_bytes"].Optional(ReadBytes).value_or(0) + mss_bytes - 1) / mss_bytes};
     case 1: return Cbr{value["rate_mbps"].RateBps()};
     case 2:
         return OnOff{value["rate_mbps"].RateBps(), value["on_s"].S(bounds::burst_s), value["off_s"].S(bounds::burst_s),
                      value["random"].Flag()};
-    default: return Bulk{}; // drawn by its Transfer
+    case 3: return Bulk{}; // drawn by its Transfer
+    default:
+        return Frames{value["fps"].Number(bounds::fps),
+                      value["rate_mbps"].RateBps(),
+                      value["key_every"].Whole(bounds::key_every),
+                      value["key_ratio"].Number(bounds::key_ratio),
+                      value["spread"].Number(bounds::probability),
+                      value["late_after_ms"].Ms(bounds::rtt_ms)};
     }
 }
 

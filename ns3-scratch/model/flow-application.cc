@@ -176,7 +176,13 @@ FlowApplication::KeepBacklog()
 void
 FlowApplication::WriteOnBeat()
 {
-    Write(1);
+    const uint64_t pkts = m_write_times.Pkts();
+    const uint64_t before_bytes = m_written_bytes;
+    Write(pkts);
+    if (pkts > 0 && std::holds_alternative<bbrgym::Frames>(m_app))
+    {
+        m_observer.frame_written(m_written_bytes, m_written_bytes - before_bytes == pkts * m_settings.mss_bytes);
+    }
     const int64_t now_ns = bbrgym::NowNs();
     m_event =
         Simulator::Schedule(NanoSeconds(m_write_times.NextNs(now_ns) - now_ns), &FlowApplication::WriteOnBeat, this);

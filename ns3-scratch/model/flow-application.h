@@ -43,6 +43,7 @@ class FlowApplication : public Application
         std::function<void()> stopped;
         std::function<void(bool is_retransmission)> sent;
         FlowSender::RttCallback rtt;
+        std::function<void(uint64_t end_bytes, bool is_whole)> frame_written;
     };
 
     FlowApplication(const bbrgym::Flow& flow, uint64_t run_seed, FlowSender& sender, const SocketSettings& settings,

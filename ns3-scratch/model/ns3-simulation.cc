@@ -235,8 +235,10 @@ Ns3Simulation::AddFlow(std::size_t flow)
         [this, flow](bool is_retransmission) {
             OnPath(flow, [=](MeasuredLink& link) { link.Get().Sent(flow, is_retransmission); });
         },
-        [this, flow](int64_t rtt_ns) {
-            OnPath(flow, [=](MeasuredLink& link) { link.Get().RttSample(flow, rtt_ns); });
+        [this, flow](int64_t rtt_ns) { OnPath(flow, [=](MeasuredLink& link) { link.Get().RttSample(flow, rtt_ns); }); },
+        [this, flow](uint64_t end_bytes, bool is_whole) {
+            OnPath(flow,
+                   [=](MeasuredLink& link) { link.Get().FrameWritten(flow, end_bytes, is_whole, bbrgym::NowNs()); });
         }};
     auto application = CreateObject<FlowApplication>(spec, m_seed, m_senders.Of(flow), settings,
                                                      InetSocketAddress(receiver, port), observer);
@@ -249,7 +251,7 @@ Ns3Simulation::AddFlow(std::size_t flow)
     const auto facts = is_linux ? std::optional(spec.stack.socket) : std::nullopt;
     const auto readable = [this, flow](uint32_t bytes) {
         OnPath(flow, [=, this](MeasuredLink& link) {
-            if (link.Get().Readable(flow, bytes))
+            if (link.Get().Readable(flow, bytes, bbrgym::NowNs()))
             {
                 SetActive(flow, false);
                 link.Get().FlowCompleted(flow, link);

@@ -211,7 +211,7 @@ void
 SocketWorld::Received(std::size_t flow, uint32_t bytes)
 {
     OnPath(flow, [&](MeasuredQueue& queue) {
-        if (queue.Get().Readable(flow, bytes))
+        if (queue.Get().Readable(flow, bytes, bbrgym::NowNs()))
         {
             queue.Get().FlowCompleted(flow, queue);
         }

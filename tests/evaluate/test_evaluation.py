@@ -35,7 +35,7 @@ COLUMNS = [
     *("queue_delay_mean_ms", "utilisation", "jain"),
     *("score", "own_score", "share_of_fair", "harm", "harm_rtt_p95", "harm_loss"),
     *("in_order_arrival_mbps", "out_of_order_rate", "busy_share", "rwnd_limited_share", "sndbuf_limited_share"),
-    *("completed", "completion_s", "slowdown"),
+    *("completed", "completion_s", "slowdown", "frame_delay_p50_ms", "frame_delay_p99_ms", "late_frame_share"),
     *("late_p50_us", "late_p99_us", "late_p999_us", "late_share", "late_repeats"),
 ]
 

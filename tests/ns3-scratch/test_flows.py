@@ -83,8 +83,8 @@ def test_start_and_stop_are_exact_and_little_is_sent_after_the_stop(simulate):
 def test_a_flow_that_never_runs_in_the_window_has_no_summary(run):
     summary = run(scenario(flow("a"), flow("b", stop_s=1.0), warmup_s=2))
     assert np.all(np.isnan(summary.flows[1]))
-    of_transfers = ["completed", "completion_s", "slowdown"]
-    assert [name for name in FLOW_SUMMARY if math.isnan(summary.flow(name))] == of_transfers
+    of_apps = ["completed", "completion_s", "slowdown", "frame_delay_p50_ms", "frame_delay_p99_ms", "late_frame_share"]
+    assert [name for name in FLOW_SUMMARY if math.isnan(summary.flow(name))] == of_apps
     assert summary.link("jain") == 1
 
 

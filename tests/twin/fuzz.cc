@@ -548,6 +548,10 @@ class Laws
             {
                 writes_bps = cbr->rate_bps;
             }
+            else if (const auto* frames = std::get_if<Frames>(&spec.app))
+            {
+                bursts = frames->fps * seconds;
+            }
             else if (const auto* on_off = std::get_if<OnOff>(&spec.app))
             {
                 writes_bps = on_off->rate_bps;
@@ -591,6 +595,9 @@ class Laws
             Require(std::isnan(row.retransmit_rate) == (row.sent_pkts == 0), "a ratio of nothing is NaN", flow,
                     row.retransmit_rate, row.sent_pkts);
             Require(std::isnan(row.share) || (row.share >= 0 && row.share <= 1), "a share is one", flow, row.share, 1);
+            Require(std::isnan(row.frame_delay_p50_ms) || (row.frame_delay_p50_ms <= row.frame_delay_p99_ms &&
+                                                           row.frame_delay_p50_ms > Seconds(spec.rtt_ns) / 2 * 990),
+                    "a frame takes the way there at least", flow, row.frame_delay_p50_ms, Seconds(spec.rtt_ns));
             Require(std::isnan(row.rtt_mean_ms) == std::isnan(row.rtt_min_ms), "RTTs are there or not", flow,
                     row.rtt_mean_ms, 0);
         }

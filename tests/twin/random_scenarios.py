@@ -160,7 +160,23 @@ def with_parts(mapping: Mapping, seed: int) -> Mapping:
         if draw.chance(0.4):
             size = {name: size for name, size in link["queue"].items() if name in ("size_packets", "size_bytes")}
             link["queue"] = {"kind": "pie", **size, "pie": {"target_ms": draw.log(0.5, 50)}, "ecn": draw.chance(0.5)}
-    return mapping
+    flows = [{**flow, "app": _media(draw, mapping)} if draw.chance(0.4) else flow for flow in mapping["flows"]]
+    return {**mapping, "flows": flows}
+
+
+def _media(draw: _Draw, mapping: Mapping) -> Mapping:
+    """Return frames of up to some thousand packets in all."""
+    most_mbps = max(MAX_PACKETS * mapping.get("mss_bytes", 1448) * 8e-6 / mapping["duration_s"] / 5, 0.002)
+    sizes = {"key_every": draw.randint(1, 30), "key_ratio": draw.log(1, 20), "spread": draw.random()}
+    rate_mbps = max(min(draw.log(0.01, 100), most_mbps), 0.001)
+    late = {"late_after_ms": draw.log(1, 1000)} if draw.chance(0.5) else {}
+    return {
+        "kind": "frames",
+        "fps": min(draw.log(1, 200), 3000 / mapping["duration_s"]),
+        "rate_mbps": rate_mbps,
+        **sizes,
+        **late,
+    }
 
 
 #: Networks made of a random scenario, by name.

@@ -50,6 +50,7 @@ SUMMARY_SCHEMA = pl.Schema(
         **dict.fromkeys(("in_order_arrival_mbps", "out_of_order_rate"), pl.Float64),
         **dict.fromkeys(("busy_share", "rwnd_limited_share", "sndbuf_limited_share"), pl.Float64),
         **dict.fromkeys(("completed", "completion_s", "slowdown"), pl.Float64),
+        **dict.fromkeys(("frame_delay_p50_ms", "frame_delay_p99_ms", "late_frame_share"), pl.Float64),
         **dict.fromkeys(("late_p50_us", "late_p99_us", "late_p999_us", "late_share"), pl.Float64),
         "late_repeats": pl.Int64,
     }

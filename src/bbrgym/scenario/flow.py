@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field, model_validator
 
 from bbrgym.errors import nearest
-from bbrgym.scenario.bounds import BurstSeconds, Bytes, Name, Rate, RoundTrip, Seconds, is_before, within
+from bbrgym.scenario.bounds import BurstSeconds, Bytes, Name, Probability, Rate, RoundTrip, Seconds, is_before, within
 from bbrgym.scenario.shipped import role_of
 from bbrgym.scenario.stack import SenderStack
 from bbrgym.schema import FieldProblem, Float, List, Model, Whole, fits_float, is_number, shown
@@ -103,7 +103,35 @@ class ShortFlow(Model):
         return total / sum(weights) * 8e-6 / runs_s
 
 
-App = Annotated[Bulk | Cbr | OnOff | ShortFlow, Field(discriminator="kind")]
+class Frames(Model):
+    """A media source: writes a frame at equal times, whatever the network does, and each as a whole.
+
+    Its frames have delays (`frame_delay_p50_ms` and others): from the writing until all of it can be read, those of
+    frames before it included. Packets are full ones: what is left of a frame goes with the next.
+
+    Attributes:
+        fps: frames in a second.
+        rate_mbps: mean rate of payload.
+        key_every: frames from one key frame to the next.
+        key_ratio: size of a key frame over that of another.
+        spread: sizes are uniform within this part of their mean.
+        late_after_ms: delay above which a frame is late. Default: the one that ITU-T G.114 has for conversation.
+    """
+
+    kind: Literal["frames"]
+    fps: Annotated[Float, within("fps")] = 30.0
+    rate_mbps: Rate
+    key_every: Annotated[Whole, within("key_every")] = 60
+    key_ratio: Annotated[Float, within("key_ratio")] = 5.0
+    spread: Probability = 0.2
+    late_after_ms: RoundTrip = 150.0
+
+    def demand_mbps(self, runs_s: float) -> float:  # noqa: ARG002 - the same at any time
+        """Return the mean rate that it asks for."""
+        return self.rate_mbps
+
+
+App = Annotated[Bulk | Cbr | OnOff | ShortFlow | Frames, Field(discriminator="kind")]
 
 
 Role: TypeAlias = Literal["tuned", "fixed", "background"]
