@@ -111,11 +111,15 @@ PlanOf(const Scenario& scenario, const HostOptions& options)
     {
         throw ScenarioError("link.loss.unit", "is skb, which the linux world does not have: use the twin or ns3 world");
     }
-    const auto is_media = [](const Flow& flow) { return std::holds_alternative<Frames>(flow.app); };
-    if (const auto media = std::ranges::find_if(scenario.flows, is_media); media != scenario.flows.end())
+    for (std::size_t i = 0; i < scenario.flows.size(); ++i)
     {
-        throw ScenarioError("flows[" + std::to_string(media - scenario.flows.begin()) + "].app.kind",
-                            "is frames, which the linux world does not have: use the twin or ns3 world");
+        const bool is_media = std::holds_alternative<Frames>(scenario.flows[i].app);
+        if (is_media || scenario.flows[i].read_bps > 0)
+        {
+            throw ScenarioError("flows[" + std::to_string(i) + "].app" + (is_media ? ".kind" : ".read_mbps"),
+                                is_media ? "is frames, which the linux world does not have: use the twin or ns3 world"
+                                         : "is given, which the linux world does not have: use the twin or ns3 world");
+        }
     }
     NetworkPlan plan{.options = options, .packet_bytes = scenario.mss_bytes + HEADER_BYTES};
     const uint32_t ample_bytes = BufferBytes(scenario);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// The receive window as Linux announces it (__tcp_select_window), for an application that reads at once: then only
-// data behind a gap stays in the buffer.
+// The receive window as Linux announces it (__tcp_select_window). Where the application reads at once only data behind
+// a gap stays in the buffer.
 //
-//   free   = (receive buffer - truesize of the data behind gaps) x share of payload
+//   free   = (receive buffer - truesize of the data held) x share of payload
 //   window = free, up to the clamp; its right edge never moves back
 //
 // The share is a half (tcp_adv_win_scale 1), from Linux 6.6 on payload over truesize of the segments received
@@ -68,16 +68,26 @@ class ReceiveWindow
 
     /** An ACK of everything below segment `next` leaves, with `beyond_pkts` behind gaps. Returns the first segment
      * outside the window. */
-    uint64_t Announce(uint64_t next, uint32_t beyond_pkts)
+    uint64_t Announce(uint64_t next, uint64_t held_pkts)
     {
         const uint64_t next_bytes = next * m_mss_bytes;
         const uint64_t left_bytes = m_edge_bytes > next_bytes ? m_edge_bytes - next_bytes : 0;
-        m_edge_bytes = next_bytes + Scaled(std::max(left_bytes, WindowBytes(beyond_pkts)));
+        m_edge_bytes = next_bytes + Scaled(std::max(left_bytes, WindowBytes(held_pkts)));
         return m_edge_bytes / m_mss_bytes;
     }
 
     /** The window's size in bytes at the last ACK, of everything below `next`. */
     uint64_t AnnouncedBytes(uint64_t next) const { return m_edge_bytes - next * m_mss_bytes; }
+
+    /** Whether what is read is told by an ACK: the window would be twice as large (tcp_cleanup_rbuf), or a segment fits
+     * again. */
+    bool Opens(uint64_t next, uint64_t held_pkts) const
+    {
+        const uint64_t now_bytes = AnnouncedBytes(next);
+        const uint64_t window_bytes = WindowBytes(held_pkts);
+        const bool fits_again = now_bytes < m_mss_bytes && window_bytes >= m_mss_bytes;
+        return fits_again || (2 * now_bytes <= m_clamp_bytes && window_bytes >= std::max<uint64_t>(2 * now_bytes, 1));
+    }
 
     /** Whether arrivals have to be told, by Grow and NoteRead. */
     bool Follows() const { return m_follows; }
@@ -144,12 +154,12 @@ class ReceiveWindow
 
     uint64_t Payload(uint64_t memory_bytes) const { return memory_bytes * m_share_q8 >> 8; }
 
-    uint64_t WindowBytes(uint32_t beyond_pkts) const
+    uint64_t WindowBytes(uint64_t held_pkts) const
     {
-        const uint64_t held_bytes = beyond_pkts * m_truesize_bytes;
+        const uint64_t held_bytes = held_pkts * m_truesize_bytes;
         const uint64_t free_bytes = held_bytes < m_buffer_bytes ? Payload(m_buffer_bytes - held_bytes) : 0;
         const uint64_t all_bytes = Payload(m_buffer_bytes);
-        if (beyond_pkts > 0 && free_bytes < std::min(m_clamp_bytes, all_bytes) / 2 &&
+        if (held_pkts > 0 && free_bytes < std::min(m_clamp_bytes, all_bytes) / 2 &&
             (free_bytes < all_bytes / 16 || free_bytes < m_mss_bytes))
         {
             return 0;

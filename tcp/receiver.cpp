@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 namespace bbrgym
 {
@@ -16,7 +17,7 @@ constexpr std::size_t MIN_WORDS = 4;
 } // namespace
 
 void
-TcpReceiver::Reset(const SocketFacts& facts, uint32_t mss_bytes)
+TcpReceiver::Reset(const SocketFacts& facts, uint32_t mss_bytes, double read_bps)
 {
     std::vector<uint64_t> beyond = std::move(m_beyond);
     std::ranges::fill(beyond, 0);
@@ -30,6 +31,7 @@ TcpReceiver::Reset(const SocketFacts& facts, uint32_t mss_bytes)
     m_has_d_sack = facts.d_sack;
     m_has_timestamps = facts.timestamps;
     m_has_quick_acks = facts.quick_acks;
+    m_read_gap_ns = read_bps > 0 ? std::max<int64_t>(std::llround(mss_bytes * 8e9 / read_bps), 1) : 0;
     m_ato_ns = m_delayed_ack_ns;
     m_is_adaptive = facts.adaptive_delayed_acks;
     m_max_compressed = static_cast<uint32_t>(facts.compressed_acks);
@@ -47,6 +49,7 @@ TcpReceiver::Reset(const SocketFacts& facts, uint32_t mss_bytes)
 TcpReceiver::Arrival
 TcpReceiver::OnSegment(uint64_t seqno, int64_t now_ns, EcnBits ecn)
 {
+    Read(now_ns);
     const bool is_duplicate = seqno < m_next || (seqno > m_next && Has(seqno));
     bool reports_now = false;
     if (m_echo.IsOn() && !IsOutOfRange(seqno)) [[unlikely]]
@@ -63,7 +66,7 @@ TcpReceiver::OnSegment(uint64_t seqno, int64_t now_ns, EcnBits ecn)
     {
         if (m_window.Follows())
         {
-            m_quick_acks |= m_window.Grow(m_beyond_pkts); // the buffer is charged afterwards (tcp_data_queue_ofo)
+            m_quick_acks |= m_window.Grow(HeldPkts()); // the buffer is charged afterwards (tcp_data_queue_ofo)
         }
         Put(seqno);
         const std::size_t blocks_before = m_block_count;
@@ -77,7 +80,13 @@ TcpReceiver::OnSegment(uint64_t seqno, int64_t now_ns, EcnBits ecn)
     {
         Adapt(now_ns);
     }
-    if (m_window.Follows())
+    if (ReadsSlowly()) [[unlikely]]
+    {
+        m_quick_acks |= m_window.Grow(HeldPkts());
+        ReadSlowly(now_ns);
+        m_window.NoteRead(m_read, now_ns);
+    }
+    else if (m_window.Follows())
     {
         m_quick_acks |= m_window.Grow(m_beyond_pkts + uint64_t{1});
         m_window.NoteRead(m_next, now_ns);
@@ -93,6 +102,42 @@ TcpReceiver::OnSegment(uint64_t seqno, int64_t now_ns, EcnBits ecn)
     }
     m_deadline_ns = std::min(m_deadline_ns, now_ns + (m_ato_ns == m_delayed_ack_ns ? m_ato_ns : DelayNs()));
     return {readable_pkts, false};
+}
+
+/** The application reads what it had time for; idle, it reads what arrives at once. */
+void
+TcpReceiver::ReadSlowly(int64_t now_ns)
+{
+    if (m_read == m_next)
+    {
+        m_read_ns = std::max(m_read_ns, now_ns);
+    }
+    else if (m_read_ns <= now_ns)
+    {
+        const uint64_t had_time_for = static_cast<uint64_t>((now_ns - m_read_ns) / m_read_gap_ns) + 1;
+        const uint64_t pkts = std::min(m_next - m_read, had_time_for);
+        m_read += pkts;
+        m_read_ns += static_cast<int64_t>(pkts) * m_read_gap_ns;
+    }
+}
+
+/** When so much will have been read that an ACK tells it; NEVER_NS: not before more arrives. */
+int64_t
+TcpReceiver::WindowUpdateNs() const
+{
+    const uint64_t unread_pkts = m_next - m_read;
+    if (unread_pkts == 0 || !m_window.Opens(m_next, m_beyond_pkts))
+    {
+        return NEVER_NS;
+    }
+    uint64_t too_few = 0;
+    uint64_t enough = unread_pkts;
+    while (enough - too_few > 1)
+    {
+        const uint64_t reads = (too_few + enough) / 2;
+        (m_window.Opens(m_next, HeldPkts() - reads) ? enough : too_few) = reads;
+    }
+    return m_read_ns + static_cast<int64_t>(enough - 1) * m_read_gap_ns;
 }
 
 bool

@@ -6,6 +6,7 @@
 // and it acknowledges the first segments one by one (TCP_MAX_QUICKACKS) or only the very first at once, as ns-3's.
 // Linux's receiver also acknowledges at once while its window grows, adapts the delay of an ACK to the pace of the
 // segments, and compresses the ACKs of a gap: from the fourth on, one stands for those of up to a millisecond.
+// An application may read slowly: what it has not read takes the window's room, and an ACK tells when there is more.
 //
 // Not modelled: a segment that ends what the application wrote (PSH) is not acknowledged sooner.
 #ifndef BBRGYM_TCP_RECEIVER_HPP
@@ -38,8 +39,8 @@ class TcpReceiver
         bool answer_at_once;
     };
 
-    /** Clears the connection but keeps the memory. */
-    void Reset(const SocketFacts& facts, uint32_t mss_bytes);
+    /** Clears the connection but keeps the memory. `read_bps`: of payload; 0: the application reads at once. */
+    void Reset(const SocketFacts& facts, uint32_t mss_bytes, double read_bps = 0);
 
     /** Whether an ACK has to leave before a segment is taken: it tells of the marks until then (ecn_precise). */
     bool AnswersBefore(EcnBits ecn) const { return m_echo.IsOn() && m_unanswered_pkts > 0 && m_echo.Changes(ecn); }
@@ -51,7 +52,13 @@ class TcpReceiver
     bool RefusesOld(uint64_t seqno, int64_t sent_ms, int64_t now_ns);
 
     /** The time at which an ACK is due though nothing arrives; NEVER_NS: none is. */
-    int64_t DelayedAckDeadlineNs() const { return std::min(m_deadline_ns, m_compressed_until_ns); }
+    int64_t DelayedAckDeadlineNs() const
+    {
+        const int64_t deadline_ns = std::min(m_deadline_ns, m_compressed_until_ns);
+        return ReadsSlowly() ? std::min(deadline_ns, WindowUpdateNs()) : deadline_ns;
+    }
+    /** Whether that time may move away, and is another after an ACK. */
+    bool ReadsSlowly() const { return m_read_gap_ns > 0; }
 
     /** Call when that time has come, before the ACK leaves. */
     void OnTimer(int64_t now_ns);
@@ -74,7 +81,11 @@ class TcpReceiver
     std::size_t Acknowledge(std::span<SeqnoRange, MAX_SACK_BLOCKS> blocks);
 
     /** An ACK leaves: returns the first segment beyond the window it announces. Only for a window that is not ample. */
-    uint64_t Announce() { return m_window.Announce(m_next, m_beyond_pkts); }
+    uint64_t Announce(int64_t now_ns)
+    {
+        Read(now_ns);
+        return m_window.Announce(m_next, HeldPkts());
+    }
     const ReceiveWindow& Window() const { return m_window; }
 
     /** An ACK leaves: returns whether it echoes a mark. */
@@ -91,6 +102,16 @@ class TcpReceiver
      * (TcpSocketBase::IsValidTcpSegment). */
     bool IsOutOfRange(uint64_t seqno) const { return !m_has_d_sack && seqno + 1 < m_next; }
 
+    uint64_t HeldPkts() const { return m_beyond_pkts + (ReadsSlowly() ? m_next - m_read : 0); }
+    void Read(int64_t now_ns)
+    {
+        if (ReadsSlowly()) [[unlikely]]
+        {
+            ReadSlowly(now_ns);
+        }
+    }
+    void ReadSlowly(int64_t now_ns);
+    int64_t WindowUpdateNs() const;
     Arrival OnDuplicate(uint64_t seqno, int64_t now_ns);
     bool Has(uint64_t seqno) const;
     void Put(uint64_t seqno);
@@ -126,6 +147,10 @@ class TcpReceiver
     std::array<SeqnoRange, MAX_SACK_BLOCKS> m_blocks{}; ///< newest first
     std::size_t m_block_count = 0;
     SeqnoRange m_duplicate; ///< to report; empty: none
+
+    int64_t m_read_gap_ns = 0; ///< from one segment read to the next; 0: the application reads at once
+    uint64_t m_read = 0;       ///< first segment not read
+    int64_t m_read_ns = 0;     ///< when the next one is, once it has arrived
 
     uint32_t m_unanswered_pkts = 0;
     uint32_t m_quick_acks = 0;

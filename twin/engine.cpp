@@ -170,7 +170,7 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     state.sender.Reset(ReservedPkts(*m_scenario));
     state.sender.GetController().Init(params, cc_stream_seed(seed, ("flow." + spec.name).c_str()));
     state.has_timestamps = spec.stack.socket.timestamps;
-    state.receiver.Reset(spec.stack.socket, m_scenario->mss_bytes);
+    state.receiver.Reset(spec.stack.socket, m_scenario->mss_bytes, spec.read_bps);
     state.send_buffer.Reset(spec.stack.socket, m_scenario->mss_bytes, !state.sender.GetController().IsLossBased(),
                             m_buffer_pkts);
     state.trace.clear();
@@ -712,12 +712,29 @@ Engine::ReachReceiver(const QueuedPacket& queued)
     {
         SendAck(flow);
     }
-    else if (const int64_t deadline_ns = flow.receiver.DelayedAckDeadlineNs(); deadline_ns < flow.delayed_ack_until_ns)
+    else
+    {
+        AwaitDelayedAck(flow);
+    }
+}
+
+inline void
+Engine::AwaitDelayedAck(FlowState& flow)
+{
+    if (const int64_t deadline_ns = flow.receiver.DelayedAckDeadlineNs(); deadline_ns < flow.delayed_ack_until_ns)
     {
         flow.delayed_ack_until_ns = deadline_ns;
         flow.delayed_ack_order = Order(RECEIVERS, SourceOf(flow.index, DELAYED_ACK));
         ArmDelayedAck(flow);
     }
+}
+
+/** Of a slow reader. */
+void
+Engine::AwaitWindowUpdate(FlowState& flow)
+{
+    flow.delayed_ack_until_ns = NEVER_NS;
+    AwaitDelayedAck(flow);
 }
 
 /** An event that is already scheduled and does not come later is then moved to the new deadline. */
@@ -742,6 +759,11 @@ Engine::AnswerDelayed(const Event& event)
     }
     if (flow.delayed_ack_until_ns == m_now_ns && event.order == flow.delayed_ack_order)
     {
+        if (flow.receiver.DelayedAckDeadlineNs() > m_now_ns) [[unlikely]] // more has arrived that is not read
+        {
+            AwaitWindowUpdate(flow);
+            return;
+        }
         flow.receiver.OnTimer(m_now_ns);
         SendAck(flow);
     }
@@ -759,7 +781,7 @@ Engine::SendAck(FlowState& flow)
     const std::size_t count = flow.receiver.Acknowledge(blocks);
     const std::span said(blocks.data(), count);
     const bool is_ample = flow.receiver.Window().IsAmple();
-    const uint64_t window_end = is_ample ? 0 : flow.receiver.Announce();
+    const uint64_t window_end = is_ample ? 0 : flow.receiver.Announce(m_now_ns);
     const bool ece = flow.receiver.Echo();
     if (Log().IsOn()) [[unlikely]]
     {
@@ -776,6 +798,10 @@ Engine::SendAck(FlowState& flow)
         ack.slot = PutInSlot({ack.name, {blocks, window_end, flow.receiver.RecentMs()}});
     }
     SendBack(flow, ack);
+    if (flow.receiver.ReadsSlowly()) [[unlikely]]
+    {
+        AwaitWindowUpdate(flow);
+    }
 }
 
 uint32_t

@@ -23,7 +23,7 @@
 // no more memory, also after a Reset.
 //
 // Not modelled: connection tear-down (nothing leaves after the last data segment), segments that are not full
-// (applications write whole ones), slow readers (applications read at once), a timer of the SYN-ACK (a lost one is
+// (applications write whole ones), probes of a closed window, a timer of the SYN-ACK (a lost one is
 // sent again with the next SYN), and the omissions that sender.hpp and receiver.hpp list.
 #ifndef BBRGYM_TWIN_ENGINE_HPP
 #define BBRGYM_TWIN_ENGINE_HPP
@@ -332,6 +332,8 @@ class Engine
     [[gnu::always_inline]] void PutOnReturnPath(FlowState& flow, HeldAck ack);
     [[gnu::always_inline]] void ReturnDirectly(FlowState& flow, AckName name);
     [[gnu::noinline]] void ReachSender(FlowState& flow);
+    [[gnu::always_inline]] void AwaitDelayedAck(FlowState& flow);
+    [[gnu::noinline, gnu::cold]] void AwaitWindowUpdate(FlowState& flow);
     void ArmDelayedAck(FlowState& flow);
     void AnswerDelayed(const Event& event);
 

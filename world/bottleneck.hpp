@@ -167,7 +167,7 @@ template <class Packet> class Bottleneck
     template <class Deliver>
     [[gnu::always_inline]] void Depart(int64_t now_ns, Measurement& measurement, Deliver& deliver);
     void AwaitOpportunity(int64_t now_ns);
-    [[gnu::noinline]] bool IsLostAtRandom(const Packet& packet, int64_t now_ns);
+    [[gnu::noinline]] bool IsLostWithSkb(const Packet& packet, int64_t now_ns);
 
     PacketQueue<Packet> m_queue;
     std::optional<TokenBucket> m_policer;
@@ -498,10 +498,10 @@ Bottleneck<Packet>::AwaitOpportunity(int64_t now_ns)
 
 template <class Packet>
 bool
-Bottleneck<Packet>::IsLostAtRandom(const Packet& packet, int64_t now_ns)
+Bottleneck<Packet>::IsLostWithSkb(const Packet& packet, int64_t now_ns)
 {
     const uint32_t skb = packet.Skb();
-    if (m_skb_fates.empty() || skb == SKB_NUMBERS)
+    if (skb == SKB_NUMBERS)
     {
         return m_loss->IsLost(now_ns);
     }
@@ -521,7 +521,7 @@ Bottleneck<Packet>::Depart(int64_t now_ns, Measurement& measurement, Deliver& de
 {
     m_is_serving = false;
     measurement.Departed(m_in_service.Flow(), m_in_service.Bytes(m_packet_bytes));
-    if (m_loss->MayLose() && IsLostAtRandom(m_in_service, now_ns))
+    if (m_loss->MayLose() && (m_skb_fates.empty() ? m_loss->IsLost(now_ns) : IsLostWithSkb(m_in_service, now_ns)))
     {
         measurement.RandomLost(m_in_service.Flow(), m_in_service.IsData());
         Keep(m_in_service);

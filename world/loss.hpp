@@ -54,7 +54,7 @@ class LossModel
     bool IsLost(int64_t now_ns) { return m_may_lose && Draw(now_ns); }
 
   private:
-    bool Draw(int64_t now_ns)
+    [[gnu::noinline]] bool Draw(int64_t now_ns)
     {
         if (const auto* bernoulli = std::get_if<Bernoulli>(&m_loss))
         {

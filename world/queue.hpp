@@ -133,8 +133,8 @@ template <class Packet> class PacketQueue
     template <class Report> void PutBy(PieState& pie, Packet& packet, int64_t now_ns, Report& report)
     {
         pie.RunUntil(now_ns, m_bytes);
-        const bool is_early = Fits(packet) && pie.DropsEarly(m_bytes);
-        if (!Fits(packet) || (is_early && !(m_marks && pie.MayMark() && MarkPacket(packet, report))))
+        const bool fits = Fits(packet.Bytes(m_full_packet_bytes));
+        if (!fits || (pie.DropsEarly(m_bytes) && !(m_marks && pie.MayMark() && MarkPacket(packet, report))))
         {
             pie.NoteDrop();
             report.Dropped(packet);
@@ -162,10 +162,7 @@ template <class Packet> class PacketQueue
     {
         return std::visit([&](auto& state) { return DequeueBy(state, packet, now_ns, report); }, m_discipline);
     }
-    bool Fits(const Packet& packet) const
-    {
-        return m_bytes + packet.Bytes(m_full_packet_bytes) <= m_max_bytes && m_packets.size() < m_max_packets;
-    }
+    bool Fits(uint32_t ip_bytes) const { return m_bytes + ip_bytes <= m_max_bytes && m_packets.size() < m_max_packets; }
     /** Takes a packet that fits behind all others. */
     template <class Report> [[gnu::always_inline]] void Append(Packet& packet, Report& report);
 
@@ -217,7 +214,8 @@ template <class Report>
 inline void
 PacketQueue<Packet>::Append(Packet& packet, Report& report)
 {
-    if (!Fits(packet))
+    const uint32_t ip_bytes = packet.Bytes(m_full_packet_bytes);
+    if (!Fits(ip_bytes))
     {
         report.Dropped(packet);
         return;
@@ -227,7 +225,7 @@ PacketQueue<Packet>::Append(Packet& packet, Report& report)
         MarkPacket(packet, report);
     }
     m_packets.push_back(packet);
-    m_bytes += packet.Bytes(m_full_packet_bytes);
+    m_bytes += ip_bytes;
 }
 
 template <class Packet>

@@ -279,6 +279,7 @@ struct Flow
     int64_t start_ns = 0;
     int64_t stop_ns = 0;
     App app;
+    double read_bps = 0;              ///< of payload, by its receiver; 0: as it arrives
     std::optional<Transfer> transfer; ///< start and app are drawn; nothing: they are as they are
     Stack stack;
     std::map<std::string, double> tunables;

@@ -460,6 +460,10 @@ ReadFlow(const Value& value, const Scenario& scenario)
               .app = ReadApp(value["app"], scenario.mss_bytes),
               .stack = ReadStack(value["stack"])};
     value["stop_s"].Require(flow.stop_ns > flow.start_ns, "a number > start_s");
+    if (value["app"].Raw().contains("read_mbps"))
+    {
+        flow.read_bps = value["app"]["read_mbps"].RateBps();
+    }
     if (value["app"]["kind"].Raw() == "flows")
     {
         flow.transfer = ReadTransfer(value["app"], flow.start_ns);

@@ -292,7 +292,7 @@ FlowSink::MakeListener()
     {
         socket->SetAttribute("RcvBufSize", UintegerValue(window.ScaledBytes())); // decides the window scale
     }
-    socket->SetReceiver(*m_facts, m_settings.mss_bytes);
+    socket->SetReceiver(*m_facts, m_settings.mss_bytes, m_settings.read_bps);
     return socket;
 }
 

@@ -29,6 +29,7 @@ struct SocketSettings
     uint32_t receive_buffer_bytes;
     double window_bytes; ///< the largest window that is of use
     bool ecn = false;
+    double read_bps = 0; ///< by the receiver; 0: as it arrives
 
     void ApplyTo(Ptr<TcpSocket> socket) const;
 };

@@ -39,7 +39,8 @@ SettingsFor(const Scenario& scenario, const Flow& flow)
 {
     const SocketFacts& facts = flow.stack.socket;
     const uint32_t ample_bytes = BufferBytes(scenario);
-    SocketSettings settings{scenario.mss_bytes, ample_bytes, ample_bytes, UsefulWindowBytes(scenario), facts.ecn};
+    SocketSettings settings{scenario.mss_bytes,          ample_bytes, ample_bytes,
+                            UsefulWindowBytes(scenario), facts.ecn,   flow.read_bps};
     if (!FindVariant(flow.cc))
     {
         const auto at_most = [ample_bytes](uint64_t bytes) {

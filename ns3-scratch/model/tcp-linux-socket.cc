@@ -519,9 +519,9 @@ TcpLinuxSocket::Dispatch(Ptr<Packet> payload, TcpHeader& header, bool is_retrans
 // ---- the receiver ---------------------------------------------------------------------------------------
 
 void
-TcpLinuxSocket::SetReceiver(const bbrgym::SocketFacts& facts, uint32_t mss_bytes)
+TcpLinuxSocket::SetReceiver(const bbrgym::SocketFacts& facts, uint32_t mss_bytes, double read_bps)
 {
-    m_end.receiver.Reset(facts, mss_bytes);
+    m_end.receiver.Reset(facts, mss_bytes, read_bps);
     m_end.mss_bytes = mss_bytes;
 }
 
@@ -620,8 +620,14 @@ TcpLinuxSocket::ReceivedData(Ptr<Packet> packet, const TcpHeader& header)
     }
     else
     {
-        Arm(m_delAckEvent, m_end.ack_event_ns, m_end.receiver.DelayedAckDeadlineNs(), [this] { SendDelayedAck(); });
+        AwaitDelayedAck();
     }
+}
+
+void
+TcpLinuxSocket::AwaitDelayedAck()
+{
+    Arm(m_delAckEvent, m_end.ack_event_ns, m_end.receiver.DelayedAckDeadlineNs(), [this] { SendDelayedAck(); });
 }
 
 /** A segment arrives; call before the buffer takes it. */
@@ -647,6 +653,11 @@ TcpLinuxSocket::ReceiverSeqno(SequenceNumber32 seq) const
 void
 TcpLinuxSocket::SendDelayedAck()
 {
+    if (m_end.receiver.DelayedAckDeadlineNs() > bbrgym::NowNs()) // more has arrived that is not read
+    {
+        AwaitDelayedAck();
+        return;
+    }
     m_end.receiver.OnTimer(bbrgym::NowNs());
     SendAck();
 }
@@ -679,7 +690,7 @@ TcpLinuxSocket::SendAck()
     }
     if (!m_end.receiver.Window().IsAmple())
     {
-        m_end.receiver.Announce();
+        m_end.receiver.Announce(bbrgym::NowNs());
     }
     auto ack = Create<Packet>();
     if (m_end.receiver.RecentMs() != bbrgym::NO_TIMESTAMP)
@@ -687,6 +698,10 @@ TcpLinuxSocket::SendAck()
         TimestampTag::Put(ack, m_end.receiver.RecentMs());
     }
     Dispatch(ack, header, false);
+    if (m_end.receiver.ReadsSlowly())
+    {
+        AwaitDelayedAck();
+    }
 }
 
 uint16_t

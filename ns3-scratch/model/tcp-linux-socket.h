@@ -53,8 +53,9 @@ class TcpLinuxSocket : public TcpSocketBase
     void SetLossObserver(std::function<void(const std::vector<uint64_t>& seqnos, uint64_t timeouts)> observer);
     /** Sets the facts of the stack before the connection stands. */
     void SetFacts(const bbrgym::SocketFacts& facts) { m_facts = facts; }
-    /** Makes it a receiver as the facts say, before it listens; `mss_bytes`: of every segment that its peer sends. */
-    void SetReceiver(const bbrgym::SocketFacts& facts, uint32_t mss_bytes);
+    /** Makes it a receiver as the facts say, before it listens; `mss_bytes`: of every segment that its peer sends;
+     * `read_bps`: of its application, 0: it reads at once. */
+    void SetReceiver(const bbrgym::SocketFacts& facts, uint32_t mss_bytes, double read_bps = 0);
     /** `observer` is called after each ACK and what was sent upon it: there may be room in the send buffer. */
     void SetSpaceObserver(std::function<void()> observer) { m_space_observer = std::move(observer); }
     /** Whether the application waits for room in the send buffer. */
@@ -113,6 +114,7 @@ class TcpLinuxSocket : public TcpSocketBase
     bbrgym::TcpReceiver::Arrival OnDataReceived(SequenceNumber32 seq);
     uint64_t ReceiverSeqno(SequenceNumber32 seq) const;
     void SendAck();
+    void AwaitDelayedAck();
     void SendDelayedAck();
 
     void ArmTimers();

@@ -127,7 +127,7 @@ Acknowledge(Connection& c)
     std::array<SeqnoRange, MAX_SACK_BLOCKS> ranges;
     const bool echoes = c.receiver.Echo();
     const std::size_t count = c.receiver.Acknowledge(ranges);
-    c.receiver.Announce();
+    c.receiver.Announce(0); // the application reads at once
     Blocks blocks;
     for (std::size_t i = 0; i < count; ++i)
     {

@@ -41,6 +41,10 @@ def bounded(name: str, value: float) -> dict[str, Any]:
         "ack_hold_ms": fields(link={"acks": {"kind": "slots", "every_ms": value}}),
         "ack_burst": fields(link={"acks": {"kind": "bursts", "packets": value, "timeout_ms": 1.0}}),
         "mss_bytes": fields(mss_bytes=value),
+        **{
+            name: fields(flow={"app": {"kind": "frames", "rate_mbps": 1.0, name: value}})
+            for name in ("fps", "key_every", "key_ratio")
+        },
         "weight": fields(flow={"app": {"kind": "flows", "size_bytes": [1000], "weights": [value]}}),
         "flows": fields(flow={"count": value}),
         "probability": fields(link={"loss": {"kind": "bernoulli", "rate": value}}),

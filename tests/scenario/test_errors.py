@@ -83,11 +83,26 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("link.queue.size_bytes", 2.5, "link.queue.size_bytes: is 2.5, expected a whole number"),
     ("link.queue.size_bytes", 100, "holds 100 bytes, expected at least one packet of 1488 bytes"),
     ("link.queue", {"size_bdp": 1e6}, "link.queue.size_bdp: is 1000000.0, which holds 50000000000 bytes"),
-    ("link.queue.kind", "fifo", "link.queue.kind: is 'fifo', expected one of 'droptail', 'red', 'codel' or 'fq_codel'"),
+    (
+        "link.queue.kind",
+        "fifo",
+        "link.queue.kind: is 'fifo', expected one of 'droptail', 'red', 'codel', 'fq_codel' or 'pie'",
+    ),
     ("link.queue.kind", "red", "link.queue.red: is missing, expected min_bytes, max_bytes and max_probability"),
     ("link.queue.codel", {}, "link.queue.codel: is given, expected only with kinds codel and fq_codel"),
     ("link.queue.quantum_bytes", 300, "link.queue.quantum_bytes: is 300, expected only with kind fq_codel, which is"),
-    ("link.queue.ecn", True, "link.queue.ecn: is true, expected only with kinds red, codel and fq_codel, which is"),
+    ("link.queue.ecn", True, "link.queue.ecn: is true, expected only with kinds red, codel, fq_codel and pie, which"),
+    ("link.queue.pie", {}, "link.queue.pie: is given, expected only with kind pie, which is droptail"),
+    (
+        "link.loss",
+        {"kind": "bernoulli", "rate": 0.1, "unit": "gso"},
+        "link.loss.unit: is 'gso', expected one of 'packet' or 'skb'",
+    ),
+    (
+        "flows.0.app",
+        {"kind": "bulk", "read_mbps": 1.0},
+        "flows[0].app.read_mbps: is 1.0, expected stack.receive_buffer_bytes",
+    ),
     (
         "link.queue",
         {"size_bytes": 9000, "ecn_threshold_bytes": 3000, "ecn_threshold_ms": 1.0},

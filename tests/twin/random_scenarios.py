@@ -161,6 +161,14 @@ def with_parts(mapping: Mapping, seed: int) -> Mapping:
             size = {name: size for name, size in link["queue"].items() if name in ("size_packets", "size_bytes")}
             link["queue"] = {"kind": "pie", **size, "pie": {"target_ms": draw.log(0.5, 50)}, "ecn": draw.chance(0.5)}
     flows = [{**flow, "app": _media(draw, mapping)} if draw.chance(0.4) else flow for flow in mapping["flows"]]
+    for flow in flows:
+        is_bulk = flow.get("app", {"kind": "bulk"})["kind"] == "bulk"
+        if is_bulk and "reverse" not in mapping.get("link", {}) and not flow.get("ack_path") and draw.chance(0.5):
+            flow["app"] = {**flow.get("app", {"kind": "bulk"}), "read_mbps": draw.log(0.01, 1000)}
+            flow["stack"] = {
+                **flow.get("stack", {}),
+                "receive_buffer_bytes": draw.choice(["auto", int(draw.log(1e3, 1e7))]),
+            }
     return {**mapping, "flows": flows}
 
 

@@ -110,3 +110,33 @@ def test_a_rate_reduction_ends_where_the_window_falls_at_once(prr: str) -> None:
     assert in_recovery.any()
     left = (~in_recovery[1:]) & in_recovery[:-1]
     assert (trace["in_flight_pkts"][1:][left] <= trace["cwnd_pkts"][1:][left] + 1).all()
+
+
+# ---- slow readers -----------------------------------------------------------------------------------------
+
+
+def reading(read_mbps: float | None, cc: str = "cubic", **changes: Any) -> Mapping:
+    """10 Mbit/s, a buffer of 200 kB and a queue that holds the window."""
+    app = {"kind": "bulk"} | ({} if read_mbps is None else {"read_mbps": read_mbps})
+    stack = {"receive_buffer_bytes": 200_000}
+    return {**scenario(flow(cc=cc, app=app, stack=stack), duration_s=40.0, queue={"size_packets": 500}), **changes}
+
+
+@pytest.mark.parametrize("cc", ["bbr", "cubic"])
+@pytest.mark.parametrize("read_mbps", [0.05, 2.0])
+def test_a_slow_reader_holds_its_sender_back(cc: str, read_mbps: float) -> None:
+    simulation = Simulation(reading(read_mbps, cc, warmup_s=10.0))
+    in_flight_pkts = []
+    while not simulation.done:
+        simulation.advance(0.1)
+        in_flight_pkts.append(simulation.flow("in_flight_pkts"))
+    summary = simulation.summary()
+    a_window_mbps = 200_000 * 8e-6 / 30.0  # of which windows are told, at most
+    assert summary.flow("goodput_mbps") == pytest.approx(read_mbps, rel=0.01, abs=a_window_mbps)
+    assert summary.flow("rwnd_limited_share") > (0.4 if cc == "bbr" else 0.8)  # BBR paces at the rate that it measures
+    assert summary.link("queue_dropped_pkts") == 0
+    assert max(in_flight_pkts) * MSS_BYTES <= 200_000
+
+
+def test_a_fast_reader_reads_at_once() -> None:
+    assert ended(reading(1000.0)).bytes() == ended(reading(None)).bytes()

@@ -22,10 +22,13 @@ class Bulk(Model):
 
     Attributes:
         size_bytes: payload of the transfer, sent in full packets. Default: without an end.
+        read_mbps: payload that its receiver reads, from a buffer that is not ample; no ACK may be lost then. Default:
+            it reads at once.
     """
 
     kind: Literal["bulk"] = "bulk"
     size_bytes: Bytes | None = None
+    read_mbps: Rate | None = None
 
     def demand_mbps(self, runs_s: float) -> float:
         """Return the mean rate that it asks for in a flow that runs so long; infinite without an end."""
@@ -104,18 +107,15 @@ class ShortFlow(Model):
 
 
 class Frames(Model):
-    """A media source: writes a frame at equal times, whatever the network does, and each as a whole.
-
-    Its frames have delays (`frame_delay_p50_ms` and others): from the writing until all of it can be read, those of
-    frames before it included. Packets are full ones: what is left of a frame goes with the next.
+    """A media source: writes frames in full packets; what is left of one goes with the next.
 
     Attributes:
         fps: frames in a second.
-        rate_mbps: mean rate of payload.
+        rate_mbps: mean payload.
         key_every: frames from one key frame to the next.
-        key_ratio: size of a key frame over that of another.
+        key_ratio: size of a key frame over another's.
         spread: sizes are uniform within this part of their mean.
-        late_after_ms: delay above which a frame is late. Default: the one that ITU-T G.114 has for conversation.
+        late_after_ms: delay above which a frame is late, as ITU-T G.114 has it for conversation.
     """
 
     kind: Literal["frames"]

@@ -17,7 +17,7 @@ from pydantic import Field, PrivateAttr, SerializerFunctionWrapHandler, model_se
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.bounds import BOUNDS, Name, Seconds, is_before, within
 from bbrgym.scenario.checks import ScenarioCheck
-from bbrgym.scenario.flow import App, Flow, ShortFlow
+from bbrgym.scenario.flow import App, Bulk, Flow, ShortFlow
 from bbrgym.scenario.link import LTE_QUEUED_BYTES, WIFI_PACKET_BYTES, Link, LteHop, ReverseLink, Trace, WifiHop
 from bbrgym.scenario.queue import CoDel, Pie, Queue
 from bbrgym.scenario.stack import SenderStack
@@ -198,9 +198,9 @@ class Scenario(Model):
         for link, fields in zip(resolved.all_links().values(), written, strict=True):
             fields["trace"] = None if link.trace is None else link.trace.compact()
             del fields["trace_path"], fields["queue"]["size_bdp"], fields["queue"]["bdp_rtt_ms"]
-            for part, field, usual in (("loss", "unit", "packet"), ("queue", "pie", None)):
-                if fields[part].get(field) == usual:  # only where it says something, as reverse
-                    fields[part].pop(field, None)
+            for part, name, default in (("loss", "unit", "packet"), ("queue", "pie", None)):
+                if fields[part].get(name) == default:  # only where it says something, as reverse
+                    fields[part].pop(name, None)
         links = plain.pop("links")
         if links:
             plain["links"] = [{"name": name, **fields} for name, fields in links.items()]
@@ -210,6 +210,8 @@ class Scenario(Model):
             for field, usual in (("direction", "forward"), ("path", []), ("ack_path", [])):
                 if flow[field] == usual:  # only where it says something, as reverse
                     del flow[field]
+            if flow["app"].get("read_mbps") is None:
+                flow["app"].pop("read_mbps", None)
         return json.dumps(plain, allow_nan=False)
 
 
@@ -349,9 +351,20 @@ def _expand(scenario: Scenario) -> tuple[Flow, ...]:
             if name in flows:
                 raise FieldProblem(f"flows[{index}].name", f"gives {name!r} a second time, expected unique names")
             stack = flow.stack.over(common)
+            if isinstance(app, Bulk) and app.read_mbps is not None:
+                _check_slow_reader(app.read_mbps, flow, stack, scenario.link.reverse, f"flows[{index}].app.read_mbps")
             resolved = {"name": name, "count": 1, "stop_s": stop_s, "app": app, "stack": stack}
             flows[name] = flow.model_copy(update=resolved)
     return tuple(flows.values())
+
+
+def _check_slow_reader(
+    read_mbps: float, flow: Flow, stack: SenderStack, reverse: ReverseLink | None, path: str
+) -> None:
+    if stack.overrides["receive_buffer_bytes"] == "ample":
+        raise FieldProblem(path, f"is {read_mbps}, expected stack.receive_buffer_bytes: auto or a size beside it")
+    if reverse is not None or flow.ack_path:
+        raise FieldProblem(path, f"is {read_mbps}, expected none with link.reverse or ack_path, where ACKs are lost")
 
 
 def _resolve_app(app: App, runs_s: float, path: str) -> App:
