@@ -76,8 +76,7 @@ class Bernoulli(Model):
 
     Attributes:
         rate: probability of each packet's loss.
-        unit: what is lost. ``packet``: each for itself. ``skb``: all segments that the sender's TCP hands over
-            together, its burst (TSO), by one decision, as netem does.
+        unit: ``skb``: what TCP hands over together (TSO) is lost together, as by netem.
     """
 
     kind: Literal["bernoulli"]
@@ -95,7 +94,7 @@ class GilbertElliott(Model):
         loss_bad: probability of a packet's loss in the bad state.
         clock: ``packet``: a tick after each packet, so that a flow that waits for a timeout stays in the bad state.
             ``time``: a tick each time that a full packet takes at the link's mean rate, whether or not one passes.
-        unit: as of Bernoulli loss; the chain's packets are sk_buffs then.
+        unit: as of Bernoulli loss.
     """
 
     kind: Literal["gilbert_elliott"]

@@ -53,7 +53,7 @@ class CoDel(Model):
 
 
 class Pie(Model):
-    """Proportional integral controller enhanced (RFC 8033), as Linux's sch_pie with its defaults.
+    """Proportional integral controller enhanced (RFC 8033), as Linux's sch_pie.
 
     Attributes:
         target_ms: waiting time that it holds.
@@ -83,13 +83,14 @@ class Queue(Model):
 
     Attributes:
         kind: discipline. ``fq_codel``: a queue for each flow, deficit round robin, CoDel in each (RFC 8290, as Linux).
+            ``pie``: RFC 8033, as Linux.
         size_bytes: capacity in IP bytes.
         size_packets: capacity in packets.
         size_bdp: capacity in bandwidth-delay products: link rate (the mean of a trace) times ``bdp_rtt_ms``.
         bdp_rtt_ms: RTT of that product. Default: the largest of the flows.
         red: thresholds, for kind ``red`` only.
         codel: times, for kinds ``codel`` and ``fq_codel`` only.
-        pie: its time, for kind ``pie`` only.
+        pie: ``target_ms``, the wait that it holds, for kind ``pie`` only. Default: 15.
         quantum_bytes: credit of a flow in each round of ``fq_codel``. Default: one full packet.
         ecn: mark where CoDel drops, or RED or PIE drops early; above ``max_bytes`` RED still drops (Linux's
             ``harddrop``), above a probability of 0.1 PIE.
