@@ -41,7 +41,6 @@ def environment_blocks() -> dict[str, str]:
         "vector": shown_docstring(vector.docstring("TuneVectorEnv")),
         "vec": shown_docstring(vec.docstring("TuneVecEnv")),
         "multi": shown_docstring(multi.docstring("TuneMultiEnv")),
-        "flow-vec": shown_docstring(flow_vec.docstring("FlowVecEnv")),
         "arguments": markdown_table(
             ["argument", "default", "meaning", "only of"],
             ([*row, where] for where, rows in options for row in rows),

@@ -37,7 +37,7 @@ def _path_text(path: Condition) -> str:
 
 
 def verdicts_text(verdicts: Sequence[DraftVerdict]) -> str:
-    """Return runs by outcome, of all cases and case by case."""
+    """Return runs by outcome, case by case and of all cases."""
     senders = list(dict.fromkeys(one.sender for one in verdicts))
     names = [sender.name for sender in senders]
     cases = {one.case.name: one.case for one in verdicts}
@@ -50,7 +50,7 @@ def verdicts_text(verdicts: Sequence[DraftVerdict]) -> str:
         for case in cases.values()
     ]
     case = f"case; runs {'/'.join(OUTCOMES)}"
-    return markdown_table(["", case, *names], [["", "all", *totals], *rows])
+    return markdown_table(["", case, *names], [*rows, ["", "all", *totals]])
 
 
 def _counts_text(verdicts: Iterable[DraftVerdict]) -> str:
@@ -70,4 +70,5 @@ def write_verdicts(page: Path, verdicts: Sequence[DraftVerdict], command: str) -
     if not begin or not end:
         raise ConfigError(f"write: {str(page)!r} has no {_BEGIN.strip()!r} followed by {_END.strip()!r}")
     head = f"{behaviour_mark(_BEHAVIOUR)}\n\n`{command}`, {datetime.date.today().isoformat()}:"
-    write_text(page, f"{before}{begin}{head}\n\n{verdicts_text(verdicts)}\n{end}{after}")
+    heading, line, *_, totals = verdicts_text(verdicts).splitlines()  # case by case the command prints them
+    write_text(page, "\n".join([f"{before}{begin}{head}", "", heading, line, totals, f"{end}{after}"]))

@@ -117,7 +117,7 @@ def select_cases(names: Sequence[str]) -> list[DraftCase]:
     """Return the cases of these names, in the draft's order; of none, all."""
     for name in names:
         if name not in DRAFT_CASES:
-            raise ConfigError(f"case: is {shown(name)}; {nearest(name, DRAFT_CASES, see='docs/own_control.md')}")
+            raise ConfigError(f"case: is {shown(name)}; {nearest(name, DRAFT_CASES, see='bbrgym conformance')}")
     return [one for one in DRAFT_CASES.values() if not names or one.name in names]
 
 
@@ -128,7 +128,7 @@ def draft_verdicts(
 
     Args:
         sender: congestion control under test.
-        cases: names of cases, see docs/own_control.md. Default: all.
+        cases: names of cases, of `DRAFT_CASES`. Default: all.
         world: name of a world that repeats a run to the byte: twin or ns3.
         seed: of all random numbers.
 
