@@ -50,6 +50,7 @@ MODELS: tuple[type[BaseModel], ...] = (
     link.AckSlots,
     link.AckBursts,
     link.Trace,
+    link.DelayTrace,
     link.Change,
     link.WifiHop,
     link.LteHop,

@@ -18,7 +18,7 @@ from bbrgym.scenario.files import Source, is_sequence, load_scenario, with_varia
 from bbrgym.scenario.model import Scenario
 from bbrgym.schema import argument, plain
 from bbrgym.worlds import Table, check_world_has, world_spec
-from bbrgym.worlds.score import counted_roles
+from bbrgym.worlds.score import base_rtts_ms, counted_roles
 
 ScenarioSampler: TypeAlias = Callable[[int], Source]
 """Draws the scenario of an episode from the episode's seed; the same seed must give the same scenario.
@@ -43,7 +43,7 @@ class EpisodeSpec:
     scenario: Scenario  # the scenario, with the variant in its tuned flows
     tuned: NDArray[np.intp]  # indices of the tuned flows among all flows, [tuned flows]
     names: tuple[str, ...]  # names of the tuned flows
-    base_rtt_ms: Table  # two-way propagation delay of each tuned flow, [tuned flows]
+    base_rtt_ms: Table  # two-way propagation delay of each tuned flow, its mean if it moves, [tuned flows]
     start_ns: Times  # start and stop time of each tuned flow, [tuned flows]
     stop_ns: Times
     flows: int  # number of all flows
@@ -66,17 +66,19 @@ class EpisodeSpec:
         tuned = {index: flow for index, flow in enumerate(flows) if flow.role == "tuned"}
         if not tuned:
             raise ConfigError(f"scenario {scenario.name!r} has no flow with role tuned: nothing would be controlled")
-        stops_s = [scenario.duration_s if flow.stop_s is None else flow.stop_s for flow in tuned.values()]
+        starts_s = np.array([flow.start_s for flow in flows])
+        stops_s = np.array([scenario.duration_s if flow.stop_s is None else flow.stop_s for flow in flows])
+        rtt_ms = base_rtts_ms(scenario, starts_s, stops_s)
         return cls(
             scenario,
             tuned=np.array(list(tuned), np.intp),
             names=tuple(flow.name for flow in tuned.values()),
-            base_rtt_ms=np.array([flow.rtt_ms for flow in tuned.values()]),
-            start_ns=to_ns([flow.start_s for flow in tuned.values()]),
-            stop_ns=to_ns(stops_s),
+            base_rtt_ms=rtt_ms[list(tuned)],
+            start_ns=to_ns(starts_s[list(tuned)]),
+            stop_ns=to_ns(stops_s[list(tuned)]),
             flows=len(flows),
             is_counted=np.array([flow.role in counted_roles(["tuned"], "network") for flow in flows]),
-            rtt_ms=np.array([flow.rtt_ms for flow in flows]),
+            rtt_ms=rtt_ms,
             demand_mbps=np.array([flow.demand_mbps(scenario.duration_s) for flow in flows]),
         )
 

@@ -94,7 +94,8 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
     m_event_count = 0;
     m_senders.Reset(m_scenario->flows.size() * BUSY_SENDER_SOURCES);
     m_arrivals.Reset(m_scenario->flows.size());
-    const bool has_leaves = m_scenario->link.jitter || !std::holds_alternative<AcksAtOnce>(m_scenario->link.acks);
+    const bool has_leaves = m_scenario->link.jitter || m_scenario->link.reorders ||
+                            !std::holds_alternative<AcksAtOnce>(m_scenario->link.acks);
     const std::size_t further = m_scenario->further_links.size();
     m_receivers.Reset(has_leaves || further > 0 ? RECEIVERS_LEAVES + further * SOURCES_PER_HOP : 0);
     m_global_events.Reset(0);
@@ -589,9 +590,13 @@ inline void
 Engine::PutOnLink(Index index, const QueuedPacket& packet, LinkDelay::Arrival arrival)
 {
     Hop& hop = HopAt(index);
-    if (arrival.is_overtaken) [[unlikely]]
+    if (arrival.is_apart) [[unlikely]]
     {
         hop.late.push_back({arrival.at_ns, Order(BOTTLENECK, SourceOfHop(index, LATE)), packet});
+        for (std::size_t i = hop.late.size() - 1; i > 0 && hop.late[i].arrives_ns < hop.late[i - 1].arrives_ns; --i)
+        {
+            std::swap(hop.late[i], hop.late[i - 1]); // some of a path before arrive later
+        }
         SchedulePipe(hop.late, m_receivers, LeafOfHop(index, LATE));
         return;
     }

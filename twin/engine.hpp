@@ -178,7 +178,7 @@ class Engine
     {
         SERVER,
         LINK,
-        LATE, ///< packets on the link that may be overtaken
+        LATE, ///< packets on the link that may be overtaken, or overtake
         SOURCES_PER_HOP,
         GATE = SOURCES_PER_HOP, ///< ACKs leave
         SCRIPT,

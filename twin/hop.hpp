@@ -24,7 +24,7 @@ struct Hop
 
     Bottleneck<QueuedPacket> bottleneck;
     Ring<PacketOnLink> link;
-    Ring<PacketOnLink> late;   ///< on the link, but may be overtaken
+    Ring<PacketOnLink> late;   ///< on the link, but may be overtaken or overtake; by arrival
     uint64_t server_order = 0; ///< of the bottleneck's next service
     Measurement measurement;
     std::vector<uint32_t> next; ///< of each flow: the hop behind this one; NONE: the path's end

@@ -128,6 +128,7 @@ UsefulWindowBytes(const Scenario& scenario)
             rate_bps = std::max(rate_bps, change.rate_bps.value_or(0));
             delay_ns = std::max(delay_ns, static_cast<double>(change.delay_ns.value_or(0)));
         }
+        delay_ns += link.delay_trace ? static_cast<double>(std::ranges::max(link.delay_trace->delays_ns)) : 0;
         const double queue_bytes = link.queue.size_bytes ? static_cast<double>(*link.queue.size_bytes)
                                                          : static_cast<double>(*link.queue.size_packets) * packet_bytes;
         fastest_bps = std::max(fastest_bps, rate_bps);

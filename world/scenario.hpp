@@ -113,6 +113,18 @@ struct GilbertElliott
 
 using Loss = std::variant<Bernoulli, GilbertElliott>;
 
+/** A delay that steps through a list, again and again. */
+struct DelayTrace
+{
+    std::vector<int64_t> delays_ns; ///< never empty
+    int64_t step_ns = 0;
+
+    int64_t At(int64_t now_ns) const
+    {
+        return delays_ns[static_cast<std::size_t>(now_ns / step_ns) % delays_ns.size()];
+    }
+};
+
 /** Behind the bottleneck: a share of the packets is late. */
 struct Jitter
 {
@@ -211,6 +223,8 @@ struct Link
     double rate_bps = 0;       ///< 0 where there is a trace
     std::optional<Trace> trace;
     int64_t delay_ns = 0;
+    std::optional<DelayTrace> delay_trace; ///< beside delay_ns
+    bool reorders = false;                 ///< a packet overtakes those that left before the delay fell
     std::optional<Policer> policer;
     Queue queue;
     Loss loss;

@@ -309,6 +309,13 @@ ReadLastHop(const Value& value)
                   queue_packets};
 }
 
+DelayTrace
+ReadDelayTrace(const Value& value)
+{
+    return {value["delays_ms"].List(bounds::delay_steps, [](const Value& delay) { return delay.Ms(bounds::delay_ms); }),
+            value["step_ms"].Ms(bounds::delay_step_ms)};
+}
+
 /** What a link has in either direction. */
 Link
 ReadWire(const Value& value, const std::string& name)
@@ -322,6 +329,10 @@ ReadWire(const Value& value, const std::string& name)
               .loses_skbs =
                   value["loss"].Raw().contains("unit") && value["loss"]["unit"].Choice({"packet", "skb"}) == 1,
               .changes = value["changes"].List(bounds::changes, ReadChange)};
+    if (value.Raw().contains("delay_trace"))
+    {
+        link.delay_trace = ReadDelayTrace(value["delay_trace"]);
+    }
     value["rate_mbps"].Require((link.rate_bps > 0) != link.trace.has_value(), "exactly one of rate_mbps and trace");
     for (std::size_t i = 1; i < link.changes.size(); ++i)
     {
@@ -336,6 +347,7 @@ ReadLink(const Value& value, const std::string& name)
 {
     Link link = ReadWire(value, name);
     link.policer = value["policer"].Optional(ReadPolicer);
+    link.reorders = value.Raw().contains("reorder") && value["reorder"].Flag();
     link.jitter = value["jitter"].Optional(ReadJitter);
     link.acks = ReadAcks(value["acks"]);
     link.last_hop = value["last_hop"].Optional(ReadLastHop);

@@ -255,7 +255,8 @@ def _translate(error: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
         return path, "is missing"
     if kind == "extra_forbidden":
         *parents, name = error["loc"]
-        return path, f"is not a field; {nearest(shortened(name), _fields_at(model, tuple(parents)), _help(model))}"
+        title, fields = _fields_at(model, tuple(parents))
+        return path, f"is not a field; {nearest(shortened(name), fields, _help(model, title))}"
     if kind in _BOUNDS:
         key, words = _BOUNDS[kind]
         return path, f"is {shown(value)}, expected {words} {context[key]:g}"
@@ -274,8 +275,9 @@ def _translate(error: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
     return path, f"is {shown(value)}: {error['msg']}"
 
 
-def _help(model: type[BaseModel]) -> str:
-    return f"help({model.__module__}.{model.__name__})"
+def _help(model: type[BaseModel], title: str) -> str:
+    """Return the call that shows a model, or one that it has."""
+    return f"help({model.__module__}.{title})"
 
 
 def _path(location: tuple[int | str, ...]) -> str:
@@ -291,14 +293,14 @@ def _join(path: str, part: str) -> str:
     return f"{path}{separator}{part}"
 
 
-def _fields_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    """Return the names of the fields at a location, from the model's JSON schema."""
+def _fields_at(model: type[BaseModel], location: tuple[int | str, ...]) -> tuple[str, list[str]]:
+    """Return the name of the model at a location and those of its fields, from the whole model's JSON schema."""
     schema = model.model_json_schema()
     definitions = schema.get("$defs", {})
     at = schema
     for part in location:
         at = _step(at, part, definitions)
-    return list(at["properties"])
+    return at["title"], list(at["properties"])
 
 
 def _step(schema: dict[str, Any], part: int | str, definitions: dict[str, Any]) -> dict[str, Any]:

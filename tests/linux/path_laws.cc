@@ -278,6 +278,8 @@ Conservation()
     Scenario scenario = OneFlow(30 * MS, 2 * MS, 20);
     scenario.link.loss = Bernoulli{0.05};
     scenario.link.jitter = Jitter{0.1, 3 * MS, true};
+    scenario.link.delay_trace = DelayTrace{{0, 9 * MS, 2 * MS}, 70 * MS};
+    scenario.link.reorders = true;
     scenario.link.changes.push_back({.at_ns = 300 * MS, .rate_bps = 3e6});
     scenario.flows.push_back({.name = "other", .rtt_ns = 90 * MS, .stop_ns = scenario.duration_ns});
     Bench bench(scenario, 7);

@@ -30,7 +30,11 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("link.rate_mbps", NAN, "link.rate_mbps: is nan, expected a finite number"),
     ("link.rate_mbps", 10**400, "link.rate_mbps: is 1000"),
     ("link.rate_mbps", None, "link: has none, expected exactly one of rate_mbps, trace_path and trace"),
-    ("link.rate_mps", 5, "link.rate_mps: is not a field; did you mean rate_mbps? allowed are"),
+    (
+        "link.rate_mps",
+        5,
+        "link.rate_mps: is not a field; did you mean rate_mbps? help(bbrgym.scenario.model.Link) shows all 14",
+    ),
     ("link.trace_path", "x.down", "link: has rate_mbps and trace_path, expected exactly one of"),
     ("link.delay_ms", 30.0, "flows[0].rtt_ms: is 40.0, expected at least twice link.delay_ms = 30.0"),
     ("link.last_hop", {"kind": "5g"}, "link.last_hop.kind: is '5g', expected one of 'wifi', 'lte'"),

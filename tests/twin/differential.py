@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Random scenarios in the twin and in ns-3, which must show the same.
 
-usage: python tests/twin/differential.py FIRST_SEED SCENARIOS [reverse|links|parts]
+usage: python tests/twin/differential.py FIRST_SEED SCENARIOS [reverse|links|parts|delays]
 
 With ``reverse`` each has a reverse link, with ``links`` several links, with ``parts`` sk_buffs that are lost, PIE and
-frames. Prints what ran; or the first difference with its seed, and ends with 1.
+frames, with ``delays`` delays that move. Prints what ran; or the first difference with its seed, and ends with 1.
 """
 
 import random

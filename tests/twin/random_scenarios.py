@@ -187,12 +187,34 @@ def _media(draw: _Draw, mapping: Mapping) -> Mapping:
     }
 
 
+def with_delays(mapping: Mapping, seed: int) -> Mapping:
+    """Return any network of these whose delays move, and may let packets overtake others."""
+    draw = _Draw(f"delays {seed}")
+    mapping = NETWORKS[draw.choice(["link", "link", "reverse", "links"])](mapping, seed)
+    links = {"link": mapping["link"]} if "link" in mapping else mapping["links"]
+    with_acks = {name for flow in mapping["flows"] for name in flow.get("ack_path", [])}
+    if any(flow.get("direction") == "reverse" for flow in mapping["flows"]):
+        with_acks.add("link")
+    moved = {}
+    for name, link in links.items():
+        most_ms = draw.log(0.1, 200)
+        delays_ms = [draw.choice([0.0, most_ms, most_ms * draw.random()]) for _ in range(draw.randint(1, 40))]
+        trace = {"delays_ms": delays_ms, "step_ms": draw.log(0.01, 500)}
+        reverse = (
+            {"reverse": {**link["reverse"], "delay_trace": trace}} if "reverse" in link and draw.chance(0.3) else {}
+        )
+        reorder = name not in with_acks and draw.chance(0.6)
+        moved[name] = {**link, **reverse, "reorder": reorder, **({"delay_trace": trace} if draw.chance(0.8) else {})}
+    return {**mapping, **({"link": moved["link"]} if "link" in mapping else {"links": moved})}
+
+
 #: Networks made of a random scenario, by name.
 NETWORKS: dict[str, Callable[[Mapping, int], Mapping]] = {
     "link": lambda mapping, _: mapping,
     "reverse": with_reverse,
     "links": with_links,
     "parts": with_parts,
+    "delays": with_delays,
 }
 
 

@@ -24,7 +24,7 @@ def test_the_twin_equals_ns3(first_seed: int) -> None:
     assert sum(sent) > BLOCK * 100, "the scenarios send next to nothing"
 
 
-@pytest.mark.parametrize("network", ["reverse", "links", "parts"])
+@pytest.mark.parametrize("network", ["reverse", "links", "parts", "delays"])
 @pytest.mark.parametrize("first_seed", range(0, NETWORK_SCENARIOS, BLOCK))
 def test_the_twin_equals_ns3_in_networks(first_seed: int, network: str) -> None:
     seeds = range(first_seed, first_seed + BLOCK)

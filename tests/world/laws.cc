@@ -618,7 +618,7 @@ CheckJitter(Random& random, uint64_t seed)
             const LinkDelay::Arrival arrival = delay.Send(now_ns);
             const bool is_late = arrival.at_ns - now_ns == 10'000'000;
             Require(is_late || arrival.at_ns - now_ns == 3'000'000, "a packet is late by the delay or not at all");
-            Require(arrival.is_overtaken == (is_late && reorders), "only late packets may be overtaken");
+            Require(arrival.is_apart == (is_late && reorders), "only late packets may be overtaken");
             late += is_late;
         }
         Require(std::abs(late - PACKETS * share) < 4.5 * std::sqrt(PACKETS * share * (1 - share)),
@@ -628,13 +628,49 @@ CheckJitter(Random& random, uint64_t seed)
         for (int i = 0; i < PACKETS; ++i)
         {
             const LinkDelay::Arrival arrival = delay.Send(i * 1'000'000LL);
-            int64_t& last = last_ns[arrival.is_overtaken];
+            int64_t& last = last_ns[arrival.is_apart];
             Require(arrival.at_ns >= last, "each way keeps its order");
             was_overtaken |= arrival.at_ns < latest_ns;
             last = arrival.at_ns;
             latest_ns = std::max(latest_ns, arrival.at_ns);
         }
         Require(was_overtaken == reorders, "packets overtake each other if the jitter reorders");
+    }
+}
+
+/** A packet takes the delay of its departure; a shorter one holds it back behind those before, or lets it overtake. */
+void
+CheckDelayTrace(Random& random, uint64_t seed)
+{
+    for (const bool reorders : {false, true})
+    {
+        Link link;
+        link.delay_ns = Below(random, 5'000'000);
+        link.reorders = reorders;
+        link.delay_trace.emplace(DelayTrace{{}, 1 + Below(random, 20'000'000)});
+        for (int64_t steps = 1 + Below(random, 20); steps > 0; --steps)
+        {
+            link.delay_trace->delays_ns.push_back(Below(random, 50'000'000));
+        }
+        LinkDelay delay(link, seed);
+        int64_t latest_ns = 0;
+        int64_t queue_ns = 0;
+        int64_t path_ns = 0; // the latest arrival since the delay fell
+        int64_t before_ns = 0;
+        for (int64_t now_ns = 0; now_ns < 1'000'000'000; now_ns += 1 + Below(random, 3'000'000))
+        {
+            const auto step = static_cast<std::size_t>(now_ns / link.delay_trace->step_ns);
+            const std::vector<int64_t>& steps = link.delay_trace->delays_ns;
+            const int64_t delay_ns = link.delay_ns + steps[step % steps.size()];
+            path_ns = std::max(delay_ns < before_ns && reorders ? 0 : path_ns, now_ns + delay_ns);
+            before_ns = delay_ns;
+            const LinkDelay::Arrival arrival = delay.Send(now_ns);
+            Require(arrival.at_ns == path_ns, "a packet arrives after the delay, not before those of its path");
+            Require(reorders || arrival.at_ns >= latest_ns, "without reordering the order is kept");
+            Require(arrival.is_apart == (arrival.at_ns < queue_ns), "what overtakes is apart, and nothing else");
+            queue_ns = std::max(queue_ns, arrival.is_apart ? 0 : arrival.at_ns);
+            latest_ns = std::max(latest_ns, arrival.at_ns);
+        }
     }
 }
 
@@ -971,6 +1007,7 @@ main(int argc, char** argv)
         CheckCapacity(random, i % 2 == 0);
     }
     CheckJitter(random, seed);
+    CheckDelayTrace(random, seed);
     CheckGate(random);
     CheckClockOfCoDel();
     CheckStackFacts();

@@ -163,6 +163,42 @@ class Trace(Model):
         return {"times_ms": times_ms[firsts].tolist(), "counts": counts.tolist(), **fields}
 
 
+class DelayTrace(Model):
+    """A delay that repeats a list; one of its two forms is given.
+
+    Attributes:
+        path: file with a delay in ms a line, as LeoReplayer's.
+        delays_ms: the list.
+        step_ms: how long each lasts.
+    """
+
+    path: Annotated[str, Field(min_length=1)] | None = None
+    delays_ms: List[Delay] = ()
+    step_ms: Annotated[Float, within("delay_step_ms")] = 10.0
+
+    @model_validator(mode="after")
+    def _check(self) -> DelayTrace:
+        if (self.path is None) == (not self.delays_ms):
+            given = "both" if self.delays_ms else "neither"
+            raise FieldProblem("", f"has {given} of path and delays_ms, expected one of them")
+        if len(self.delays_ms) > BOUNDS["delay_steps"].high:
+            most = BOUNDS["delay_steps"].high
+            raise FieldProblem("delays_ms", f"has {len(self.delays_ms)} delays, expected at most {most:.0f}")
+        return self
+
+    @property
+    def mean_ms(self) -> float:
+        """Mean over all steps."""
+        return sum(self.delays_ms) / len(self.delays_ms)
+
+    def area_ms_s(self, at_s: float) -> float:
+        """Return the integral of the delay until a time."""
+        sums_ms = np.concatenate([[0.0], np.cumsum(self.delays_ms)])
+        periods, at = divmod(at_s * 1e3 / self.step_ms, len(self.delays_ms))
+        steps = float(periods * sums_ms[-1] + np.interp(at, np.arange(len(sums_ms)), sums_ms))
+        return steps * self.step_ms / 1e3
+
+
 class Change(Model):
     """A change of the link during the scenario.
 
@@ -259,6 +295,7 @@ class ReverseLink(Model):
         trace_path: as of the link.
         trace: as of the link.
         delay_ms: as of the link, a part of every flow's ``rtt_ms``.
+        delay_trace: as of the link.
         queue: in front of it.
         loss: behind it.
         changes: of it at given times.
@@ -268,6 +305,7 @@ class ReverseLink(Model):
     trace_path: Annotated[str, Field(min_length=1)] | None = None
     trace: Trace | None = None
     delay_ms: Delay = 1.0
+    delay_trace: DelayTrace | None = None
     queue: Queue
     loss: Loss = NoLoss()
     changes: List[Change] = ()
@@ -292,6 +330,8 @@ class Link(Model):
             ``bbrgym:NAME`` for a shipped one.
         trace: the trace itself.
         delay_ms: one-way propagation delay of the link, a part of every flow's ``rtt_ms``.
+        delay_trace: one-way delay that is added. Default: none.
+        reorder: whether packets overtake those sent before the delay fell. Default: they wait.
         policer: in front of the queue. Default: none.
         queue: in front of the link.
         loss: random loss behind the link.
@@ -308,6 +348,8 @@ class Link(Model):
     trace_path: Annotated[str, Field(min_length=1)] | None = None
     trace: Trace | None = None
     delay_ms: Delay = 1.0
+    delay_trace: DelayTrace | None = None
+    reorder: bool = False
     policer: Policer | None = None
     queue: Queue
     loss: Loss = NoLoss()
@@ -323,6 +365,11 @@ class Link(Model):
         if self.reverse is not None and self.last_hop is not None:
             raise FieldProblem("reverse", "is given, expected none beside last_hop, which has a return path of its own")
         return self
+
+    @property
+    def reordering_field(self) -> str:
+        """Field by which packets overtake each other; empty: they keep their order."""
+        return "reorder" if self.reorder else "jitter.reorder" if self.jitter and self.jitter.reorder else ""
 
     @property
     def mean_rate_mbps(self) -> float:
@@ -349,6 +396,18 @@ def _check_wire(link: Link | ReverseLink) -> None:
             raise FieldProblem(
                 f"{path}.loss_rate", f"is {change.loss_rate}, expected none: the loss is gilbert_elliott"
             )
+
+
+def moved_ms(link: Link | ReverseLink, start_s: float, stop_s: float) -> float:
+    """Return the mean delay of a resolved link beyond its ``delay_ms`` between two times, in ms."""
+    area_ms_s = 0.0
+    if link.delay_trace is not None:
+        area_ms_s = link.delay_trace.area_ms_s(stop_s) - link.delay_trace.area_ms_s(start_s)
+    changes = [change for change in link.changes if change.delay_ms is not None]
+    for change, following in zip(changes, [*changes[1:], None], strict=False):
+        end_s = stop_s if following is None else min(following.at_s, stop_s)
+        area_ms_s += max(end_s - max(change.at_s, start_s), 0.0) * ((change.delay_ms or 0.0) - link.delay_ms)
+    return area_ms_s / (stop_s - start_s) if area_ms_s else 0.0
 
 
 def _mean_rate_mbps(link: Link | ReverseLink) -> float:

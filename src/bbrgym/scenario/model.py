@@ -18,10 +18,19 @@ from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.bounds import BOUNDS, Name, Seconds, is_before, within
 from bbrgym.scenario.checks import ScenarioCheck
 from bbrgym.scenario.flow import App, Bulk, Flow, ShortFlow
-from bbrgym.scenario.link import LTE_QUEUED_BYTES, WIFI_PACKET_BYTES, Link, LteHop, ReverseLink, Trace, WifiHop
+from bbrgym.scenario.link import (
+    LTE_QUEUED_BYTES,
+    WIFI_PACKET_BYTES,
+    DelayTrace,
+    Link,
+    LteHop,
+    ReverseLink,
+    Trace,
+    WifiHop,
+)
 from bbrgym.scenario.queue import CoDel, Pie, Queue
 from bbrgym.scenario.stack import SenderStack
-from bbrgym.scenario.traces import read_trace
+from bbrgym.scenario.traces import read_delays, read_trace
 from bbrgym.schema import FieldProblem, Float, List, Model, Whole
 
 HEADER_BYTES = 40  # IPv4 and TCP without options, beside the payload of each packet
@@ -96,10 +105,10 @@ class Scenario(Model):
             self._check_path(index, flow)
             if flow.direction == "reverse" and self.link.reverse is None:
                 raise FieldProblem(f"flows[{index}].direction", "is 'reverse', expected 'forward' without link.reverse")
-            if flow.direction == "reverse" and self.link.jitter is not None and self.link.jitter.reorder:
+            if flow.direction == "reverse" and (field := self.link.reordering_field):
                 raise FieldProblem(
                     f"flows[{index}].direction",
-                    "is 'reverse', expected 'forward' with link.jitter.reorder, which would reorder its ACKs",
+                    f"is 'reverse', expected 'forward' with link.{field}, which would reorder its ACKs",
                 )
         crossed = {name for flow in self.flows for name in (*flow.path, *flow.ack_path)}
         unused = [name for name in self.links if name not in crossed]
@@ -142,8 +151,8 @@ class Scenario(Model):
                     raise FieldProblem(path, f"names {name!r}; {nearest(name, self.links, 'links')}")
                 if (flow.path + flow.ack_path).count(name) > 1:
                     raise FieldProblem(path, f"names {name!r} twice, expected each link once, ack_path included")
-                if field == "ack_path" and (jitter := self.links[name].jitter) is not None and jitter.reorder:
-                    raise FieldProblem(path, f"names {name!r}, whose jitter.reorder would reorder its ACKs")
+                if field == "ack_path" and (reordering := self.links[name].reordering_field):
+                    raise FieldProblem(path, f"names {name!r}, whose {reordering} would reorder its ACKs")
         links = self.all_links()
         ways = [flow.path, flow.ack_path] if self.links else [[name] for name in links]
         for way in ways:
@@ -163,6 +172,12 @@ class Scenario(Model):
     def path_of(self, flow: Flow) -> tuple[str, ...]:
         """Return the names of the links that the data of a flow cross, in order."""
         return flow.path or (("link.reverse",) if flow.direction == "reverse" else ("link",))
+
+    def ack_path_of(self, flow: Flow) -> tuple[str, ...]:
+        """Return the names of the links that the ACKs of a flow cross, in order."""
+        if self.links or self.link.reverse is None:
+            return flow.ack_path
+        return ("link",) if flow.direction == "reverse" else ("link.reverse",)
 
     def _field_of(self, link: str) -> str:
         return f"links.{link}" if self.links else link
@@ -198,9 +213,15 @@ class Scenario(Model):
         for link, fields in zip(resolved.all_links().values(), written, strict=True):
             fields["trace"] = None if link.trace is None else link.trace.compact()
             del fields["trace_path"], fields["queue"]["size_bdp"], fields["queue"]["bdp_rtt_ms"]
-            for part, name, default in (("loss", "unit", "packet"), ("queue", "pie", None)):
-                if fields[part].get(name) == default:  # only where it says something, as reverse
-                    fields[part].pop(name, None)
+            for part, field, usual in (("loss", "unit", "packet"), ("queue", "pie", None)):
+                if fields[part].get(field) == usual:  # only where it says something, as reverse
+                    fields[part].pop(field, None)
+            if link.delay_trace is None:
+                del fields["delay_trace"]
+            else:
+                del fields["delay_trace"]["path"]
+            if not fields.get("reorder", True):
+                del fields["reorder"]
         links = plain.pop("links")
         if links:
             plain["links"] = [{"name": name, **fields} for name, fields in links.items()]
@@ -232,9 +253,12 @@ def _longest_rtt_ms(scenario: Scenario, link: str) -> float:
 
 
 def _resolve_link(scenario: Scenario, link: AnyLink, path: str) -> AnyLink:
-    link = link.model_copy(update={"trace": _trace(link, path), "trace_path": None})
+    moving = {"delay_trace": _delay_trace(link.delay_trace, path)} if link.delay_trace else {}
+    link = link.model_copy(update={"trace": _trace(link, path), "trace_path": None, **moving})
     rate_mbps = link.mean_rate_mbps
-    rtt_ms = _longest_rtt_ms(scenario, path.removeprefix("links."))
+    rtt_ms = _longest_rtt_ms(scenario, path.removeprefix("links.")) + (
+        link.delay_trace.mean_ms if link.delay_trace else 0.0
+    )
     fastest_mbps = max([rate_mbps, *(change.rate_mbps or 0.0 for change in link.changes)])
     if _bdp_bytes(fastest_mbps, rtt_ms) > BOUNDS["bytes"].high:
         raise FieldProblem(
@@ -263,6 +287,16 @@ def _trace(link: Link | ReverseLink, path: str) -> Trace | None:
         period_ms=float(read.period_ms),
         opportunity_bytes=read.opportunity_bytes,
     )
+
+
+def _delay_trace(trace: DelayTrace, path: str) -> DelayTrace:
+    if trace.path is None:
+        return trace
+    try:
+        delays_ms = read_delays(trace.path)
+    except ConfigError as error:
+        raise FieldProblem(f"{path}.delay_trace.path", str(error)) from error
+    return DelayTrace(delays_ms=delays_ms, step_ms=trace.step_ms)
 
 
 def _check_policer_and_hop(link: Link, path: str, packet_bytes: int) -> None:

@@ -75,7 +75,18 @@ def read_fields(path: Path) -> dict[str, Any]:
     fields = {str(key): value for key, value in values.items()}
     fields.setdefault("name", path.stem)
     link = fields.get("link")
-    trace_path = link.get("trace_path") if isinstance(link, dict) else None
-    if isinstance(link, dict) and isinstance(trace_path, str) and not trace_path.startswith(SHIPPED_PREFIX):
-        link["trace_path"] = str(path.parent / trace_path)
+    for wire in (link, _field(link, "reverse")):
+        _find_beside(path.parent, wire, "trace_path")
+        _find_beside(path.parent, _field(wire, "delay_trace"), "path")
     return fields
+
+
+def _field(fields: object, name: str) -> object:
+    return fields.get(name) if isinstance(fields, dict) else None
+
+
+def _find_beside(folder: Path, fields: object, name: str) -> None:
+    """Make a relative path in some fields one from the folder of the scenario's file."""
+    named = _field(fields, name)
+    if isinstance(fields, dict) and isinstance(named, str) and not named.startswith(SHIPPED_PREFIX):
+        fields[name] = str(folder / named)

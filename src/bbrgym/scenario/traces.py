@@ -37,6 +37,7 @@ _LONGEST_LINE = 2**10
 _LINE = re.compile(r"[ \t]*\d{1,12}[ \t]*\r?")
 _LINES = re.compile(rf"(?:{_LINE.pattern}\n)*+(?:{_LINE.pattern})?")
 _NUMBER = re.compile(r"[-+.eE\d]{1,24}")  # shown in an error: no other content of a file is
+_DELAY = re.compile(r"\d{1,12}(?:\.\d{1,12})?")
 _COLUMNS = re.compile(r"\s*[,;\t ]\s*")
 _UNITS_MS = {"time_s": 1e3, "time_ms": 1.0}
 _LONGEST_STEP_S = 10.0  # of times without a unit: longer ones may be ms
@@ -116,6 +117,23 @@ def read_trace(path: str) -> LinkTrace:
     if not times_ms or times_ms[-1] == 0:
         raise ConfigError(f"{path} has no time above 0, expected lines of times in ms")
     return LinkTrace(times_ms, int(times_ms[-1]), OPPORTUNITY_BYTES)
+
+
+def read_delays(path: str) -> tuple[float, ...]:
+    """Read a file with a delay in ms in each line, as LeoReplayer's.
+
+    Raises:
+        ConfigError: it cannot be read or a line is not such a delay.
+    """
+    lines = read_text(Path(path), MAX_RATE_BYTES, "ascii").split()
+    most = BOUNDS["delay_ms"].high
+    for number, line in enumerate(lines, start=1):
+        if not _DELAY.fullmatch(line) or float(line) > most:
+            found = f"is {line!r}, " if _NUMBER.fullmatch(line) else ""
+            raise ConfigError(f"line {number} of {path} {found}expected a delay in ms up to {most:g}")
+    if not 0 < len(lines) <= BOUNDS["delay_steps"].high:
+        raise ConfigError(f"{path} has {len(lines)} delays, expected 1 to {BOUNDS['delay_steps'].high:.0f}")
+    return tuple(map(float, lines))
 
 
 # ---- Mahimahi's format ------------------------------------------------------------------------------------

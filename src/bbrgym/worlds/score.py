@@ -5,6 +5,8 @@
     score:      the network's: mean over tuned and fixed flows; without any, over all
     own score:  mean over tuned flows; without any, over all but background ones; without these, over all
 
+A path whose delay moves has the mean base RTT of the flow's window.
+
 A flow with its fair share and an empty queue scores 0; half the goodput or, at delta = 0.5, four times the RTT cost 1.
 A flow without a measured window (it stopped before the end of the warm-up) never counts.
 
@@ -23,7 +25,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bbrgym.scenario.link import Link, ReverseLink
+from bbrgym.scenario.link import Link, ReverseLink, moved_ms
 from bbrgym.scenario.model import HEADER_BYTES, Scenario
 from bbrgym.worlds.vector_world import VectorWorld
 
@@ -134,6 +136,21 @@ def _capacity_mbit(link: Link | ReverseLink, at_s: Array) -> Array:
     return np.asarray(carried[index] + rates_mbps[index] * (at_s - knots_s[index]))
 
 
+def base_rtts_ms(scenario: Scenario, start_s: Array, stop_s: Array) -> Array:
+    """Return the base RTT of each flow, the mean over a window of its own of a path whose delay may move: [flows]."""
+    scenario = scenario.resolved()
+    links = scenario.all_links()
+    moving = [
+        name for name, link in links.items() if link.delay_trace or any(c.delay_ms is not None for c in link.changes)
+    ]
+    rtts_ms = np.array([flow.rtt_ms for flow in scenario.flows])
+    for index, (flow, start, stop) in enumerate(zip(scenario.flows, start_s, stop_s, strict=True)):
+        for name in moving if stop > start else ():
+            if name in scenario.path_of(flow) + scenario.ack_path_of(flow):
+                rtts_ms[index] += moved_ms(links[name], start, stop)
+    return rtts_ms
+
+
 def flow_scores(
     goodput_mbps: Array,
     fair_share_mbps: Array,
@@ -215,7 +232,7 @@ def score_of_run(
         column["fair_share_mbps"] if is_own else _fair_shares(scenario, column, is_limited),
         column["stop_s"] - column["start_s"],
         column["rtt_mean_ms"],
-        np.array([flow.rtt_ms for flow in flows]),
+        base_rtts_ms(scenario, column["start_s"], column["stop_s"]),
         mss_bytes=scenario.mss_bytes,
         delta=delta,
         is_limited=False if is_own else is_limited,
