@@ -25,6 +25,7 @@ from bbrgym.scenario.distribution import (
     load_distribution,
     split_seeds,
 )
+from bbrgym.scenario.families import families_of
 from bbrgym.scenario.files import load_scenario
 
 SHIPPED = bbrgym.distribution_names()
@@ -262,3 +263,27 @@ def test_a_part_that_two_mixes_name_counts_in_both(tmp_path: Path) -> None:
     (tmp_path / "two.yaml").write_text(f"mix: [{tmp_path / 'one.yaml'}, {tmp_path / 'one.yaml'}]\n")
     both, one = load_distribution(tmp_path / "two.yaml"), load_distribution(tmp_path / "one.yaml")
     assert {both(seed).name for seed in range(40)} == {one(seed).name for seed in range(40)}
+
+
+def test_a_draw_of_leo_has_a_gap_a_step_and_losses_every_15_s() -> None:
+    leo = bbrgym.load_distribution("leo")
+    for seed in range(30):
+        draw = leo(seed)
+        changes = draw.link.changes
+        gaps, ends, calms = changes[::3], changes[1::3], changes[2::3]
+        assert [(gap.at_s, gap.rate_mbps) for gap in gaps] == [(12.0, 0.0), (27.0, 0.0), (42.0, 0.0)]
+        assert all(0.02 <= end.at_s - gap.at_s <= 0.1 for gap, end in zip(gaps, ends, strict=True))
+        delays_ms = [draw.link.delay_ms, *(end.delay_ms or 0.0 for end in ends)]
+        steps_ms = [abs(after - before) for before, after in itertools.pairwise(delays_ms)]
+        assert all(5.0 <= step_ms <= 50.0 for step_ms in steps_ms)
+        assert all(end.loss_rate and end.rate_mbps for end in ends)
+        assert [calm.loss_rate for calm in calms] == [0.0] * 3
+        assert "leo" in families_of(draw)
+
+
+def test_leo_mix_has_leo_in_one_draw_of_ten() -> None:
+    mix, wan = bbrgym.load_distribution("leo_mix"), bbrgym.load_distribution("wan_mix")
+    draws = [mix(seed) for seed in range(300)]
+    assert 15 < sum("leo" in families_of(draw) for draw in draws) < 48
+    assert {draw.duration_s for draw in draws} == {30.0, 45.0}
+    assert all(draw.duration_s == wan(0).duration_s for draw in draws if "leo" not in families_of(draw))

@@ -88,5 +88,12 @@ FAMILIES: Mapping[str, Family] = {
     "parking lot": Family(
         "a flow crosses several links", lambda scenario: any(len(flow.path) > 1 for flow in scenario.flows)
     ),
+    "leo": Family(
+        "a link's delay changes",
+        lambda scenario: any(
+            link.delay_trace is not None or any(change.delay_ms is not None for change in link.changes)
+            for link in scenario.all_links().values()
+        ),
+    ),
     "uneven RTTs": Family("the longest RTT more than 3 times the shortest", _has_uneven_rtts),
 }
