@@ -18,6 +18,7 @@
 #include "bbr_model.h"
 #include "mech_congestion_detect.h"
 #include "mech_cwnd_cap.h"
+#include "mech_path_change.h"
 
 /* ---- pacing (bbr_init_pacing_rate_from_rtt, bbr_set_pacing_rate) ---- */
 
@@ -194,6 +195,16 @@ static inline void bbr_note_sample(struct bbr_state *bbr, const struct cc_params
     plus_update_srtt(bbr, params, rs);
 }
 
+/* What the bandwidth takes to deliver what was delivered since the packet left that this ACK acknowledges. */
+static inline uint64_t bbr_own_us(const struct bbr_state *bbr, const struct cc_sample *rs)
+{
+    uint64_t bw_Bps = bbr_max_bw_Bps(bbr);
+
+    if (rs->sample_pkts < 0 || bw_Bps == 0)
+        return 0;
+    return cc_mul_div((uint64_t)rs->sample_pkts, UINT64_C(1000000) * bbr->mss_bytes, bw_Bps);
+}
+
 /* The pacing rate and the window that the model gives. */
 static inline void bbr_decide(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
 {
@@ -213,6 +224,8 @@ static inline void bbr_on_ack(struct cc_state *state, const struct cc_params *pa
 {
     struct bbr_state *bbr = &state->bbr;
 
+    if (cc_has(params, CC_PATH_CHANGE))
+        path_has_changed(bbr, params, rs, bbr_own_us(bbr, rs));
     bbr_note_sample(bbr, params, rs);
     bbr_update_bandwidth(bbr, params, rs);
     if (bbr_has(bbr, CC_STACK_aggregation_bonus))

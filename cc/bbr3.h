@@ -20,6 +20,7 @@
 
 #include "bbr3_resume.h"
 #include "mech_cwnd_cap.h"
+#include "mech_path_change.h"
 
 /* ---- pacing ---- */
 
@@ -219,12 +220,36 @@ static inline void bbr3_note_sample(struct cc_state *state, const struct cc_para
         plus_update_srtt(bbr, params, rs);
 }
 
+/*
+ * PATH_CHANGE: the packets in flight that filled the old path, and a queue, are too few by what the new one is longer;
+ * what losses said of the old path is forgotten.
+ */
+static inline void bbr3_check_path(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
+{
+    struct bbr_state *bbr = &state->bbr;
+    struct bbr3_state *bbr3 = &state->bbr3;
+    uint64_t before_us = bbr->min_rtt_us, bw_q24 = bbr3_max_bw_q24(bbr3), own_us = 0;
+
+    if (rs->sample_pkts > 0 && bw_q24 > 0)
+        own_us = cc_mul_div((uint64_t)rs->sample_pkts, BBR3_Q24_ONE, bw_q24);
+    if (!path_has_changed(bbr, params, rs, own_us))
+        return;
+    bbr3->probe_rtt_min_us = bbr->min_rtt_us;
+    bbr3->probe_rtt_min_stamp_us = rs->now_us;
+    bbr3_reset_lower_bounds(bbr3);
+    if (bbr3->inflight_hi_pkts != BBR3_UNSET_PKTS)
+        bbr3->inflight_hi_pkts = cc_clamp_to_u32(
+            cc_add_sat(bbr3->inflight_hi_pkts, bbr3_pkts_in(bw_q24, cc_sub_sat(bbr->min_rtt_us, before_us))));
+}
+
 /* Draft, 5.2.3: on each ACK first the model and the state, then pacing rate and window. */
 static inline void bbr3_on_ack(struct cc_state *state, const struct cc_params *params, const struct cc_sample *rs)
 {
     struct bbr_state *bbr = &state->bbr;
     struct bbr3_state *bbr3 = &state->bbr3;
 
+    if (cc_has(params, CC_PATH_CHANGE))
+        bbr3_check_path(state, params, rs);
     bbr3_note_sample(state, params, rs);
     bbr3_update_round(state, rs);
     if (bbr->round_start && bbr3->ecn_ok)

@@ -104,9 +104,11 @@ struct bbr_state {
     bool acd_congested;
     bool acd_cut_done; /* once-an-episode halving has been applied */
     bool acd_capped;   /* a cut was made in acd_capped_mode, and the mode has not changed since */
-    uint32_t acd_capped_mode;
+    uint8_t acd_capped_mode;
     bool bbq_queue_seen;
     bool bbq_queue_latched;
+    uint8_t path_rounds;  /* for which a new path is suspected, 0: it is not */
+    uint32_t path_rtt_us; /* the latest; the least since the suspicion */
     uint64_t bbq_data_min_rtt_us;
 
     /* One stream per purpose: switching a mechanism never shifts another's draws. */

@@ -60,7 +60,7 @@ CC_IN_LINE uint32_t acd_cut_pkts(struct bbr_state *bbr, const struct cc_params *
         cut_pkts = cc_max_u64(cwnd_pkts, flight_pkts);
     bbr->acd_cut_done = true;
     bbr->acd_capped = true;
-    bbr->acd_capped_mode = bbr->mode;
+    bbr->acd_capped_mode = (uint8_t)bbr->mode;
     return cc_max_u32(cc_clamp_to_u32(cut_pkts), BBR_CWND_FLOOR_PKTS);
 }
 

@@ -25,7 +25,7 @@ enum cc_mechanism {
 #include "mechanisms.def"
 #undef CC_MECHANISM
     CC_ALL_MECHANISMS = (1 << CC_MECHANISM_COUNT) - 1,
-    CC_BBR3_MECHANISMS = CC_PROBE_CAP | CC_CWND_CAP | CC_RANDOM_PROBE_RTT /* those that bbr3-mix may have */
+    CC_BBR3_MECHANISMS = CC_PROBE_CAP | CC_CWND_CAP | CC_RANDOM_PROBE_RTT | CC_PATH_CHANGE /* bbr3-mix may have */
 };
 
 /* The mechanism that each tunable belongs to; a name that mechanisms.def does not have is a compile error. */

@@ -104,9 +104,11 @@ struct cc_state {
     /* CUBIC, Reno, BIC, Vegas and Westwood */
     struct cubic_state cubic;
     struct cc_before_reduction before;
-    struct bic_state bic;
-    struct vegas_state vegas;
-    struct westwood_state westwood;
+    union { /* of which a flow has one */
+        struct westwood_state westwood; /* first, as the largest: initialising clears all of it */
+        struct bic_state bic;
+        struct vegas_state vegas;
+    };
     uint32_t reno_credit_pkts;
     uint64_t una_pkts; /* cumulatively acknowledged at the last ACK */
     uint64_t round_count;

@@ -41,7 +41,8 @@ class Options:
         max_tuned: largest number of tuned flows in an episode; an episode with more is a `ConfigError`. Default:
             that of the scenario; of a function its attribute `max_tuned`, or the number in its draw of seed 0.
         variant: variant that the tuned flows run.
-        tunables: names of the controlled tunables. Default: all of the variant; those of the library, if there is one.
+        tunables: names of the controlled tunables. Default: all of the variant but those of
+            `bbrgym.envs.scaling.NAMED_ONLY`; those of the library, if there is one.
         control_interval_s: simulated seconds between two measurements; of a step, unless actions are held.
         control_interval_rtts: smoothed RTTs between two measurements, instead: of the tuned flow with the longest, as
             last measured; before, its propagation delay. Not where each flow has an agent.

@@ -31,6 +31,9 @@ NormalisedAction = NDArray[np.float32]
 NOT_BELOW = {"pg_trand_high_us": "pg_trand_low_us"}
 """Tunables by those that must not be below them."""
 
+NAMED_ONLY = ("PATH_CHANGE",)
+"""Mechanisms whose tunables an action sets only if they are named."""
+
 WHOLE_NUMBERS = ("count", "mode", "switch")
 """Units in which only whole numbers are allowed."""
 
@@ -50,7 +53,8 @@ class TunableScaling:
             raise ConfigError(f"variant {variant!r} has no tunables to set")
         self.variant = variant
         # names of the tunables, in the order of a normalised action
-        self.names = tuple(preset if tunables is None else argument("tunables", tunables, list, "is a list of names"))
+        own = [name for name in preset if TUNABLES[name].mechanism not in NAMED_ONLY]
+        self.names = tuple(own if tunables is None else argument("tunables", tunables, list, "is a list of names"))
         for name in self.names:
             if name not in preset:
                 raise ConfigError(f"tunables: {name!r} is not one of {variant}'s: {nearest(name, preset)}")

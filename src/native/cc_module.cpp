@@ -336,15 +336,19 @@ class Controller : public CcController
         s["cubic_acks_per_pkt"] = m_state.cubic.acks_per_pkt;
         s["cubic_reno_cwnd_pkts"] = m_state.cubic.reno_cwnd_pkts;
         s["hystart_found"] = m_state.cubic.hystart.found;
-        s["bic_w_max_pkts"] = m_state.bic.w_max_pkts;
-        s["bic_acks_per_pkt"] = m_state.bic.acks_per_pkt;
-        s["bic_ack_ratio"] = m_state.bic.ack_ratio;
-        s["vegas_is_on"] = m_state.vegas.is_on;
-        s["vegas_base_rtt_us"] = m_state.vegas.base_rtt_us;
-        s["vegas_round_rtt_us"] = m_state.vegas.round_rtt_us;
-        s["vegas_rtt_count"] = m_state.vegas.rtt_count;
-        s["westwood_bw_Bpms"] = m_state.westwood.bw_Bpms;
-        s["westwood_min_rtt_ms"] = m_state.westwood.min_rtt_ms;
+        const uint32_t algorithm = m_params.algorithm; // the three share their memory
+        const bic_state bic = algorithm == CC_ALGORITHM_BIC ? m_state.bic : bic_state{};
+        const vegas_state vegas = algorithm == CC_ALGORITHM_VEGAS ? m_state.vegas : vegas_state{};
+        const westwood_state westwood = algorithm == CC_ALGORITHM_WESTWOOD ? m_state.westwood : westwood_state{};
+        s["bic_w_max_pkts"] = bic.w_max_pkts;
+        s["bic_acks_per_pkt"] = bic.acks_per_pkt;
+        s["bic_ack_ratio"] = bic.ack_ratio;
+        s["vegas_is_on"] = vegas.is_on;
+        s["vegas_base_rtt_us"] = vegas.base_rtt_us;
+        s["vegas_round_rtt_us"] = vegas.round_rtt_us;
+        s["vegas_rtt_count"] = vegas.rtt_count;
+        s["westwood_bw_Bpms"] = westwood.bw_Bpms;
+        s["westwood_min_rtt_ms"] = westwood.min_rtt_ms;
         return s;
     }
 };

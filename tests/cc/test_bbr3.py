@@ -379,6 +379,7 @@ def test_bbr3_mix_has_the_mechanisms_that_fit() -> None:
     added = tunables["bbr3-mix"] - tunables["bbr3"]
     assert {name for name in added if name.startswith("use_")} == {
         "use_cwnd_cap",
+        "use_path_change",
         "use_probe_cap",
         "use_random_probe_rtt",
     }

@@ -33,7 +33,7 @@ def life(variant: str, number: int) -> Path:
     path = Path(variant, draw.choice([1e5, 1e6, 1e7]), rtt_us, number, ecn_ok=number % 2 == 1, facts=facts)
     for name in VARIANTS[variant]["tunables"] if number else ():
         row = TUNABLES[name]
-        if draw.random() < 0.3:
+        if row["mechanism"] != "PATH_CHANGE" and draw.random() < 0.3:  # which none of these lives would meet
             value = draw.uniform(row["low"], row["high"])
             path.controller.set_tunable(name, value if row["unit"] == "ratio" else round(value))
     return path

@@ -112,6 +112,13 @@ def test_an_action_of_1_moves_by_the_step_size_and_0_stays(variant, levels):
         assert (values[:, is_whole] == np.clip(expected, lows[is_whole], highs[is_whole])).all()
 
 
+def test_a_default_action_space_has_no_path_change():
+    for variant in ("bbr-mix", "bbr3-mix"):
+        named_only = {"use_path_change", "path_rise", "path_rise_us", "path_rounds"}
+        assert set(VARIANTS[variant].preset) - set(TunableScaling(variant).names) == named_only
+        assert set(TunableScaling(variant, sorted(named_only)).names) == named_only
+
+
 def test_a_relative_action_turns_a_switch_on_and_off():
     tunables = TunableScaling("bbr-mix", ["use_probe_cap"])
     control = ActionMapping(tunables, "relative", step_size=0.01)

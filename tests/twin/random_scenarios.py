@@ -195,6 +195,15 @@ def with_delays(mapping: Mapping, seed: int) -> Mapping:
     with_acks = {name for flow in mapping["flows"] for name in flow.get("ack_path", [])}
     if any(flow.get("direction") == "reverse" for flow in mapping["flows"]):
         with_acks.add("link")
+    flows = []
+    for flow in mapping["flows"]:
+        changes = "use_path_change" in bbrgym.VARIANTS[flow["cc"]].preset and draw.chance(0.7)
+        path = {
+            "use_path_change": 1.0,
+            "path_rounds": float(draw.randint(1, 3)),
+            "path_rise_us": draw.log(1000, 20_000),
+        }
+        flows.append({**flow, "tunables": {**flow.get("tunables", {}), **(path if changes else {})}})
     moved = {}
     for name, link in links.items():
         most_ms = draw.log(0.1, 200)
@@ -205,7 +214,7 @@ def with_delays(mapping: Mapping, seed: int) -> Mapping:
         )
         reorder = name not in with_acks and draw.chance(0.6)
         moved[name] = {**link, **reverse, "reorder": reorder, **({"delay_trace": trace} if draw.chance(0.8) else {})}
-    return {**mapping, **({"link": moved["link"]} if "link" in mapping else {"links": moved})}
+    return {**mapping, "flows": flows, **({"link": moved["link"]} if "link" in mapping else {"links": moved})}
 
 
 #: Networks made of a random scenario, by name.
@@ -221,8 +230,8 @@ NETWORKS: dict[str, Callable[[Mapping, int], Mapping]] = {
 def random_changes(seed: int) -> dict[int, Mapping]:
     """Tunables of the first flow to set before the steps of these numbers."""
     draw = _Draw(seed)
-    preset = bbrgym.VARIANTS[random_scenario(seed)["flows"][0]["cc"]].preset
-    names = {step: draw.choice(list(preset)) for step in (2, 5) if preset and draw.chance(0.5)}
+    preset = _tunables_of(random_scenario(seed)["flows"][0]["cc"])
+    names = {step: draw.choice(preset) for step in (2, 5) if preset and draw.chance(0.5)}
     return {step: {name: random_value(draw, name)} for step, name in names.items()}
 
 
@@ -385,10 +394,15 @@ def _flow(draw: _Draw, name: str, rtt_ms: float, most_mbps: float, duration_s: f
         flow["stack"] = _stack(draw)
     if draw.chance(0.4):
         flow["stack"] = {**flow.get("stack", {}), "ecn": True}
-    for tunable in bbrgym.VARIANTS[cc].preset:
+    for tunable in _tunables_of(cc):
         if draw.chance(0.2):
             flow["tunables"][tunable] = random_value(draw, tunable)
     return flow
+
+
+def _tunables_of(cc: str) -> list[str]:
+    """Return those of a variant but PATH_CHANGE's, which `with_delays` draws."""
+    return [name for name in bbrgym.VARIANTS[cc].preset if bbrgym.TUNABLES[name].mechanism != "PATH_CHANGE"]
 
 
 def random_value(draw: random.Random, tunable: str) -> float:
