@@ -132,6 +132,7 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
     m_acks.clear();
     m_free_slots.clear();
     PrepareScript();
+    m_own_plugins.clear();
     m_flows.resize(m_scenario->flows.size());
     m_write_times.clear();
     for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
@@ -153,7 +154,12 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
         throw ScenarioError(path + ".cc",
                             "is '" + spec.cc + "', which the twin does not have: ns-3's own need the ns3 world");
     }
-    const cc_params params = ParamsOf(spec, *variant, path);
+    cc_params params = ParamsOf(spec, *variant, path);
+    if (const Plugin* plugin = PluginOf(*variant); plugin && plugin->of_flow)
+    {
+        m_own_plugins[flow] = plugin->of_flow(spec.name, cc_stream_seed(seed, ("controller." + spec.name).c_str()));
+        params.plugin = m_own_plugins[flow].get();
+    }
     m_tunables.AddFlow(*variant, params);
 
     // Everything is new except the memory.
@@ -187,6 +193,20 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     state.return_ns = delays.return_ns;
     m_turn_ns = std::min(m_turn_ns, delays.return_ns);
     PutGlobalEvent(spec.start_ns, SourceOf(flow, LIFE));
+}
+
+void
+Engine::CopyOwnPlugins()
+{
+    for (auto& [flow, plugin] : m_own_plugins)
+    {
+        plugin = plugin->copied();
+        CcController& controller = m_flows[flow].sender.GetController();
+        cc_params params = controller.Params();
+        params.plugin = plugin.get();
+        controller.SetParams(params);
+        m_tunables.SetParams(flow, params);
+    }
 }
 
 /** Each hop leads to the next one. */

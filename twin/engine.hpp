@@ -43,6 +43,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <type_traits>
@@ -134,6 +135,11 @@ class Engine
     /** What is measured of the links, where there are several: [links, LINK_STAT + LINK_SUMMARY]. */
     std::vector<double> LinkRows() const { return LinkRowsOf(*this, m_rows); }
     Outlook OutlookOf(std::size_t flow) const;
+
+    /** Whether a controller outside `cc/` decides for a flow. */
+    bool HasOwnPlugins() const { return !m_own_plugins.empty(); }
+    /** Gives a copy of an engine controllers of its own. */
+    void CopyOwnPlugins();
 
     int64_t NowNs() const { return m_now_ns; }
     /** Bytes that a link could have carried until now. */
@@ -392,6 +398,7 @@ class Engine
     std::vector<uint32_t> m_free_slots;
     std::vector<FlowState> m_flows;
     std::vector<WriteTimes> m_write_times; ///< of the flows
+    std::map<std::size_t, std::shared_ptr<const Plugin>> m_own_plugins; ///< by flow
 
     std::vector<Moment> m_script; ///< by time
     std::size_t m_script_at = 0;

@@ -45,6 +45,14 @@ TwinVector::Advance(std::span<const double> durations_s, StopCheck& stop)
             AdvanceOne(world, durations_s[world], stop);
         }
     };
+    for (std::size_t world = 0; world < m_slots.size(); ++world)
+    {
+        if (durations_s[world] >= 0.0 && m_slots[world]->engine.HasOwnPlugins()) [[unlikely]]
+        {
+            run_own(m_slots.size(), advance);
+            return;
+        }
+    }
     m_pool.ForEach(m_slots.size(), advance, [&stop] { stop.ShouldStop(); });
 }
 
@@ -118,12 +126,14 @@ TwinVector::Save(std::size_t world) const
 {
     const Engine& engine = World(world);
     const WorldTables rows = m_tables.Of(world, engine.GetScenario().flows.size());
-    return {engine,
-            m_slots[world]->history,
-            {rows.tunables.begin(), rows.tunables.end()},
-            {rows.flow_stats.begin(), rows.flow_stats.end()},
-            {rows.link_stats.begin(), rows.link_stats.end()},
-            m_slots[world]->policy};
+    Snapshot snapshot{engine,
+                      m_slots[world]->history,
+                      {rows.tunables.begin(), rows.tunables.end()},
+                      {rows.flow_stats.begin(), rows.flow_stats.end()},
+                      {rows.link_stats.begin(), rows.link_stats.end()},
+                      m_slots[world]->policy};
+    snapshot.engine.CopyOwnPlugins();
+    return snapshot;
 }
 
 void
@@ -131,7 +141,9 @@ TwinVector::Restore(std::size_t world, const Snapshot& snapshot)
 {
     Slot& slot = *m_slots.at(world);
     const WorldTables rows = m_tables.Begin(world, snapshot.engine.GetScenario().flows.size(), "restore: the snapshot");
+    slot.is_running = false;
     slot.engine = snapshot.engine;
+    slot.engine.CopyOwnPlugins();
     slot.policy = snapshot.policy;
     slot.history = snapshot.history;
     slot.tunables = snapshot.tunables;

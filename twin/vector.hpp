@@ -12,6 +12,7 @@
 #include "tables.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -38,6 +39,10 @@ class TwinVector
 {
   public:
     static constexpr bool HAS_OWN_THREADS = false; ///< those of the constructor are all
+
+    /** Calls `work` as ThreadPool::ForEach does, in the caller's thread, where flows have plugins of their own. */
+    using RunOwn = void (*)(std::size_t count, const std::function<void(std::size_t)>& work);
+    static inline RunOwn run_own = nullptr; ///< of the module that loads such plugins
 
     TwinVector(std::size_t worlds, std::size_t threads);
 

@@ -14,6 +14,8 @@ extern "C"
 #include <cmath>
 #include <cstddef>
 #include <deque>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <sstream>
@@ -107,6 +109,11 @@ struct Plugin : cc_plugin
 {
     std::string name;
     std::vector<TunableInfo> table;
+    /** Makes one flow's own plugin, from the seed of its stream; null: all flows share this one. */
+    std::function<std::shared_ptr<const Plugin>(const std::string& flow, uint64_t seed)> of_flow;
+    /** Of one flow's own: another one that continues as this would. */
+    std::function<std::shared_ptr<const Plugin>()> copied;
+    std::shared_ptr<void> object; ///< of one flow's own: what decides
 };
 
 /** All that this module has loaded; the last of a name counts. They stay where they are. */
@@ -225,7 +232,7 @@ VariantHasTunable(int variant, int tunable)
     const TunableInfo& t = detail::TUNABLES[static_cast<std::size_t>(tunable)];
     if (const Plugin* plugin = PluginOf(variant))
     {
-        return &RowOfTunable(plugin, tunable) != &t || (plugin->paces && t.bit == 0);
+        return &RowOfTunable(plugin, tunable) != &t || (plugin->paces && !plugin->of_flow && t.bit == 0);
     }
     const VariantInfo& v = detail::VARIANTS[static_cast<std::size_t>(variant)];
     if (v.algorithm == CC_ALGORITHM_BBR3 || v.algorithm == CC_ALGORITHM_BBR2)

@@ -16,6 +16,7 @@ from bbrgym.version import __version__
 if TYPE_CHECKING:
     from bbrgym.agents.loading import load_agent
     from bbrgym.agents.training.train_agent import resume_training, train
+    from bbrgym.controller import Controller
     from bbrgym.evaluate.evaluation import evaluate
     from bbrgym.plugins import load_controller
     from bbrgym.scenario.distribution import Distribution, load_distribution
@@ -29,6 +30,7 @@ __all__ = [
     "TUNABLES",
     "VARIANTS",
     "ConfigError",
+    "Controller",
     "Distribution",
     "Scenario",
     "ScenarioError",
@@ -51,6 +53,7 @@ __all__ = [
 
 #: Names whose modules take long to import: the module of each.
 _LATE = {
+    "Controller": "bbrgym.controller",
     "Distribution": "bbrgym.scenario.distribution",
     "Scenario": "bbrgym.scenario.model",
     "TUNABLES": "bbrgym.tunables",

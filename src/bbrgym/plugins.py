@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import inspect
 import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,9 +29,10 @@ from types import MappingProxyType
 from typing import Any
 
 import bbrgym._cc as _cc
+from bbrgym.controller import Controller, check_class, class_of, split_file
 from bbrgym.errors import ConfigError
 from bbrgym.processes import describe_exit
-from bbrgym.tunables import add_variant
+from bbrgym.tunables import PYTHON_ALGORITHM, VARIANTS, add_variant
 from bbrgym.untrusted_files import MAX_TEXT_BYTES, read_text
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -40,6 +43,7 @@ _COMPILE_TIMEOUT_S = 120.0
 _CHECK_TIMEOUT_S = 120.0
 _CHECK_SEED, _CHECK_EVENTS = 1, 200_000
 _SUFFIXES = (".c", ".so")
+_EXPECTED = "expected a name that ends with .c, .so, .py or .py:CLASS"
 _KINDS = {
     "heap-buffer-overflow": "reads or writes outside its state",
     "FPE": "division by zero",
@@ -47,8 +51,10 @@ _KINDS = {
 }
 
 _loaded: dict[str, str] = {}
-#: The shared object of each loaded file, by the name of its variant: what an engine loads (`load_into`).
+#: What each loaded variant is in: a shared object; of a class FILE.py:CLASS, or nothing if it was given as such.
 PLUGINS: Mapping[str, str] = MappingProxyType(_loaded)
+
+_classes: dict[str, type[Controller]] = {}
 
 
 def headers() -> Path:
@@ -65,7 +71,7 @@ def bpf_sources() -> Path:
 
 def is_file(name: Any) -> bool:
     """Return whether a variant's name is that of a file to load."""
-    return isinstance(name, str) and name.endswith(_SUFFIXES)
+    return isinstance(name, str) and (name.endswith(_SUFFIXES) or split_file(name) is not None)
 
 
 def new_controller(file: str | Path) -> Path:
@@ -86,14 +92,15 @@ def new_controller(file: str | Path) -> Path:
     return path
 
 
-def load_controller(file: str | Path, *, trust: bool = False) -> str:
-    """Make a file's congestion control a variant and return its name, which is the file's.
+def load_controller(file: str | Path | type[Controller], *, trust: bool = False) -> str:
+    """Make a congestion control of the user's a variant and return its name, which is the file's or the class's.
 
     A C file is checked (`check_controller`) and compiled; the result is kept in the user's cache folder, so that the
     same file is not checked again. Loading a changed file of the same name replaces the variant in the runs to come.
 
     Args:
-        file: a C file, or a shared object with the same interface.
+        file: a C file, or a shared object with the same interface; a class derived from `bbrgym.Controller`, for the
+            twin alone, or FILE.py:CLASS, which runs the file; :CLASS may be left out where there is one.
         trust: whether a shared object, which cannot be checked, may run.
 
     Raises:
@@ -101,13 +108,15 @@ def load_controller(file: str | Path, *, trust: bool = False) -> str:
 
     Example:
         >>> import bbrgym
-        >>> bbrgym.load_controller("mine.py")
+        >>> bbrgym.load_controller("mine.rs")
         Traceback (most recent call last):
-        bbrgym.errors.ConfigError: file: is 'mine.py', expected a name that ends with .c or .so
+        bbrgym.errors.ConfigError: file: is 'mine.rs', expected a name that ends with .c, .so, .py or .py:CLASS
     """
+    if isinstance(file, type) or split_file(str(file)) is not None:
+        return _load_class(file)
     path = Path(file)
     if path.suffix not in _SUFFIXES:
-        raise ConfigError(f"file: is {str(file)!r}, expected a name that ends with .c or .so")
+        raise ConfigError(f"file: is {str(file)!r}, {_EXPECTED}")
     if path.suffix == ".so" and not trust:
         raise ConfigError(f"{path.name}: is compiled, so that nothing checks what it does; trust=true runs it")
     if not path.is_file():
@@ -122,6 +131,22 @@ def load_controller(file: str | Path, *, trust: bool = False) -> str:
     return path.name
 
 
+def _load_class(what: str | Path | type[Any]) -> str:
+    kind = check_class(what if isinstance(what, type) else class_of(str(what)))
+    if isinstance(what, type):
+        name, place = kind.__name__, ""
+        if name in VARIANTS and name not in _classes:
+            raise ConfigError(f"controller: {name!r} is the name of another variant")
+        text = inspect.getsource(kind) if hasattr(sys.modules.get(kind.__module__), "__file__") else repr(kind)
+    else:
+        file = Path(str(what).rpartition(":")[0] if ".py:" in str(what) else what)
+        name, place = Path(what).name, f"{file.resolve()}:{kind.__name__}"
+        text = _read(file)
+    add_variant(name, PYTHON_ALGORITHM, f"{name}, {_digest(text.encode())}", (), {})
+    _classes[name], _loaded[name] = kind, place
+    return name
+
+
 def check_controller(file: str | Path) -> str:
     """Hold a C file to the laws of every controller, in a process of its own with sanitizers.
 
@@ -131,6 +156,8 @@ def check_controller(file: str | Path) -> str:
     Raises:
         ConfigError: the file does not compile, or the first law that it breaks.
     """
+    if Path(file).suffix != ".c":
+        raise ConfigError(f"{Path(file).name}: expected a C file; a Python class is held to the laws as it runs")
     _checked_and_compiled(Path(file), again=True)
     return f"{_CHECK_EVENTS} random events under sanitizers"
 
@@ -160,10 +187,13 @@ def _check(path: Path, source: Path, cache: Path) -> None:
 
 
 def load_into(engine: str, plugins: Mapping[str, str]) -> None:
-    """Load shared objects, by the names of their variants, into the native module of an engine's class."""
+    """Load shared objects and classes, by the names of their variants, into the native module of an engine's class."""
     module = importlib.import_module(engine.rpartition(".")[0])
     for name, built in plugins.items() if hasattr(module, "load_plugin") else ():
-        module.load_plugin(name, built)
+        if name not in _classes:
+            module.load_plugin(name, built)
+        elif hasattr(module, "load_class"):
+            module.load_class(name, _classes[name])
 
 
 def _checked_and_compiled(path: Path, *, again: bool = False) -> str:

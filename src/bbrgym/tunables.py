@@ -35,6 +35,9 @@ KERNEL_ALGORITHMS = ("bbr", "bbr2", "bbr3", "bbr-scaled", "direct")
 #: The algorithms of a user's files: on loss the stack reduces the window, or the file paces and decides it.
 PLUGIN_ALGORITHMS = ("plugin", "plugin-bbr")
 
+#: The algorithm of a user's Python class (`bbrgym.Controller`).
+PYTHON_ALGORITHM = "python"
+
 #: Whose own congestion controls these are: the algorithm of a variant that is not of ``cc/``.
 STOCK_OWNERS = ("ns-3", "linux")
 
@@ -79,7 +82,7 @@ class Variant:
     Attributes:
         name: in scenarios and commands.
         algorithm: a row of cc/algorithms.h, such as ``bbr`` or ``cubic``; ``ns-3`` for ns-3's own, ``linux`` for the
-            kernel's own; ``plugin`` or, if it paces, ``plugin-bbr`` for a user's file.
+            kernel's own; ``plugin`` or, if it paces, ``plugin-bbr`` for a user's C file; ``python`` for a class.
         source: the paper or RFC.
         preset: initial values of its tunables in natural units, by name.
         switches: whether it has each mechanism, 0 or 1, by the tunable that switches it in a mix. Default: empty.

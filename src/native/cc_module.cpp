@@ -9,6 +9,7 @@
 #include "packet_log.hpp"
 #include "params.hpp"
 #include "plugin.hpp"
+#include "sample_fields.hpp"
 #include "scenario.hpp"
 #include "stack.hpp"
 
@@ -242,14 +243,7 @@ FieldTables()
 }
 
 // clang-format off
-/** Fields that Python reads, and of a sample writes, under their own names. */
-#define SAMPLE_FIELDS(X)                                                                                  \
-    X(now_us) X(delivered_time_us) X(delivered_pkts) X(prior_delivered_pkts) X(total_lost_pkts)           \
-    X(sample_pkts) X(interval_us) X(rtt_us) X(srtt_us) X(min_rtt_us) X(una_pkts) X(next_pkts)             \
-    X(acked_pkts) X(lost_pkts) X(prior_in_flight_pkts) X(in_flight_pkts) X(departure_wait_us) X(ca_state) \
-    X(is_app_limited) X(is_ack_delayed) X(has_sack) X(is_reordering) X(is_cwnd_limited)                   \
-    X(tx_in_flight_pkts) X(lost_since_pkts) X(delivered_ce_pkts) X(total_ce_pkts) X(is_ece)               \
-    X(is_acking_tlp)
+/** Fields that Python reads, under their own names. */
 #define BBR_FIELDS(X)                                                                                   \
     X(round_start) X(next_round_delivered_pkts) X(pacing_gain_q16) X(cwnd_gain_q16) X(cycle_time_us)    \
     X(full_bw_reached) X(full_bw_count) X(full_bw_Bps) X(prior_cwnd_pkts) X(prev_ca_state)              \

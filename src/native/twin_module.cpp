@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // bbrgym._twin: runs of scenarios on the packet-level engine.
+#include "python_controllers.hpp"
 #include "vector_binding.hpp"
 
 #include "vector.hpp"
@@ -19,6 +20,10 @@ PYBIND11_MODULE(_twin, module)
             "All that was asked of the run: of each advance its seconds, a number of tunables, and of each of these "
             "its\n"
             "place in the world's table and its new value.");
+
+    module.def("load_class", &PythonControllers::Load, py::arg("name"), py::arg("type"),
+               "Makes a class (bbrgym.Controller) a congestion control of the runs to come.");
+    TwinVector::run_own = &PythonControllers::RunWorlds;
 
     using Vector = PyVector<TwinVector>;
     DefineVector<TwinVector>(module)

@@ -98,6 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _tell(f"{error}")
         return 2
     except (HostError, ProtocolError, SweepError, TrainingError, WorldError) as error:
+        if (text := getattr(error.__cause__, "traceback_text", None)) is not None:  # of a user's Python class
+            sys.stderr.write(f"{text}\n")
         _tell(f"{error}")
         return 1
     except (OSError, MemoryError, RuntimeError) as error:

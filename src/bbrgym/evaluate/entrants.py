@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, TypeAlias
 from bbrgym.evaluate.records import FIXED, label_of
 from bbrgym.scenario.files import with_variant
 from bbrgym.scenario.model import Scenario
-from bbrgym.tunables import PLUGIN_ALGORITHMS, VARIANTS
+from bbrgym.tunables import PLUGIN_ALGORITHMS, PYTHON_ALGORITHM, VARIANTS
 from bbrgym.worlds import TUNABLE_COLUMNS, Table, VectorWorld, WorldSettings, make_vector_world
 
 Kind: TypeAlias = Literal["fixed", "learned", "random", "oracle", "reference"]
@@ -122,7 +122,7 @@ class Preset(Entrant):
 
     def identity(self) -> str:
         variant = VARIANTS[self.variant]
-        return variant.source if variant.algorithm in PLUGIN_ALGORITHMS else ""
+        return variant.source if variant.algorithm in (*PLUGIN_ALGORITHMS, PYTHON_ALGORITHM) else ""
 
 
 def preset(variant: str, tunables: Mapping[str, float] | None = None) -> Preset:

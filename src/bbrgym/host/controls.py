@@ -107,6 +107,8 @@ def load(
 
 def _load_file(file: str, values: Mapping[str, float], name: str | None, *, is_default: bool) -> LoadedControl:
     """Load a user's file: compiled for BPF, with clang; its variant is not known to later commands."""
+    if Path(file).suffix not in (".c", ".so"):
+        raise ConfigError(f"{Path(file).name}: is a Python class, which the twin alone runs; the kernel takes a C file")
     variant = load_controller(file)
     if VARIANTS[variant].algorithm != "plugin-bbr":
         raise ConfigError(f"{variant}: leaves recovery to the stack, expected .paces = true for the kernel")

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from typing import TypeVar
 
-from bbrgym.errors import WorldError
+from bbrgym.errors import WorldError, one_line
 
 LATE_RUN_ATTEMPTS = 3
 _Result = TypeVar("_Result")
@@ -27,6 +28,27 @@ class EngineFailure(Exception):
     def __init__(self, reason: str, place: int | None = None) -> None:
         super().__init__(reason)
         self.place = place
+
+
+class ControllerFailure(EngineFailure):
+    """The failure of an engine whose controller, a Python class, raised an exception, the cause of this one.
+
+    Args:
+        reason: the exception, in a sentence.
+        traceback_text: its traceback, which is the user's to read.
+    """
+
+    def __init__(self, reason: str, traceback_text: str) -> None:
+        super().__init__(reason)
+        self.traceback_text = traceback_text
+
+
+def failure_of(controller: str, error: Exception) -> ControllerFailure:
+    """Return the failure that an exception of a controller is."""
+    text = "".join(traceback.format_exception(error)).rstrip()
+    failure = ControllerFailure(f"{controller}: {type(error).__name__}: {one_line(error)}", text)
+    failure.__cause__ = error
+    return failure
 
 
 class LateRunFailure(EngineFailure):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bbrgym.worlds.errors import LateRunFailure, reason_of
+from bbrgym.worlds.errors import ControllerFailure, LateRunFailure, reason_of
 from bbrgym.worlds.layout import Arrays, Mailbox, Shape, SharedArrays
 
 
@@ -43,6 +43,8 @@ class Server:
             answer = getattr(self, request)(*arguments)
         except ValueError as error:  # the caller's mistake: nothing ran
             self._mailbox.write("invalid", str(error))
+        except ControllerFailure as error:
+            self._mailbox.write("controller", str(error), error.traceback_text)
         except Exception as error:  # noqa: BLE001 - the owner raises it
             self._mailbox.write("late" if isinstance(error, LateRunFailure) else "failed", reason_of(error))
         else:

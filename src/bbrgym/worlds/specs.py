@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from bbrgym.errors import ConfigError, nearest
-from bbrgym.tunables import KERNEL_ALGORITHMS, KERNEL_STAND_INS, PLUGIN_ALGORITHMS, STOCK_OWNERS, VARIANTS
+from bbrgym.tunables import (
+    KERNEL_ALGORITHMS,
+    KERNEL_STAND_INS,
+    PLUGIN_ALGORITHMS,
+    PYTHON_ALGORITHM,
+    STOCK_OWNERS,
+    VARIANTS,
+)
 
 Isolation = Literal["process", "none"]
 
@@ -50,6 +57,7 @@ class WorldSpec:
     stand_ins: Mapping[str, str] = field(default_factory=dict)  # what runs in place of other ones, by the name of these
     stock_controls: tuple[str, ...] = ()  # whose own congestion controls flows can run, unchanged: ``ns-3``, ``linux``
     loads_plugins: bool = False  # whether flows can run a user's file (`bbrgym.plugins`)
+    loads_classes: bool = False  # whether they can run a user's Python class (`bbrgym.Controller`)
     has_last_hops: bool = False  # whether a scenario's receivers can be behind a radio
     has_paths: bool = True  # whether flows can cross several links, each of which is measured
     options: tuple[str, ...] = ()  # names of its own options, arguments of its engine
@@ -77,6 +85,8 @@ class WorldSpec:
         algorithm = VARIANTS[self.stand_ins.get(cc, cc)].algorithm
         if algorithm in PLUGIN_ALGORITHMS:
             return self.loads_plugins
+        if algorithm == PYTHON_ALGORITHM:
+            return self.loads_classes
         if algorithm in STOCK_OWNERS:
             return algorithm in self.stock_controls
         return self.our_algorithms is None or algorithm in self.our_algorithms
@@ -145,6 +155,7 @@ register_world(
     can_save=True,
     can_trace=True,
     loads_plugins=True,
+    loads_classes=True,
     options=("policy",),
     programs=("policy",),
 )

@@ -100,8 +100,9 @@ class VectorWorld:
         self._spec = spec
         self.scenarios = list(scenarios)
         self.seeds = [check_seed(seed) for seed in seeds]
+        is_apart = isolation == "process" or spec.is_program
         for scenario in scenarios:
-            check_world_has(spec, scenario)
+            check_world_has(spec, scenario, is_apart=is_apart)
         most = max(map(flows_of, scenarios))
         if flow_capacity is not None:
             allowed = f"are numbers from {most}, a scenario's flows, to {_MAX_FLOWS}"
@@ -114,7 +115,7 @@ class VectorWorld:
         self._owner_pid = os.getpid()
         self._is_closed = False
 
-        self._shared = SharedArrays.create() if isolation == "process" or spec.is_program else None
+        self._shared = SharedArrays.create() if is_apart else None
         is_one_engine = isolation == "none" and spec.holds_many
         self._per_engine = len(scenarios) if is_one_engine else 1
         self._engines: list[Any] = [None] * (len(scenarios) // self._per_engine)
@@ -162,7 +163,7 @@ class VectorWorld:
         given = self.scenarios[index] if scenario is None else load_scenario(scenario)
         new_seed = self.seeds[index] if seed is None else check_seed(seed)
         if scenario is not None:
-            check_world_has(self._spec, given)
+            check_world_has(self._spec, given, is_apart=self._shared is not None)
             if flows_of(given) > self.flow_capacity:
                 raise ConfigError(
                     f"scenario {given.name!r} has {flows_of(given)} flows, there is room for {self.flow_capacity}: "
@@ -523,8 +524,8 @@ def _repeated(world: str, scenario: Scenario, seed: int, options: Mapping[str, A
         return worlds.save(0)
 
 
-def check_world_has(spec: WorldSpec, scenario: Scenario) -> None:
-    """Check that a world has the congestion controls and the links of a scenario.
+def check_world_has(spec: WorldSpec, scenario: Scenario, *, is_apart: bool = False) -> None:
+    """Check that a world, in a process of its own or not, has the congestion controls and the links of a scenario.
 
     Raises:
         ScenarioError: it does not.
@@ -535,6 +536,12 @@ def check_world_has(spec: WorldSpec, scenario: Scenario) -> None:
             raise ScenarioError(
                 f"flows[{index}].cc",
                 f"is {flow.cc!r}, which world {spec.name!r} does not have; it needs world {able}",
+                scenario.name,
+            )
+        if is_apart and PLUGINS.get(flow.cc) == "":
+            raise ScenarioError(
+                f"flows[{index}].cc",
+                f"is {flow.cc!r}, a class of this process; expected isolation none, or its file as FILE.py:{flow.cc}",
                 scenario.name,
             )
     if len(scenario.links) > 1 and not spec.has_paths:

@@ -41,7 +41,13 @@ def main(arguments: list[str]) -> None:
 
     module = importlib.import_module(start["engine"].rpartition(".")[0])
     for name, built in start["plugins"].items() if hasattr(module, "load_plugin") else ():
-        module.load_plugin(name, built)
+        if built.endswith(".so"):
+            module.load_plugin(name, built)
+        elif hasattr(module, "load_class"):
+            from bbrgym.controller import Controller, class_of
+
+            sys.modules["bbrgym"].Controller = Controller  # type: ignore[attr-defined] # of the package, light here
+            module.load_class(name, class_of(built))
     mailbox, shared = Mailbox(start["mailbox_fd"]), SharedArrays(start["arrays_fd"])
     server = Server(engine_class(start["engine"]), start["options"], mailbox, shared, start["index"])
     request_fd = start["request_fd"]

@@ -30,7 +30,7 @@ import numpy as np
 from bbrgym.plugins import PLUGINS
 from bbrgym.processes import describe_exit, light_command, output_tail
 from bbrgym.worlds.engine import advance_timeout_s
-from bbrgym.worlds.errors import EngineFailure, LateRunFailure
+from bbrgym.worlds.errors import ControllerFailure, EngineFailure, LateRunFailure
 from bbrgym.worlds.layout import Flags, Mailbox, SharedArrays, Table
 from bbrgym.worlds.wakeup import Wakeup
 
@@ -41,6 +41,7 @@ _FAILURES: dict[str, type[Exception]] = {
     "invalid": ValueError,
     "late": LateRunFailure,
     "failed": EngineFailure,
+    "controller": ControllerFailure,
 }
 
 
@@ -146,10 +147,10 @@ class WorkerEngine:
             if not is_done:
                 late = f"no answer within {timeout_s:g} s (timeout_s sets how long to wait)"
                 raise EngineFailure(self._why_it_ended() if has_ended else late + self._output_tail())
-        outcome, text = self._mailbox.read()
+        outcome, *texts = self._mailbox.read()
         if outcome != "ok":
-            raise _FAILURES[outcome](text)
-        return str(text)
+            raise _FAILURES[outcome](*texts)
+        return str(texts[0])
 
     def _why_it_ended(self) -> str:
         return f"the worker {describe_exit(self._process.wait(_KILL_TIMEOUT_S))}{self._output_tail()}"

@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// Congestion controls that are a Python class (bbrgym.Controller): an object for each flow, told of the flow's events.
+//
+// Worlds with such flows run in the caller's thread. Where a class offers `on_acks`, each of them runs as a coroutine
+// up to the next event of such a flow, and one call decides for all; within a world nothing changes.
+#ifndef BBRGYM_PYTHON_CONTROLLERS_HPP
+#define BBRGYM_PYTHON_CONTROLLERS_HPP
+
+#include "sample_fields.hpp"
+
+#include "params.hpp"
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace bbrgym::binding
+{
+
+namespace py = pybind11;
+
+/** The object of one flow. Made, used and freed with the GIL. */
+struct FlowObject
+{
+    explicit FlowObject(py::object made)
+        : self(std::move(made)),
+          sample(py::cast(cc_sample{})),
+          shown(sample.cast<cc_sample*>()),
+          takes_batches(py::hasattr(self, "on_acks")),
+          on_ack(takes_batches ? py::none() : py::object(self.attr("on_ack")))
+    {}
+
+    py::object self;
+    py::object sample; ///< that on_ack is given, each time
+    cc_sample* shown;
+    bool takes_batches;
+    py::object on_ack;
+};
+
+/** An event of a flow with an object, to be decided. */
+struct OwnEvent
+{
+    const Plugin* plugin;
+    cc_state* state;
+    const cc_sample* sample;                             ///< of an ACK; null: another event
+    std::function<py::object(const py::object&)> method; ///< of another event
+
+    FlowObject& Object() const { return *static_cast<FlowObject*>(plugin->object.get()); }
+    bool IsOfBatch() const { return sample && Object().takes_batches; }
+};
+
+/** Work with a stack of its own, which waits at each event until it is decided. */
+class Coroutine
+{
+  public:
+    explicit Coroutine(std::function<void()> work) : m_work(std::move(work))
+    {
+        getcontext(&m_context);
+        m_context.uc_stack.ss_sp = m_stack.get();
+        m_context.uc_stack.ss_size = STACK_BYTES;
+        m_context.uc_link = &m_caller;
+        makecontext(&m_context, &Coroutine::Begin, 0);
+    }
+
+    /** The one that runs in this thread; null: none does. */
+    static Coroutine*& Current()
+    {
+        static thread_local Coroutine* current = nullptr;
+        return current;
+    }
+
+    /** Goes on up to the next event, which is returned; null: it has ended. */
+    const OwnEvent* Resume()
+    {
+        m_event = nullptr;
+        Current() = this;
+        swapcontext(&m_caller, &m_context);
+        Current() = nullptr;
+        return m_event;
+    }
+
+    /** From within: waits until the event is decided. */
+    void Await(const OwnEvent& event)
+    {
+        m_event = &event;
+        swapcontext(&m_context, &m_caller);
+        if (error)
+        {
+            std::rethrow_exception(std::exchange(error, nullptr));
+        }
+    }
+
+    std::exception_ptr error; ///< of the event that was to be decided; of the work, once it has ended
+
+  private:
+    static void Begin()
+    {
+        Coroutine& self = *Current();
+        try
+        {
+            self.m_work();
+        }
+        catch (...)
+        {
+            self.error = std::current_exception();
+        }
+    }
+
+    static constexpr std::size_t STACK_BYTES = 256 * 1024;
+    std::function<void()> m_work;
+    std::unique_ptr<char[]> m_stack = std::make_unique_for_overwrite<char[]>(STACK_BYTES);
+    ucontext_t m_context{};
+    ucontext_t m_caller{};
+    const OwnEvent* m_event = nullptr;
+};
+
+class PythonControllers
+{
+  public:
+    /** Makes a class the congestion control `name` of the runs to come. */
+    static void Load(const std::string& name, const py::object& type)
+    {
+        const auto if_has = [&type](const char* method, auto function) {
+            return py::hasattr(type, method) ? function : nullptr;
+        };
+        py::module_::import("bbrgym._cc"); // knows samples
+        Plugin plugin{};
+        plugin.name = name;
+        plugin.paces = true;
+        plugin.init = &Init;
+        plugin.on_ack = &OnAck;
+        plugin.on_rto = if_has("on_rto", &OnRto);
+        plugin.on_restart = if_has("on_restart", &OnRestart);
+        plugin.on_loss_state = if_has("on_loss_state", &OnLossState);
+        const py::handle kept = type.inc_ref(); // stays to the end of the process, as its variant
+        plugin.of_flow = [plugin, kept](const std::string& flow, uint64_t seed) {
+            const py::gil_scoped_acquire acquire;
+            std::shared_ptr<const Plugin> own;
+            Rethrow(Failure(plugin, [&] { own = WithObject(plugin, Python("make")(kept, flow, seed)); }));
+            return own;
+        };
+        s_has_batches |= py::hasattr(type, "on_acks");
+        Plugins().push_back(std::move(plugin));
+    }
+
+    /** Runs worlds, see TwinVector::RunOwn. */
+    static void RunWorlds(std::size_t count, const std::function<void(std::size_t)>& work)
+    {
+        std::exception_ptr first;
+        const auto note = [&first](std::size_t world, const std::exception_ptr& error) {
+            if (error && !first)
+            {
+                first = Placed(error, world);
+            }
+        };
+        if (!s_has_batches || count == 1)
+        {
+            for (std::size_t world = 0; world < count; ++world)
+            {
+                note(world, Caught([&] { work(world); }));
+            }
+        }
+        else
+        {
+            std::vector<std::unique_ptr<Coroutine>> running;
+            for (std::size_t world = 0; world < count; ++world)
+            {
+                running.push_back(std::make_unique<Coroutine>([&work, world] { work(world); }));
+            }
+            while (Step(running, note))
+            {
+            }
+        }
+        Rethrow(first);
+    }
+
+  private:
+    static py::object Python(const char* function) { return py::module_::import("bbrgym.controller").attr(function); }
+
+    static void Rethrow(const std::exception_ptr& error)
+    {
+        if (error)
+        {
+            std::rethrow_exception(error);
+        }
+    }
+
+    static std::exception_ptr Caught(const auto& act)
+    {
+        try
+        {
+            act();
+        }
+        catch (...)
+        {
+            return std::current_exception();
+        }
+        return nullptr;
+    }
+
+    /** The plugin of one flow. */
+    static std::shared_ptr<const Plugin> WithObject(const Plugin& common, py::object made)
+    {
+        auto own = std::make_shared<Plugin>(common);
+        const std::shared_ptr<FlowObject> object(new FlowObject(std::move(made)), [](FlowObject* freed) {
+            const py::gil_scoped_acquire acquire;
+            delete freed;
+        });
+        own->of_flow = nullptr;
+        own->object = object;
+        own->copied = [common, object] {
+            const py::gil_scoped_acquire acquire;
+            return WithObject(common, Python("copied")(common.name, object->self));
+        };
+        return own;
+    }
+
+    // ---- events --------------------------------------------------------------------------------------------
+
+    static const Plugin* Of(const cc_params* params) { return static_cast<const Plugin*>(params->plugin); }
+
+    static void Init(cc_state* state, const cc_params* params, const cc_start* start)
+    {
+        bbr_set_mode(&state->bbr, BBR_PROBE_BW); // what worlds measure of it is as direct's
+        state->bbr.cycle_index = DIRECT_CYCLE_INDEX;
+        Decide({Of(params), state, nullptr, [start](const py::object& object) {
+                    object.attr("mss_bytes") = start->mss_bytes;
+                    return py::none();
+                }});
+    }
+
+    static void OnAck(cc_state* state, const cc_params* params, const cc_sample* sample)
+    {
+        direct_update_bandwidth(&state->bbr, sample);
+        state->bbr.min_rtt_us = cc_max_u64(sample->min_rtt_us, 1);
+        Decide({Of(params), state, sample, {}});
+    }
+
+    static void OnRto(cc_state* state, const cc_params* params, bool /*saves*/, uint64_t /*total_lost_pkts*/)
+    {
+        Decide({Of(params), state, nullptr, [](const py::object& object) { return object.attr("on_rto")(); }});
+    }
+
+    static void OnRestart(cc_state* state, const cc_params* params, uint64_t now_us, bool is_app_limited)
+    {
+        Decide({Of(params), state, nullptr,
+                [=](const py::object& object) { return object.attr("on_restart")(now_us, is_app_limited); }});
+    }
+
+    static void OnLossState(cc_state* state, const cc_params* params, cc_ca_state old_state, cc_ca_state new_state)
+    {
+        Decide({Of(params), state, nullptr, [=](const py::object& object) {
+                    return object.attr("on_loss_state")(static_cast<int>(old_state), static_cast<int>(new_state));
+                }});
+    }
+
+    // ---- decisions -----------------------------------------------------------------------------------------
+
+    static void Decide(const OwnEvent& event)
+    {
+        if (Coroutine* current = Coroutine::Current())
+        {
+            current->Await(event);
+            return;
+        }
+        const py::gil_scoped_acquire acquire;
+        Rethrow(event.IsOfBatch() ? DecideBatch({&event}) : DecideAlone(event));
+    }
+
+    /** Runs each world to its next event, and decides these; false: all worlds have ended. */
+    static bool Step(std::vector<std::unique_ptr<Coroutine>>& running, const auto& note)
+    {
+        std::map<PyTypeObject*, std::vector<const OwnEvent*>> batches;
+        std::map<PyTypeObject*, std::vector<Coroutine*>> waiting;
+        bool is_any = false;
+        const py::gil_scoped_acquire acquire;
+        for (std::size_t world = 0; world < running.size(); ++world)
+        {
+            if (!running[world])
+            {
+                continue;
+            }
+            const OwnEvent* event = running[world]->Resume();
+            if (!event)
+            {
+                note(world, running[world]->error);
+                running[world].reset();
+                continue;
+            }
+            is_any = true;
+            if (event->IsOfBatch())
+            {
+                PyTypeObject* const type = Py_TYPE(event->Object().self.ptr());
+                batches[type].push_back(event);
+                waiting[type].push_back(running[world].get());
+            }
+            else
+            {
+                running[world]->error = DecideAlone(*event);
+            }
+        }
+        for (const auto& [type, events] : batches)
+        {
+            const std::exception_ptr error = DecideBatch(events);
+            std::ranges::for_each(waiting[type], [&error](Coroutine* one) { one->error = error; });
+        }
+        return is_any;
+    }
+
+    static std::exception_ptr DecideAlone(const OwnEvent& event)
+    {
+        return Failure(*event.plugin, [&event] {
+            FlowObject& object = event.Object();
+            py::object returned;
+            if (event.sample)
+            {
+                *object.shown = *event.sample;
+                returned = object.on_ack(object.sample);
+            }
+            else if (returned = event.method(object.self); returned.is_none())
+            {
+                return;
+            }
+            if (!PyTuple_Check(returned.ptr()) || PyTuple_GET_SIZE(returned.ptr()) != 2)
+            {
+                throw std::runtime_error(event.plugin->name + ": returned " + std::string(py::repr(returned)) +
+                                         ", expected (cwnd_pkts, pacing_mbps)");
+            }
+            PyObject* const pacing = PyTuple_GET_ITEM(returned.ptr(), 1);
+            Take(event, Number(PyTuple_GET_ITEM(returned.ptr(), 0)), pacing == Py_None ? HUGE_VAL : Number(pacing));
+        });
+    }
+
+    /** Lets a class decide several ACKs at once. */
+    static std::exception_ptr DecideBatch(const std::vector<const OwnEvent*>& events)
+    {
+        return Failure(*events[0]->plugin, [&events] {
+            py::list objects;
+            py::array samples(SampleDtype(), static_cast<py::ssize_t>(events.size()));
+            auto* row = static_cast<cc_sample*>(samples.mutable_data());
+            for (const OwnEvent* event : events)
+            {
+                objects.append(event->Object().self);
+                *row++ = *event->sample;
+            }
+            const py::array_t<double> decided = Python("decide")(objects, samples);
+            for (std::size_t i = 0; i < events.size(); ++i)
+            {
+                const auto column = static_cast<py::ssize_t>(i);
+                Take(*events[i], decided.at(0, column), decided.at(1, column));
+            }
+        });
+    }
+
+    static double Number(PyObject* value)
+    {
+        const double number = PyFloat_AsDouble(value);
+        if (number == -1 && PyErr_Occurred())
+        {
+            throw py::error_already_set();
+        }
+        return number;
+    }
+
+    /** Takes a decision over; no pacing rate is infinite. std::runtime_error: a law is broken. */
+    static void Take(const OwnEvent& event, double cwnd_pkts, double pacing_mbps)
+    {
+        const auto require = [&event](bool holds, const char* what, double value, const std::string& expected) {
+            if (!holds)
+            {
+                throw std::runtime_error(event.plugin->name + ": " + what + " = " +
+                                         std::string(py::str(py::float_(value))) + ", expected " + expected);
+            }
+        };
+        require(cwnd_pkts >= 1 && cwnd_pkts <= CC_PLUGIN_MAX_CWND_PKTS, "cwnd_pkts", cwnd_pkts,
+                "1 to " + std::to_string(CC_PLUGIN_MAX_CWND_PKTS));
+        require(pacing_mbps > 0, "pacing_mbps", pacing_mbps, "more than 0, or None");
+        const double pacing_Bps = pacing_mbps * 125'000;
+        event.state->cwnd_pkts = static_cast<uint32_t>(cwnd_pkts);
+        event.state->pacing_Bps =
+            pacing_Bps < 0x1p63 ? std::max<uint64_t>(static_cast<uint64_t>(pacing_Bps), 1) : UINT64_MAX;
+    }
+
+    /** What an act throws; an exception of Python's as the failure of the class, with the exception as its cause. */
+    static std::exception_ptr Failure(const Plugin& plugin, const auto& act)
+    {
+        try
+        {
+            act();
+        }
+        catch (py::error_already_set& error)
+        {
+            if (!error.matches(PyExc_Exception))
+            {
+                return std::current_exception(); // Ctrl-C
+            }
+            if (error.trace())
+            {
+                PyException_SetTraceback(error.value().ptr(), error.trace().ptr());
+            }
+            const py::object failure =
+                py::module_::import("bbrgym.worlds.errors").attr("failure_of")(plugin.name, error.value());
+            PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(failure.ptr())), failure.ptr());
+            return std::make_exception_ptr(py::error_already_set());
+        }
+        catch (...)
+        {
+            return std::current_exception();
+        }
+        return nullptr;
+    }
+
+    /** An error that says in which world it was. */
+    static std::exception_ptr Placed(const std::exception_ptr& error, std::size_t world)
+    {
+        try
+        {
+            std::rethrow_exception(error);
+        }
+        catch (py::error_already_set& raised)
+        {
+            const py::gil_scoped_acquire acquire;
+            raised.value().attr("place") = world;
+            return error;
+        }
+        catch (...)
+        {
+            return error;
+        }
+    }
+
+    static py::dtype SampleDtype()
+    {
+        static const py::handle made = MadeSampleDtype().release(); // stays to the end of the process
+        return py::reinterpret_borrow<py::dtype>(made);
+    }
+
+    static py::dtype MadeSampleDtype()
+    {
+        py::list names;
+        py::list formats;
+        py::list offsets;
+#define FIELD(name)                                                                                                    \
+    names.append(#name);                                                                                               \
+    formats.append(py::dtype::of<decltype(cc_sample::name)>());                                                        \
+    offsets.append(offsetof(cc_sample, name));
+        SAMPLE_FIELDS(FIELD)
+#undef FIELD
+        return py::dtype(names, formats, offsets, sizeof(cc_sample));
+    }
+
+    static inline bool s_has_batches = false; ///< a class that has been loaded does
+};
+
+} // namespace bbrgym::binding
+
+#endif
