@@ -125,7 +125,8 @@ static inline bool cc_wants_tx_states(const struct cc_params *params)
 #ifdef __bpf__
     return cc_is_bbr3(params);
 #else
-    return cc_is_bbr3(params) || (params->algorithm >= CC_ALGORITHM_PLUGIN && params->plugin->on_packet_lost);
+    return cc_is_bbr3(params) || cc_has(params, CC_SWITCH) ||
+           (params->algorithm >= CC_ALGORITHM_PLUGIN && params->plugin->on_packet_lost);
 #endif
 }
 
@@ -164,6 +165,30 @@ static inline void cc_init(struct cc_state *state, const struct cc_params *param
     state->pacing_Bps = UINT64_MAX;
     state->min_rtt_us = start->min_rtt_us;
     CC_DISPATCH(init)
+}
+
+/*
+ * The algorithm becomes that of `params` on an open connection (Linux tcp_reinit_congestion_control). The window
+ * (start->initial_cwnd_pkts), ssthresh and the loss state stay; all that the former one remembered is gone, and what it
+ * reduced cannot be undone (prior_ssthresh = 0). The new one begins as with a connection: BBR forgets ssthresh, and its
+ * first round ends with what leaves from now on.
+ */
+CC_APART void cc_switch(struct cc_state *state, const struct cc_params *params, const struct cc_start *start,
+                        uint64_t una_pkts, uint64_t delivered_pkts)
+{
+    uint32_t initial_cwnd_pkts = state->initial_cwnd_pkts, ssthresh_pkts = state->ssthresh_pkts;
+    uint32_t ca_state = state->ca_state;
+
+    cc_init(state, params, start);
+    state->initial_cwnd_pkts = initial_cwnd_pkts;
+    state->ca_state = ca_state;
+    state->una_pkts = una_pkts;
+    state->next_round_delivered_pkts = delivered_pkts;
+    state->bbr.next_round_delivered_pkts = delivered_pkts;
+    if (!cc_is_bbr(params))
+        state->ssthresh_pkts = ssthresh_pkts;
+    else if (cc_is_bbr3(params))
+        state->bbr3.loss_round_delivered_pkts = delivered_pkts + 1;
 }
 
 static inline void cc_count_round(struct cc_state *state, const struct cc_sample *sample)

@@ -21,6 +21,7 @@ enum cc_mechanism {
     CC_BBR3 = 1 << 30,   /* nor do BBRv3's: no mechanism, but the owner of its tunables */
     CC_DIRECT = 1 << 29, /* of direct, the same */
     CC_SCALE = 1 << 28,  /* of what scaled.h scales, the same */
+    CC_SWITCH = 1 << 27, /* of switch, the same */
 #define CC_MECHANISM(id, name, symbol, source) CC_##id = 1 << CC_MECHANISM_INDEX_##id,
 #include "mechanisms.def"
 #undef CC_MECHANISM
@@ -136,6 +137,14 @@ static inline void cc_params_init(struct cc_params *params, enum cc_variant vari
 static inline bool cc_has(const struct cc_params *params, enum cc_mechanism mechanism)
 {
     return (params->mechanisms & (uint32_t)mechanism) != 0;
+}
+
+/* The algorithm at work: of switch the one that its tunable chooses. */
+static inline uint32_t cc_chosen_algorithm(const struct cc_params *params)
+{
+    static const uint32_t arms[] = { CC_ALGORITHM_CUBIC, CC_ALGORITHM_RENO, CC_ALGORITHM_BBR, CC_ALGORITHM_BBR3 };
+
+    return cc_has(params, CC_SWITCH) ? arms[params->switch_arm & 3] : params->algorithm;
 }
 
 static inline bool cc_stack_has(const struct cc_params *params, enum cc_stack fact)

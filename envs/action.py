@@ -17,6 +17,7 @@ Actions are continuous, or discrete with `levels` numbered from 0 (`bbrgym.envs.
 Or an action chooses one of the settings of a library (`bbrgym.envs.library`), by its number from 0:
 
     library    all tunables take the values of that setting
+    switch     the same with a setting for each algorithm of variant ``switch``
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from bbrgym.errors import ConfigError, nearest
 from bbrgym.schema import shown
 from bbrgym.worlds import Table
 
-ActionKind: TypeAlias = Literal["absolute", "relative", "library"]
+ActionKind: TypeAlias = Literal["absolute", "relative", "library", "switch"]
 
 ActType: TypeAlias = NDArray[Any]
 """Action of an agent: normalised, float32; or levels, int64."""
@@ -73,7 +74,7 @@ class ActionMapping:
         if kind not in get_args(ActionKind):
             raise ConfigError(f"action_kind: {kind!r}: {nearest(str(kind), get_args(ActionKind))}")
         self._settings: tuple[Table, NormalisedAction] | None = None
-        if (kind == "library") != (library is not None):
+        if (kind in ("library", "switch")) != (library is not None):
             raise ConfigError(
                 f"library: {shown(library)} with action_kind {kind!r}, allowed is one with 'library' alone"
             )

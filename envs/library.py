@@ -110,6 +110,27 @@ def load_library(source: LibrarySource, variant: str | None = None) -> Library:
     return library
 
 
+#: The algorithms of variant ``switch``, by the value of its tunable (cc/params.h).
+ARMS = ("cubic", "reno", "bbr", "bbr3")
+
+
+def library_of_arms(arms: Sequence[str], variant: str, library: LibrarySource | None) -> Library:
+    """Return the settings of variant ``switch`` that run one algorithm each, in the order of the actions.
+
+    Raises:
+        ConfigError: the variant is another one, an algorithm is not of it or stands twice, or there is a library.
+    """
+    if variant != "switch" or library is not None:
+        given = f"variant {variant!r}" if library is None else "a library"
+        raise ConfigError(f"action_kind: 'switch' with {given}, expected variant 'switch' and arms")
+    for arm in arms:
+        if arm not in ARMS:
+            raise ConfigError(f"arms: {arm!r}: {nearest(str(arm), ARMS)}")
+    if len(arms) < 2 or len(set(arms)) < len(arms):
+        raise ConfigError(f"arms: {list(arms)}, expected two or more of {', '.join(ARMS)}, each once")
+    return Library(variant=variant, settings={arm: {"switch_arm": float(ARMS.index(arm))} for arm in arms})
+
+
 def _read(source: str | Path | Mapping[str, Any]) -> Library:
     fields = read_yaml(Path(source)) if isinstance(source, str | Path) else source
     if not isinstance(fields, Mapping):

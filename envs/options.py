@@ -18,7 +18,7 @@ from gymnasium.utils import EzPickle
 from bbrgym.envs.action import ActionKind
 from bbrgym.envs.episode_spec import ScenarioSampler, check_max_tuned
 from bbrgym.envs.features import View
-from bbrgym.envs.library import LibrarySource
+from bbrgym.envs.library import LibrarySource, library_of_arms
 from bbrgym.envs.observation import FeatureList
 from bbrgym.envs.reward import RewardSource
 from bbrgym.errors import ArgumentError, ConfigError, MissingExtraError, check_matplotlib, nearest
@@ -46,8 +46,8 @@ class Options:
         control_interval_s: simulated seconds between two measurements; of a step, unless actions are held.
         control_interval_rtts: smoothed RTTs between two measurements, instead: of the tuned flow with the longest, as
             last measured; before, its propagation delay. Not where each flow has an agent.
-        action_kind: `absolute` (a normalised action sets the tunables), `relative` (it moves them) or `library` (it
-            chooses one of some settings).
+        action_kind: `absolute` (a normalised action sets the tunables), `relative` (it moves them), `library` (it
+            chooses one of some settings) or `switch` (it chooses an algorithm of variant `switch`).
         step_size: distance by which a relative action of 1 moves a normalised tunable, which runs from -1 to 1.
         max_change: largest distance that a normalised tunable moves in a step. Default: no limit.
         levels: number of levels of discrete actions. Default: continuous actions.
@@ -55,6 +55,8 @@ class Options:
         hold_intervals: number of control intervals of a step, for which its action is held; features are of each of
             them, the reward terms of a step are means over them.
         library: settings that actions of kind `library` choose from: a file or its contents (`bbrgym.envs.library`).
+        arms: algorithms that actions of kind `switch` choose from, in the order of the actions; one stays for
+            `hold_intervals` at least.
         features: names of the features of the observation; or `instant` (all of the last interval alone) or `memory`
             (these, and running statistics of the episode).
         frame_stack: number of intervals in an observation.
@@ -91,6 +93,7 @@ class Options:
     flat: bool = False
     hold_intervals: int = 1
     library: LibrarySource | None = None
+    arms: Sequence[str] | None = None
     features: Sequence[str] | FeatureList = "instant"
     frame_stack: int = 3
     view: View = "pooled"
@@ -115,6 +118,12 @@ class Options:
         rtts = self.control_interval_rtts
         if rtts is not None and not 0.0 < rtts < math.inf:
             raise ConfigError(f"control_interval_rtts: {rtts}, allowed is a finite number above 0, or None")
+        if self.action_kind == "switch":
+            object.__setattr__(self, "library", library_of_arms(self.arms or (), self.variant, self.library))
+            for name, value in (("action_kind", "library"), ("arms", None)):  # that is all that it is
+                object.__setattr__(self, name, value)
+        elif self.arms is not None:
+            raise ConfigError(f"arms: {self.arms!r} with action_kind {self.action_kind!r}, allowed is 'switch'")
         if self.hold_intervals < 1:
             raise ConfigError(f"hold_intervals: {self.hold_intervals!r}, allowed are whole numbers from 1")
         if self.score not in get_args(ScoreKind):

@@ -38,21 +38,27 @@ class BurstPacing
     void Start(const SocketFacts& facts, uint32_t mss_bytes, bool may_send_singles)
     {
         m_is_paced = facts.pacing != pacing_choice::none;
-        m_is_by_fq = facts.pacing == pacing_choice::fq;
+        m_paces_all = facts.pacing == pacing_choice::fq;
         m_has_credit = facts.pacing_credit;
         m_is_sized_by_rtt = facts.tso_by_rtt;
-        m_may_be_one = may_send_singles;
-        m_min_pkts = may_send_singles ? 2 : static_cast<uint32_t>(facts.min_tso_segs);
+        Suit(facts, may_send_singles);
         m_max_pkts = static_cast<uint32_t>(facts.gso_max_segs);
         m_skb_pkts = facts.bursts_end_with_skb ? std::clamp(CC_GSO_MAX_BYTES / mss_bytes, 1U, m_max_pkts) : 0;
-        m_header_bytes = m_is_by_fq ? FRAME_HEADER_BYTES : 0;
+        m_header_bytes = m_paces_all ? FRAME_HEADER_BYTES : 0;
         m_unpaced_pkts = static_cast<uint32_t>(facts.unpaced_segments);
         m_mss_bytes = mss_bytes;
     }
 
+    void Suit(const SocketFacts& facts, bool may_send_singles)
+    {
+        m_may_be_one = may_send_singles;
+        m_min_pkts = may_send_singles ? 2 : static_cast<uint32_t>(facts.min_tso_segs);
+    }
+
     bool IsPaced() const { return m_is_paced; }
-    /** fq paces every controller, TCP itself those that ask for it. */
-    bool IsByFq() const { return m_is_by_fq; }
+    /** fq paces every controller, TCP itself those that ask for it, and from then on all of the connection. */
+    bool PacesAll() const { return m_paces_all; }
+    void PaceAll() { m_paces_all = true; }
 
     // ---- the size ---------------------------------------------------------------------------------------
 
@@ -170,7 +176,7 @@ class BurstPacing
     }
 
     bool m_is_paced = true;
-    bool m_is_by_fq = false;
+    bool m_paces_all = false;
     bool m_has_credit = false;
     bool m_is_sized_by_rtt = false;
     bool m_may_be_one = true; ///< a burst at a low rate

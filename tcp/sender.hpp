@@ -72,6 +72,9 @@ class TcpSender
     /** Starts when the connection is established. `handshake_rtt_ns`: -1 if the SYN was sent more than once. */
     void Start(uint32_t mss_bytes, int64_t handshake_rtt_ns, const SocketFacts& facts, int64_t now_ns);
 
+    /** Takes other parameters of the controller. Another algorithm goes on with the window and the loss state. */
+    void SetParams(const cc_params& params, int64_t now_ns);
+
     /** Processes an ACK of everything below `una` and of the blocks, the first of which may be a D-SACK. Returns its
      * sample. */
     const cc_sample& OnAck(uint64_t una, std::span<const SeqnoRange> blocks, int64_t now_ns, bool ece = false);
@@ -185,6 +188,7 @@ class TcpSender
     void UndoLoss();
     void Undo();
 
+    cc_start StartOf(uint32_t cwnd_pkts, int64_t now_ns) const;
     void CheckIdle(int64_t now_ns);
     ToSend NextAtOnce(uint64_t new_pkts);
     ToSend BeginNew(uint64_t new_pkts, uint32_t window_pkts, int64_t now_ns);

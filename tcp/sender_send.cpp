@@ -24,19 +24,53 @@ TcpSender::Start(uint32_t mss_bytes, int64_t handshake_rtt_ns, const SocketFacts
         m_rtt.AddSample(handshake_rtt_ns, 0, 0);
         m_board.NoteRtt(handshake_rtt_ns, now_ns);
     }
-    cc_start start{};
-    start.now_us = Us(now_ns);
-    start.srtt_us = m_rtt.HasSample() ? Us(m_rtt.SmoothedNs()) : 0;
-    start.min_rtt_us = m_board.MinRttNs() < 0 ? CC_RTT_UNKNOWN_US : Us(m_board.MinRttNs());
-    start.mss_bytes = mss_bytes;
-    start.initial_cwnd_pkts = static_cast<uint32_t>(facts.initial_cwnd_segments);
-    start.ecn_ok = facts.ecn && facts.ecn_precise;
-    m_controller.Start(start);
+    m_controller.Start(StartOf(static_cast<uint32_t>(facts.initial_cwnd_segments), now_ns));
     m_validation.Start(facts, m_controller.IsLossBased(), now_ns);
     m_wants_tx_states = m_controller.WantsTxStates();
     if (m_wants_tx_states)
     {
         m_board.KeepTxStates();
+    }
+}
+
+cc_start
+TcpSender::StartOf(uint32_t cwnd_pkts, int64_t now_ns) const
+{
+    return {.now_us = Us(now_ns),
+            .srtt_us = m_rtt.HasSample() ? Us(m_rtt.SmoothedNs()) : 0,
+            .min_rtt_us = m_board.MinRttNs() < 0 ? CC_RTT_UNKNOWN_US : Us(m_board.MinRttNs()),
+            .rng_seed = 0,
+            .mss_bytes = m_mss_bytes,
+            .initial_cwnd_pkts = cwnd_pkts,
+            .ecn_ok = m_facts.ecn && m_facts.ecn_precise};
+}
+
+/** Linux's tcp_set_congestion_control: a socket that BBR paced stays paced, a reduction goes on by the window alone. */
+void
+TcpSender::SetParams(const cc_params& params, int64_t now_ns)
+{
+    const bool was_loss_based = m_controller.IsLossBased();
+    if (!m_controller.SetParams(params) || !m_controller.HasStarted()) [[likely]]
+    {
+        return;
+    }
+    const uint32_t window_pkts = std::max(WindowPkts(), 1U);
+    m_controller.Switch(StartOf(window_pkts, now_ns), m_board.Una(), m_board.Rate().Delivered());
+    m_pacing.Suit(m_facts, m_controller.MaySendSingles());
+    m_validation.Start(m_facts, m_controller.IsLossBased(), now_ns);
+    m_undo.SetRestoresWindow(false);
+    const bool is_reducing = m_ca_state == CC_CA_CWR || m_ca_state == CC_CA_RECOVERY;
+    if (!m_controller.IsLossBased())
+    {
+        m_reduction.End();
+    }
+    else if (!was_loss_based)
+    {
+        m_pacing.PaceAll();
+        if (is_reducing && m_facts.prr != prr_choice::none)
+        {
+            m_reduction.Begin(window_pkts);
+        }
     }
 }
 
@@ -227,7 +261,7 @@ void
 TcpSender::EndBurst(int64_t now_ns)
 {
     const cc_state& state = m_controller.State();
-    m_pacing.End(m_pacing.IsByFq() ? PacingBps() : state.pacing_Bps, state.pacing_overhead_bytes, m_totals.sent_pkts,
+    m_pacing.End(m_pacing.PacesAll() ? PacingBps() : state.pacing_Bps, state.pacing_overhead_bytes, m_totals.sent_pkts,
                  now_ns);
 }
 

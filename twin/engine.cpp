@@ -184,7 +184,7 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
     m_write_times.emplace_back(spec, m_scenario->mss_bytes, seed);
 
     const PathDelays delays = PathDelaysOf(spec, *m_scenario);
-    state.index = flow;
+    state.index = static_cast<uint32_t>(flow);
     state.first_there = spec.there.front();
     state.first_back = spec.back.empty() ? Hop::NONE : spec.back.front();
     PreparePath(flow, spec.there);
@@ -271,7 +271,7 @@ Engine::Advance(double duration_s, const WorldTables& tables, StopCheck* stop)
     const int64_t step_ns = StepNs(duration_s, m_scenario->duration_ns - m_now_ns);
     for (const auto& [flow, params] : m_tunables.Changes(tables.tunables, *m_scenario))
     {
-        m_flows[flow].sender.GetController().SetParams(params);
+        m_flows[flow].sender.SetParams(params, m_now_ns);
     }
     RunUntil(m_now_ns + step_ns, stop);
     TakeInterval(tables);
@@ -813,7 +813,7 @@ Engine::SendAck(FlowState& flow)
         LogAck(PacketEvent::ack_sent, flow.index, flow.receiver.Next(), said,
                is_ample ? m_buffer_pkts : window_end - flow.receiver.Next(), ece ? packet_flag::ece : 0);
     }
-    HeldAck ack{static_cast<uint32_t>(flow.index), HeldAck::IN_PIPES, AckName(flow.receiver.Next(), ece, count)};
+    HeldAck ack{flow.index, HeldAck::IN_PIPES, AckName(flow.receiver.Next(), ece, count)};
     if (flow.first_back == Hop::NONE) [[likely]]
     {
         PutInPipes(flow, said, window_end, flow.receiver.RecentMs());

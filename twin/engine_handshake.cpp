@@ -62,7 +62,7 @@ Engine::SendSynAck(FlowState& flow)
     {
         LogAck(PacketEvent::ack_sent, flow.index, 0, {}, FirstWindowPkts(flow), packet_flag::syn);
     }
-    HeldAck ack{static_cast<uint32_t>(flow.index), HeldAck::IN_PIPES, AckName(0, false, AckName::SYN_ACK_BLOCKS)};
+    HeldAck ack{flow.index, HeldAck::IN_PIPES, AckName(0, false, AckName::SYN_ACK_BLOCKS)};
     if (flow.first_back != Hop::NONE)
     {
         ack.slot = PutInSlot({ack.name, {}});

@@ -27,9 +27,10 @@ namespace bbrgym
 struct FlowState
 {
     // Constant during a run.
-    std::size_t index = 0; ///< among the flows
     int64_t access_ns = 0;
     int64_t return_ns = 0;
+    uint32_t index = 0;       ///< among the flows
+    uint32_t syn_count = 0;   ///< sent while connecting
     uint32_t first_there = 0; ///< hop of its data
     uint32_t first_back = 0;  ///< hop of its ACKs; Hop::NONE: nothing queues there
 
@@ -63,7 +64,6 @@ struct FlowState
 
     // Connecting.
     int64_t syn_sent_ns = 0;
-    uint32_t syn_count = 0;
 
     // The application: segments written, ever; those below sender.Board().Next() have been sent.
     uint64_t written = 0;

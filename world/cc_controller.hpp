@@ -20,10 +20,17 @@ class CcController
   public:
     void Init(const cc_params& params, uint64_t rng_seed)
     {
-        m_params = params;
+        SetParams(params);
         m_rng_seed = rng_seed;
     }
-    void SetParams(const cc_params& params) { m_params = params; }
+    /** Returns whether another algorithm is to go on from here: Switch. */
+    bool SetParams(const cc_params& params)
+    {
+        const uint32_t former = m_params.algorithm;
+        m_params = params;
+        m_params.algorithm = cc_chosen_algorithm(&params);
+        return m_params.algorithm != former;
+    }
     const cc_params& Params() const { return m_params; }
     const cc_state& State() const { return m_state; }
 
@@ -31,6 +38,12 @@ class CcController
     {
         start.rng_seed = m_rng_seed;
         cc_init(&m_state, &m_params, &start);
+    }
+    bool HasStarted() const { return m_state.initial_cwnd_pkts > 0; }
+    void Switch(cc_start start, uint64_t una_pkts, uint64_t delivered_pkts)
+    {
+        start.rng_seed = m_rng_seed;
+        cc_switch(&m_state, &m_params, &start, una_pkts, delivered_pkts);
     }
     void OnAck(const cc_sample& sample) { cc_on_ack(&m_state, &m_params, &sample); }
     void OnPacketLost(const cc_lost_packet& lost) { cc_on_packet_lost(&m_state, &m_params, &lost); }

@@ -30,7 +30,8 @@ from bbrgym.worlds.score import Objective, ScoreKind
 
 #: Arguments of the environments by their names under `action`.
 _OF_ACTION = {"kind": "action_kind"} | {
-    name: name for name in ("tunables", "step_size", "max_change", "levels", "flat", "hold_intervals", "library")
+    name: name
+    for name in ("tunables", "step_size", "max_change", "levels", "flat", "hold_intervals", "library", "arms")
 }
 #: Arguments of the environments that are neither under `action` nor under `env`.
 _OWN = (
@@ -74,7 +75,7 @@ class TrainingSettings(Model):
     # name and arguments of the environments, except those under `action`
     env: dict[str, Any] = Field(default_factory=dict)
     # arguments of the environments on actions: `kind`, `tunables`, `step_size`, `max_change`, `levels`, `flat`,
-    # `hold_intervals`, `library`
+    # `hold_intervals`, `library`, `arms`
     action: dict[str, Any] = Field(default_factory=dict)
     # what is maximised and validated: the network's score, or the own score of the tuned flows
     score: ScoreKind = "network"

@@ -11,7 +11,6 @@
 #include "ns3/ipv6-end-point.h"
 #include "ns3/node.h"
 #include "ns3/rtt-estimator.h"
-#include "ns3/simulator.h"
 #include "ns3/tcp-l4-protocol.h"
 #include "ns3/tcp-linux-reno.h"
 #include "ns3/tcp-option-sack.h"

@@ -19,6 +19,7 @@
 #include "sender.hpp"
 
 #include "ns3/node.h"
+#include "ns3/simulator.h"
 #include "ns3/tcp-socket-base.h"
 
 #include <deque>
@@ -43,7 +44,7 @@ class TcpLinuxSocket : public TcpSocketBase
 
     /** Makes it a sender with an algorithm of cc/, before it connects. */
     void SetAlgorithm(const cc_params& params, uint64_t rng_seed);
-    void SetParams(const cc_params& params) { m_sender.GetController().SetParams(params); }
+    void SetParams(const cc_params& params) { m_sender.SetParams(params, Simulator::Now().GetNanoSeconds()); }
     /** Whether the algorithm is at work: until then the socket is a plain TcpSocketBase. */
     bool HasStarted() const { return m_has_started; }
     const bbrgym::TcpSender& GetSender() const { return m_sender; }

@@ -55,7 +55,7 @@ class Tunable:
         high: largest value allowed.
         scale: ``linear`` or ``log``, for searches of the range.
         mechanism: mechanism that has it; ``BBR`` if every BBR v1 has it, ``BBR3`` if every BBRv3 has it, ``DIRECT`` or
-            ``SCALE`` if the variants have it that are set from outside.
+            ``SCALE`` if the variants have it that are set from outside; ``SWITCH`` if ``switch`` has it.
         source: paper, section or RFC.
     """
 

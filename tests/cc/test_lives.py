@@ -67,6 +67,7 @@ GOLDEN = {
     "westwood": "a610da157bc7cf9e",
     "direct": "15c84fa2d087b06a",
     "cubic-scaled": "90ab4e729d9e0f2c",
+    "switch": "8b03d278d0f07dc7",  # without a network it stays CUBIC
     "bbr-scaled": "bc7d2a20d526179b",
 }
 

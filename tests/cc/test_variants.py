@@ -216,11 +216,13 @@ def test_variants_have_their_own_tunables_and_mix_has_all() -> None:
     own = {name for name in TUNABLES if name.startswith("bbr_")}
     of_v3 = {name for name in TUNABLES if name.startswith("bbr3_")}
     of_direct = {name for name in TUNABLES if name.startswith("direct_")}
+    of_others = {"scaled_exponent", "switch_arm"}
     assert set(VARIANTS["bbr"]["tunables"]) == own
     assert set(VARIANTS["bbq"]["tunables"]) == own | {n for n in TUNABLES if n.startswith("bbq_")}
-    assert set(VARIANTS["bbr-mix"]["tunables"]) == set(TUNABLES) - of_v3 - of_direct - {"scaled_exponent"}
+    assert set(VARIANTS["bbr-mix"]["tunables"]) == set(TUNABLES) - of_v3 - of_direct - of_others
     assert set(VARIANTS["direct"]["tunables"]) == of_direct
     assert VARIANTS["cubic-scaled"]["tunables"] == VARIANTS["bbr-scaled"]["tunables"] == ["scaled_exponent"]
+    assert VARIANTS["switch"]["tunables"] == ["switch_arm"]
     assert set(VARIANTS["bbr3"]["tunables"]) == of_v3
     assert VARIANTS["cubic"]["tunables"] == VARIANTS["reno"]["tunables"] == []
     assert VARIANTS["bbr-pg-inv"]["preset"]["pg_gain_exponent"] == -1
