@@ -99,7 +99,9 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
     const std::size_t further = m_scenario->further_links.size();
     m_receivers.Reset(has_leaves || further > 0 ? RECEIVERS_LEAVES + further * SOURCES_PER_HOP : 0);
     m_global_events.Reset(0);
-    m_takes_turns = m_may_take_turns && further == 0 && !HaveCommonBeat(*m_scenario) && !HasTransfers(*m_scenario);
+    const bool has_externals =
+        std::ranges::any_of(m_scenario->flows, [](const Flow& flow) { return !flow.quic.empty(); });
+    m_takes_turns = m_may_take_turns && further == 0 && !has_externals && !HaveCommonBeat(*m_scenario) && !HasTransfers(*m_scenario);
     m_turn_ns = m_takes_turns ? MAX_TURN_NS : 0;
     m_last_numbers.fill(0);
     m_buffer_pkts = BufferBytes(*m_scenario) / m_scenario->mss_bytes;
@@ -118,7 +120,7 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
     for (std::size_t index = 0; index <= further; ++index)
     {
         HopAt(index).Reset(*m_scenario, m_scenario->LinkAt(index), seed);
-        if (further > 0)
+        if (further > 0 || has_externals)
         {
             HopAt(index).bottleneck.KeepDropped();
         }
@@ -135,9 +137,15 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
     m_own_plugins.clear();
     m_flows.resize(m_scenario->flows.size());
     m_write_times.clear();
+    m_externals.clear();
+    m_externals.resize(has_externals ? m_flows.size() : 0);
     for (std::size_t flow = 0; flow < m_flows.size(); ++flow)
     {
         PrepareFlow(flow, seed);
+        if (!m_scenario->flows[flow].quic.empty())
+        {
+            OpenExternal(m_flows[flow], seed);
+        }
     }
     m_tunables.WriteTo(tables.tunables);
     TakeInterval(tables);
@@ -147,7 +155,7 @@ void
 Engine::PrepareFlow(std::size_t flow, uint64_t seed)
 {
     const Flow& spec = m_scenario->flows[flow];
-    const auto variant = FindVariant(spec.cc);
+    const auto variant = spec.quic.empty() ? FindVariant(spec.cc) : CC_VARIANT_RENO;
     const std::string path = "flows[" + std::to_string(flow) + "]";
     if (!variant)
     {
@@ -160,7 +168,7 @@ Engine::PrepareFlow(std::size_t flow, uint64_t seed)
         m_own_plugins[flow] = plugin->of_flow(spec.name, cc_stream_seed(seed, ("controller." + spec.name).c_str()));
         params.plugin = m_own_plugins[flow].get();
     }
-    m_tunables.AddFlow(*variant, params);
+    m_tunables.AddFlow(spec.quic.empty() ? *variant : TunableTable::NO_VARIANT, params);
 
     // Everything is new except the memory.
     FlowState& state = m_flows[flow];
@@ -283,6 +291,7 @@ Engine::TakeInterval(const WorldTables& tables)
     if (!IsNetwork())
     {
         m_first.measurement.TakeInterval(View(*this, m_first), tables.flow_stats, tables.link_stats);
+        BlankExternal(tables.flow_stats, false);
         return;
     }
     const auto take = [this](std::size_t index, std::span<double> flow_rows, std::span<double> link_row) {
@@ -290,6 +299,7 @@ Engine::TakeInterval(const WorldTables& tables)
         hop.measurement.TakeInterval(View(*this, hop), flow_rows, link_row);
     };
     m_rows.TakeInterval(*m_scenario, m_fair_shares, take, tables.flow_stats, tables.link_stats);
+    BlankExternal(tables.flow_stats, false);
 }
 
 /** Call before who is active changes, or a link. */
@@ -318,6 +328,7 @@ Engine::Summarise(std::span<double> flow_table, std::span<double> link_row) cons
     if (!IsNetwork())
     {
         m_first.measurement.Summarise(View(*this, m_first), flow_table, link_row);
+        BlankExternal(flow_table, true);
         return;
     }
     FairShares fair_shares = m_fair_shares;
@@ -330,6 +341,7 @@ Engine::Summarise(std::span<double> flow_table, std::span<double> link_row) cons
         hop.measurement.Summarise(View(*this, hop, fair_shares), flow_rows, row);
     };
     SummariseNetwork(*m_scenario, summarise, flow_table, link_row);
+    BlankExternal(flow_table, true);
 }
 
 // ---- events ---------------------------------------------------------------------------------------------
@@ -361,6 +373,10 @@ Engine::RunBefore(const Event& bound, StopCheck* stop)
     uint64_t check_at = m_event_count + EVENTS_BETWEEN_STOP_CHECKS;
     for (;;)
     {
+        if (HasExternals()) [[unlikely]]
+        {
+            FreeDropped(); // before anything is sent
+        }
         const Event first =
             std::min({m_senders.First(), m_arrivals.First(), NextService(), NextOnLink(), m_receivers.First()});
         if (!(first < bound))
@@ -514,7 +530,11 @@ Engine::HandleSender(uint32_t source)
         return;
     }
     m_senders.RemoveSeldom();
-    if (kind == TIMER && IsDue(flow.timer_event_ns, m_now_ns))
+    if (IsExternal(flow)) [[unlikely]]
+    {
+        HandleExternal(*m_externals[flow.index], flow, kind);
+    }
+    else if (kind == TIMER && IsDue(flow.timer_event_ns, m_now_ns))
     {
         OnTimer(flow);
     }
@@ -643,16 +663,21 @@ void
 Engine::GoOn(const Hop& hop, const QueuedPacket& packet)
 {
     const PacketName name = packet.name;
+    FlowState& flow = m_flows[name.Flow()];
     if (const uint32_t next = hop.next[name.Flow()]; next != Hop::NONE)
     {
-        const bool needs_slot = m_flows[name.Flow()].has_timestamps && name.IsData() && !name.HasSlot();
+        const bool needs_slot = flow.has_timestamps && name.IsData() && !name.HasSlot();
         EnterQueue(next,
                    needs_slot ? name.InSlot(PutInSlot({{name.Seqno(), false, 0}, {{}, 0, packet.queued_ns}})) : name);
+    }
+    else if (name.IsExternal())
+    {
+        name.HasPayload() ? ReachReceiver(packet)
+                          : ReturnDirectly(flow, AckName(name.Slot(), false, AckName::EXTERNAL_BLOCKS));
     }
     else if (name.IsAck())
     {
         const AckInSlot& ack = m_acks[name.Slot()];
-        FlowState& flow = m_flows[name.Flow()];
         const bool is_syn_ack = ack.name.BlockCount() == AckName::SYN_ACK_BLOCKS;
         if (!is_syn_ack)
         {
@@ -685,6 +710,10 @@ Engine::FreeDropped()
             {
                 m_free_slots.push_back(static_cast<uint32_t>(packet.name.Slot()));
             }
+            if (packet.name.IsExternal())
+            {
+                DropExternal(packet.name);
+            }
         });
     });
 }
@@ -700,6 +729,11 @@ Engine::ReachReceiver(const QueuedPacket& queued)
     }
     if (!packet.IsData() || flow.arrived_pkts == 0) [[unlikely]]
     {
+        if (packet.IsExternal())
+        {
+            DeliverExternal(flow, BBRGYM_RECEIVER, packet.Slot());
+            return;
+        }
         if (!flow.is_accepted && flow.arrived_pkts == 0)
         {
             OpenConnection(flow, packet);
@@ -725,13 +759,7 @@ Engine::ReachReceiver(const QueuedPacket& queued)
     if (arrival.readable_pkts > 0)
     {
         const uint64_t readable_bytes = uint64_t{arrival.readable_pkts} * m_scenario->mss_bytes;
-        OnPath(flow, [this, &flow, readable_bytes](Hop& hop) {
-            if (hop.measurement.Readable(flow.index, readable_bytes, m_now_ns)) [[unlikely]]
-            {
-                SetActive(flow, false);
-                hop.measurement.FlowCompleted(flow.index, View(*this, hop));
-            }
-        });
+        NoteReadable(flow, readable_bytes);
     }
     if (arrival.answer_at_once)
     {
@@ -888,6 +916,12 @@ void
 Engine::QueueAck(const FlowState& flow, HeldAck ack)
 {
     const std::size_t blocks = ack.name.BlockCount();
+    if (blocks == AckName::EXTERNAL_BLOCKS)
+    {
+        const auto ip_bytes = static_cast<uint64_t>(m_acks[ack.slot].content.echo_ms);
+        EnterQueue(flow.first_back, PacketName::OfExternal(ack.slot, ip_bytes, flow.index, true));
+        return;
+    }
     const uint32_t bytes = blocks == AckName::SYN_ACK_BLOCKS ? SYN_BYTES : AckBytes(blocks, flow.has_timestamps);
     EnterQueue(flow.first_back, PacketName::OfAck(ack.slot, bytes, flow.index));
 }
@@ -899,8 +933,13 @@ Engine::ReachSender(FlowState& flow)
     flow.return_path.pop_front();
     SchedulePipe(flow.return_path, m_senders, LeafOf(flow.index, RETURN_PATH));
     const std::size_t block_count = ack.BlockCount();
-    if (block_count == AckName::SYN_ACK_BLOCKS)
+    if (block_count >= AckName::EXTERNAL_BLOCKS)
     {
+        if (block_count == AckName::EXTERNAL_BLOCKS)
+        {
+            DeliverExternal(flow, BBRGYM_SENDER, ack.Una());
+            return;
+        }
         if (Log().IsOn())
         {
             LogAck(PacketEvent::ack_arrived, flow.index, 0, {}, FirstWindowPkts(flow), packet_flag::syn);
@@ -1079,6 +1118,10 @@ SenderState
 Engine::Sender(std::size_t flow) const
 {
     const FlowState& state = m_flows[flow];
+    if (IsExternal(state)) [[unlikely]]
+    {
+        return StateOfExternal(flow);
+    }
     return state.is_established ? StateOf(state.sender, m_now_ns) : SenderState{};
 }
 

@@ -29,6 +29,7 @@
 #define BBRGYM_TWIN_ENGINE_HPP
 
 #include "event_queue.hpp"
+#include "external_flow.hpp"
 #include "flow.hpp"
 
 #include "ack_gate.hpp"
@@ -117,11 +118,8 @@ class Engine
     /** Logs all packets and decisions from now on; std::invalid_argument: the run has begun. */
     void TracePackets();
     PacketLog& Log() { return m_first.measurement.Log(); }
-    void TraceAcks(std::size_t flow, std::size_t max_rows)
-    {
-        m_flows.at(flow).max_trace_rows = max_rows;
-        m_flows.at(flow).is_traced = true;
-    }
+    /** std::invalid_argument: the flow is an external one. */
+    void TraceAcks(std::size_t flow, std::size_t max_rows);
     const std::vector<AckRecord>& AckTrace(std::size_t flow) const { return m_flows.at(flow).trace; }
 
     const Scenario& GetScenario() const { return *m_scenario; }
@@ -145,6 +143,8 @@ class Engine
     /** Bytes that a link could have carried until now. */
     double CapacityBytes(std::size_t link) const { return HopAt(link).bottleneck.CapacityBytes(m_now_ns); }
     SenderState Sender(std::size_t flow) const;
+    /** Whether there are flows of others, without whose state a copy cannot go on. */
+    bool HasExternals() const { return !m_externals.empty(); }
 
   private:
     /** A hop as its measurement asks about it. */
@@ -316,7 +316,11 @@ class Engine
     void PutNextOfScript();
 
     // The network.
-    [[gnu::always_inline]] void Emit(FlowState& flow, uint64_t seqno, EcnBits ecn = {}, uint32_t pkts = 1);
+    [[gnu::always_inline]] void Emit(FlowState& flow, PacketName name, uint32_t pkts = 1);
+    [[gnu::always_inline]] void Emit(FlowState& flow, uint64_t seqno, EcnBits ecn = {}, uint32_t pkts = 1)
+    {
+        Emit(flow, PacketName(seqno, flow.index, ecn, flow.sender.SkbNumber()), pkts);
+    }
     template <class Index> void ReachQueue(Index index, FlowState& flow, Event arrival, const Event& bound);
     template <class Index> [[gnu::always_inline]] void EnterQueue(Index index, PacketName name);
     template <class Index> [[gnu::always_inline]] void Serve(Index index);
@@ -327,6 +331,7 @@ class Engine
     [[gnu::noinline]] void GoOn(const Hop& hop, const QueuedPacket& packet);
     [[gnu::noinline]] void FreeDropped();
     void ReachReceiver(const QueuedPacket& queued);
+    [[gnu::always_inline]] void NoteReadable(FlowState& flow, uint64_t bytes);
     void SendAck(FlowState& flow);
     [[gnu::noinline]] uint32_t PutInSlot(const AckInSlot& ack);
     [[gnu::always_inline]] static void PutInPipes(FlowState& flow, std::span<const SeqnoRange> blocks,
@@ -342,6 +347,19 @@ class Engine
     [[gnu::noinline, gnu::cold]] void AwaitWindowUpdate(FlowState& flow);
     void ArmDelayedAck(FlowState& flow);
     void AnswerDelayed(const Event& event);
+
+    // External flows (engine_external.cpp).
+    void OpenExternal(FlowState& flow, uint64_t seed);
+    bool IsExternal(const FlowState& flow) const { return HasExternals() && m_externals[flow.index]; }
+    const char* SendExternal(std::size_t index, bbrgym_end end, uint32_t bytes, uint64_t tag);
+    void SetExternalTimer(std::size_t index, bbrgym_end end, int64_t at_ns);
+    [[gnu::noinline, gnu::cold]] void HandleExternal(ExternalFlow& external, FlowState& flow, FlowSource kind);
+    [[gnu::noinline, gnu::cold]] void DeliverExternal(FlowState& flow, bbrgym_end end, std::size_t slot);
+    [[gnu::noinline, gnu::cold]] void DropExternal(const PacketName& name);
+    void WriteExternal(FlowState& flow, uint64_t bytes);
+    void RunExternalApplication(FlowState& flow);
+    SenderState StateOfExternal(std::size_t flow) const;
+    void BlankExternal(std::span<double> flow_table, bool is_summary) const;
 
     // The handshake (engine_handshake.cpp).
     void SendSyn(FlowState& flow);
@@ -399,6 +417,7 @@ class Engine
     std::vector<FlowState> m_flows;
     std::vector<WriteTimes> m_write_times; ///< of the flows
     std::map<std::size_t, std::shared_ptr<const Plugin>> m_own_plugins; ///< by flow
+    std::vector<std::shared_ptr<ExternalFlow>> m_externals; ///< of each flow; null: it is ours. Empty: all are
 
     std::vector<Moment> m_script; ///< by time
     std::size_t m_script_at = 0;
@@ -447,9 +466,8 @@ Engine::OnPathOfNetwork(const FlowState& flow, Call call)
 
 /** Packets leave the sender together. */
 inline void
-Engine::Emit(FlowState& flow, uint64_t seqno, EcnBits ecn, uint32_t pkts)
+Engine::Emit(FlowState& flow, PacketName name, uint32_t pkts)
 {
-    const PacketName name(seqno, flow.index, ecn, flow.sender.SkbNumber());
     if (Log().IsOn()) [[unlikely]]
     {
         LogAt(PacketEvent::sent, name);
@@ -459,6 +477,18 @@ Engine::Emit(FlowState& flow, uint64_t seqno, EcnBits ecn, uint32_t pkts)
     {
         m_arrivals.SetEarlier(flow.index, {flow.access.front().arrives_ns, flow.access.front().order});
     }
+}
+
+inline void
+Engine::NoteReadable(FlowState& flow, uint64_t bytes)
+{
+    OnPath(flow, [this, &flow, bytes](Hop& hop) {
+        if (hop.measurement.Readable(flow.index, bytes, m_now_ns)) [[unlikely]]
+        {
+            SetActive(flow, false);
+            hop.measurement.FlowCompleted(flow.index, View(*this, hop));
+        }
+    });
 }
 
 /** A packet leaves the receiver, unless the gate holds it, which those on the first link's far side have. */

@@ -28,19 +28,31 @@ Engine::StartOrStop(FlowState& flow)
         flow.app_event_ns = NEVER_NS;
         SetActive(flow, false);
         OnPath(flow, [&](Hop& hop) { hop.measurement.FlowStopped(flow.index, View(*this, hop)); });
+        if (IsExternal(flow))
+        {
+            WriteExternal(flow, 0);
+        }
         return;
     }
     flow.is_running = true;
     PutGlobalEvent(spec.stop_ns, SourceOf(flow.index, LIFE));
     SetActive(flow, true);
     OnPath(flow, [&](Hop& hop) { hop.measurement.FlowStarted(flow.index, View(*this, hop)); });
-    SendSyn(flow);
+    if (!IsExternal(flow))
+    {
+        SendSyn(flow);
+    }
     RunApplication(flow);
 }
 
 void
 Engine::RunApplication(FlowState& flow)
 {
+    if (IsExternal(flow))
+    {
+        RunExternalApplication(flow);
+        return;
+    }
     if (std::holds_alternative<Bulk>(m_scenario->flows[flow.index].app))
     {
         KeepBacklog(flow);

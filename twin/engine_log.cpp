@@ -74,6 +74,17 @@ Engine::LogDecision(FlowState& flow, AckName ack, std::span<const SeqnoRange> bl
     }
 }
 
+void
+Engine::TraceAcks(std::size_t flow, std::size_t max_rows)
+{
+    if (IsExternal(m_flows.at(flow)))
+    {
+        throw std::invalid_argument("the ACKs of a flow with quic cannot be traced");
+    }
+    m_flows[flow].max_trace_rows = max_rows;
+    m_flows[flow].is_traced = true;
+}
+
 /** Without turns, so that the log is in the order of time. */
 void
 Engine::TracePackets()
@@ -82,9 +93,9 @@ Engine::TracePackets()
     {
         throw std::invalid_argument("the packets are traced from a run's beginning on: ask before its first advance");
     }
-    if (IsNetwork())
+    if (IsNetwork() || HasExternals())
     {
-        throw std::invalid_argument("the packets of a scenario of several links cannot be traced");
+        throw std::invalid_argument("the packets of a scenario of several links or with quic cannot be traced");
     }
     m_takes_turns = false;
     m_turn_ns = 0;

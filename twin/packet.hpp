@@ -38,11 +38,22 @@ class PacketName
         name.m_bits = slot | bytes << SLOT_BITS | flow << SEQNO_BITS;
         return name;
     }
+    /** A datagram of an external flow; in a queue it is like an ACK. */
+    static PacketName OfExternal(uint64_t slot, uint64_t bytes, uint64_t flow, bool is_back)
+    {
+        PacketName name = OfAck(slot, bytes, flow);
+        name.m_bits |= IN_SLOT | (is_back ? BACK : 0);
+        return name;
+    }
+    static constexpr uint64_t MAX_EXTERNAL_BYTES = 4028; ///< of IP: 12 bits hold them, and more in a SYN
 
     uint64_t Seqno() const { return m_bits & ((uint64_t{1} << SEQNO_BITS) - 1); }
     std::size_t Flow() const { return m_bits >> SEQNO_BITS & ((uint64_t{1} << FLOW_BITS) - 1); }
     bool IsData() const { return (m_bits & DATA) != 0; }
     bool IsAck() const;
+    bool IsExternal() const { return (m_bits & (DATA | IN_SLOT)) == IN_SLOT; }
+    /** Data of any kind of flow. */
+    bool HasPayload() const { return IsData() || (m_bits & (IN_SLOT | BACK)) == IN_SLOT; }
     bool HasSlot() const { return IsAck() || (m_bits & IN_SLOT) != 0; }
     PacketName InSlot(uint64_t slot) const { return WithNumber(slot, m_bits | IN_SLOT); }
     PacketName OutOfSlot(uint64_t seqno) const { return WithNumber(seqno, m_bits & ~IN_SLOT); }
@@ -64,6 +75,7 @@ class PacketName
     static constexpr uint64_t ECT = uint64_t{1} << (SEQNO_BITS + FLOW_BITS);
     static constexpr uint64_t CE = ECT << 1;
     static constexpr uint64_t CWR = ECT << 2;
+    static constexpr uint64_t BACK = CWR; ///< of an external one: from the receiver
     static constexpr uint64_t DATA = ECT << 3;
     static constexpr uint64_t IN_SLOT = ECT << 4;
     static constexpr int SKB_SHIFT = SEQNO_BITS + FLOW_BITS + 5;
@@ -123,7 +135,7 @@ struct QueuedPacket
     PacketName name;
 
     std::size_t Flow() const { return name.Flow(); }
-    bool IsData() const { return name.IsData(); }
+    bool IsData() const { return name.HasPayload(); }
     bool HasSlot() const { return name.HasSlot(); }
     uint32_t Skb() const { return name.Skb(); }
     bool IsEcnCapable() const { return name.Ecn().ect; }
@@ -170,6 +182,7 @@ class AckName
 {
   public:
     static constexpr uint64_t SYN_ACK_BLOCKS = 15;
+    static constexpr uint64_t EXTERNAL_BLOCKS = 14; ///< a datagram of an external flow, `una` is its slot
 
     AckName() = default;
     /** `ece`: it echoes a mark; `block_count`: at most SYN_ACK_BLOCKS, which make it a SYN-ACK. */

@@ -125,6 +125,10 @@ Snapshot
 TwinVector::Save(std::size_t world) const
 {
     const Engine& engine = World(world);
+    if (engine.HasExternals())
+    {
+        throw std::invalid_argument("a run with flows of quic cannot be saved: only their stacks have their state");
+    }
     const WorldTables rows = m_tables.Of(world, engine.GetScenario().flows.size());
     Snapshot snapshot{engine,
                       m_slots[world]->history,

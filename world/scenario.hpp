@@ -288,6 +288,7 @@ struct Flow
 {
     std::string name;
     std::string cc;
+    std::string quic; ///< the stack of another project that runs it; empty: ours
     Role role = Role::FIXED;
     int64_t rtt_ns = 0; ///< propagation both ways, the link's delay included
     int64_t start_ns = 0;

@@ -485,6 +485,7 @@ ReadFlow(const Value& value, const Scenario& scenario)
         value["tunables"][name].Require(tunable.is_number(), "a number");
         flow.tunables[name] = tunable.get<double>();
     }
+    flow.quic = value.Raw().contains("quic") ? value["quic"].Text() : flow.quic;
     ReadPath(value, scenario, flow);
     return flow;
 }

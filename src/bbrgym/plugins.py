@@ -201,8 +201,7 @@ def _checked_and_compiled(path: Path, *, again: bool = False) -> str:
 
     What is checked is what is compiled: one preprocessed text, with all that the file includes.
     """
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bbrgym" / "plugins"
-    cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+    cache = _cache()
     with TemporaryDirectory(prefix="bbrgym-") as folder:
         source = _preprocessed(path, folder, f"{path.stem}.i")
         if again or not _target(source, cache, ".so").exists():
@@ -210,11 +209,24 @@ def _checked_and_compiled(path: Path, *, again: bool = False) -> str:
         return str(_built(source, cache, ".so", ["-O2", "-fPIC", "-shared"]))
 
 
-def _preprocessed(path: Path, folder: str, name: str) -> Path:
+def compiled(path: Path, include: Sequence[str], libraries: Sequence[str]) -> str:
+    """Return the shared object of a C file of this package, compiled once, by the flags of its libraries."""
+    with TemporaryDirectory(prefix="bbrgym-") as folder:
+        source = _preprocessed(path, folder, f"{path.stem}.i", include)
+        return str(_built(source, _cache(), ".so", ["-O2", "-fPIC", "-shared", *libraries]))
+
+
+def _cache() -> Path:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bbrgym" / "plugins"
+    cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return cache
+
+
+def _preprocessed(path: Path, folder: str, name: str, include: Sequence[str] = ()) -> Path:
     """Write a C file with what it includes as one text into a folder, and return the text's path."""
     _read(path)
     source = Path(folder) / name
-    _compile(path, ["-E", str(path.resolve()), "-o", str(source)])
+    _compile(path, [*include, "-E", str(path.resolve()), "-o", str(source)])
     return source
 
 

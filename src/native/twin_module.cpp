@@ -2,6 +2,7 @@
 //
 // bbrgym._twin: runs of scenarios on the packet-level engine.
 #include "python_controllers.hpp"
+#include "python_stack.hpp"
 #include "vector_binding.hpp"
 
 #include "vector.hpp"
@@ -25,6 +26,7 @@ PYBIND11_MODULE(_twin, module)
                "Makes a class (bbrgym.Controller) a congestion control of the runs to come.");
     TwinVector::run_own = &PythonControllers::RunWorlds;
 
+    DefinePort(module);
     using Vector = PyVector<TwinVector>;
     DefineVector<TwinVector>(module)
         .def(

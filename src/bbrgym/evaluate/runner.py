@@ -280,7 +280,7 @@ def _summary(job: EvaluationJob, run: Run, late_repeats: int) -> pl.DataFrame:
     columns: dict[str, Any] = {
         **_run_columns(job, len(flows)),
         "flow": [flow.name for flow in flows],
-        "cc": [flow.cc for flow in flows],
+        "cc": [flow.control for flow in flows],
         "role": [flow.role for flow in flows],
         "rtt_ms": [flow.rtt_ms for flow in flows],
         "utilisation": [link_value["utilisation"]] * len(flows),

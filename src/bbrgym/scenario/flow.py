@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field, model_validator
 
 from bbrgym.errors import nearest
+from bbrgym.quic import STACKS
 from bbrgym.scenario.bounds import BurstSeconds, Bytes, Name, Probability, Rate, RoundTrip, Seconds, is_before, within
 from bbrgym.scenario.shipped import role_of
 from bbrgym.scenario.stack import SenderStack
@@ -156,6 +157,8 @@ class Flow(Model):
         direction: of its data: ``forward`` over the link, or ``reverse`` over ``link.reverse``, with its ACKs on the
             link.
         path: names of the scenario's ``links`` that its data cross, in order.
+        quic: a stack of another project that runs the flow as QUIC, with a ``cc`` of its own: ``aioquic`` or
+            ``ngtcp2``. Default: our TCP.
         ack_path: of those that its ACKs cross. Default: none, so that nothing queues there, and nothing is lost.
     """
 
@@ -170,6 +173,7 @@ class Flow(Model):
     stack: SenderStack = SenderStack()
     tunables: dict[str, Float] = Field(default_factory=dict)
     direction: Literal["forward", "reverse"] = "forward"
+    quic: str | None = None
     path: List[Name] = ()
     ack_path: List[Name] = ()
 
@@ -187,7 +191,25 @@ class Flow(Model):
         if self.stop_s is not None and not is_before(self.start_s, self.stop_s):
             raise FieldProblem("stop_s", f"is {self.stop_s}, expected more than start_s = {self.start_s}")
         check_tunables(self.cc, self.tunables)
+        if self.quic is not None:
+            self._check_quic(self.quic)
         return self
+
+    def _check_quic(self, stack: str) -> None:
+        if stack not in STACKS:
+            raise FieldProblem("quic", f"is {shown(stack)}; {nearest(stack, STACKS)}")
+        if self.cc not in STACKS[stack].controls:
+            raise FieldProblem("cc", f"is {self.cc!r}, expected one of {stack}: {', '.join(STACKS[stack].controls)}")
+        if self.role == "tuned" or self.tunables:
+            what = "tunables are given" if self.tunables else "role is 'tuned'"
+            raise FieldProblem("quic", f"is {stack!r} where {what}, expected role fixed or background without tunables")
+        if self.app.kind == "frames" or getattr(self.app, "read_mbps", None) is not None:
+            raise FieldProblem("app", "has frames or read_mbps, expected neither with quic")
+
+    @property
+    def control(self) -> str:
+        """The congestion control as tables name it: behind the stack of another project, its name."""
+        return self.cc if self.quic is None else f"{self.quic}-{self.cc}"
 
     def demand_mbps(self, end_s: float) -> float:
         """Return the mean payload that its application asks for until it stops, ``end_s`` at the latest, in Mbit/s.

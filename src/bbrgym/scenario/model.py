@@ -228,7 +228,7 @@ class Scenario(Model):
         del plain["stack"], plain["checks"]
         for flow in plain["flows"]:
             del flow["count"]
-            for field, usual in (("direction", "forward"), ("path", []), ("ack_path", [])):
+            for field, usual in (("direction", "forward"), ("quic", None), ("path", []), ("ack_path", [])):
                 if flow[field] == usual:  # only where it says something, as reverse
                     del flow[field]
             if flow["app"].get("read_mbps") is None:

@@ -59,6 +59,7 @@ class WorldSpec:
     loads_plugins: bool = False  # whether flows can run a user's file (`bbrgym.plugins`)
     loads_classes: bool = False  # whether they can run a user's Python class (`bbrgym.Controller`)
     has_last_hops: bool = False  # whether a scenario's receivers can be behind a radio
+    runs_quic: bool = False  # whether flows can be of other projects' stacks (`bbrgym.quic`)
     has_paths: bool = True  # whether flows can cross several links, each of which is measured
     options: tuple[str, ...] = ()  # names of its own options, arguments of its engine
     programs: tuple[str, ...] = ()  # those of them that name a program or a library, which runs
@@ -156,6 +157,7 @@ register_world(
     can_trace=True,
     loads_plugins=True,
     loads_classes=True,
+    runs_quic=True,
     options=("policy",),
     programs=("policy",),
 )

@@ -544,6 +544,13 @@ def check_world_has(spec: WorldSpec, scenario: Scenario, *, is_apart: bool = Fal
                 f"is {flow.cc!r}, a class of this process; expected isolation none, or its file as FILE.py:{flow.cc}",
                 scenario.name,
             )
+        if flow.quic is not None and not spec.runs_quic:
+            able = ", ".join(name for name, one in registered_worlds().items() if one.runs_quic)
+            raise ScenarioError(
+                f"flows[{index}].quic",
+                f"is {flow.quic!r}, which world {spec.name!r} does not run; use world {able}",
+                scenario.name,
+            )
     if len(scenario.links) > 1 and not spec.has_paths:
         able = ", ".join(name for name, one in registered_worlds().items() if one.has_paths)
         raise ScenarioError(
