@@ -101,7 +101,8 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
     m_global_events.Reset(0);
     const bool has_externals =
         std::ranges::any_of(m_scenario->flows, [](const Flow& flow) { return !flow.quic.empty(); });
-    m_takes_turns = m_may_take_turns && further == 0 && !has_externals && !HaveCommonBeat(*m_scenario) && !HasTransfers(*m_scenario);
+    m_takes_turns = m_may_take_turns && further == 0 && !has_externals && !HaveCommonBeat(*m_scenario) &&
+                    !HasTransfers(*m_scenario);
     m_turn_ns = m_takes_turns ? MAX_TURN_NS : 0;
     m_last_numbers.fill(0);
     m_buffer_pkts = BufferBytes(*m_scenario) / m_scenario->mss_bytes;

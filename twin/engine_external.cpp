@@ -72,8 +72,7 @@ void
 OpenLibrary(const std::string& path, const bbrgym_facts& facts, const bbrgym_port& port, bbrgym_stack& stack)
 {
     void* object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); // stays to the end of the process
-    auto* open =
-        object ? reinterpret_cast<bbrgym_open_function*>(dlsym(object, "bbrgym_open_stack")) : nullptr;
+    auto* open = object ? reinterpret_cast<bbrgym_open_function*>(dlsym(object, "bbrgym_open_stack")) : nullptr;
     Check(open ? open(&facts, &port, &stack) : dlerror());
 }
 
@@ -82,25 +81,28 @@ Engine::OpenExternal(FlowState& flow, uint64_t seed)
 {
     const Flow& spec = m_scenario->flows[flow.index];
     auto external = std::make_shared<ExternalFlow>();
-    external->port = {.twin = this,
-                      .flow = flow.index,
-                      .send = [](const bbrgym_port* port, bbrgym_end end, uint32_t bytes, uint64_t tag) {
-                          return static_cast<Engine*>(port->twin)->SendExternal(port->flow, end, bytes, tag);
-                      },
-                      .set_timer = [](const bbrgym_port* port, bbrgym_end end, int64_t at_ns) {
-                          static_cast<Engine*>(port->twin)->SetExternalTimer(port->flow, end, at_ns);
-                      },
-                      .readable = [](const bbrgym_port* port, uint64_t bytes) {
-                          Engine& engine = *static_cast<Engine*>(port->twin);
-                          engine.NoteReadable(engine.m_flows[port->flow], bytes);
-                      },
-                      .rtt_sample = [](const bbrgym_port* port, int64_t rtt_ns) {
-                          Engine& engine = *static_cast<Engine*>(port->twin);
-                          FlowState& flow = engine.m_flows[port->flow];
-                          engine.OnPath(flow, [&flow, rtt_ns](Hop& hop) {
-                              hop.measurement.RttSample(flow.index, std::max<int64_t>(rtt_ns, 0));
-                          });
-                      }};
+    external->port = {
+        .twin = this,
+        .flow = flow.index,
+        .send =
+            [](const bbrgym_port* port, bbrgym_end end, uint32_t bytes, uint64_t tag) {
+                return static_cast<Engine*>(port->twin)->SendExternal(port->flow, end, bytes, tag);
+            },
+        .set_timer = [](const bbrgym_port* port, bbrgym_end end,
+                        int64_t at_ns) { static_cast<Engine*>(port->twin)->SetExternalTimer(port->flow, end, at_ns); },
+        .readable =
+            [](const bbrgym_port* port, uint64_t bytes) {
+                Engine& engine = *static_cast<Engine*>(port->twin);
+                engine.NoteReadable(engine.m_flows[port->flow], bytes);
+            },
+        .rtt_sample =
+            [](const bbrgym_port* port, int64_t rtt_ns) {
+                Engine& engine = *static_cast<Engine*>(port->twin);
+                FlowState& flow = engine.m_flows[port->flow];
+                engine.OnPath(flow, [&flow, rtt_ns](Hop& hop) {
+                    hop.measurement.RttSample(flow.index, std::max<int64_t>(rtt_ns, 0));
+                });
+            }};
     const uint32_t full_bytes = m_scenario->mss_bytes + HEADER_BYTES;
     const uint32_t datagram_bytes = full_bytes - std::min(full_bytes, external->stack.overhead_bytes);
     StackOpener()(spec.quic,

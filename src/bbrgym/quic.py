@@ -65,7 +65,8 @@ def _open_ngtcp2(*_: Any) -> str:
     try:
         return plugins.compiled(files / "ngtcp2.c", include, _NGTCP2_LIBRARIES)
     except ConfigError as error:
-        raise ConfigError(f"quic=ngtcp2 needs Debian's libngtcp2-dev and libngtcp2-crypto-gnutls-dev: {error}") from None
+        packages = "libngtcp2-dev and libngtcp2-crypto-gnutls-dev"
+        raise ConfigError(f"quic=ngtcp2 needs Debian's {packages}: {error}") from None
 
 
 #: The stacks by name; a user may add one, which the twin then opens for flows with that ``quic``.

@@ -87,7 +87,8 @@ class AioquicEnds:
     def state(self) -> tuple[float, float, float, float, float]:
         recovery, pacer = self._recovery, self._recovery._pacer
         pacing_Bps = pacer._max_datagram_size / pacer.packet_time if pacer.packet_time else math.nan
-        rtts_us = (recovery._rtt_smoothed * 1e6, recovery._rtt_min * 1e6) if recovery._rtt_initialized else (math.nan,) * 2
+        us = 1e6 if recovery._rtt_initialized else math.nan
+        rtts_us = recovery._rtt_smoothed * us, recovery._rtt_min * us
         return recovery.congestion_window, recovery.bytes_in_flight, pacing_Bps, *rtts_us
 
     def _send(self, now_ns: int, end: int) -> None:
@@ -119,4 +120,3 @@ def _certificate() -> tuple[x509.Certificate, Ed25519PrivateKey]:
     builder = x509.CertificateBuilder(name, name, key.public_key(), serial_number=1)
     builder = builder.not_valid_before(datetime.datetime(2024, 1, 1)).not_valid_after(datetime.datetime(2034, 1, 1))
     return builder.sign(key, None), key
-

@@ -51,9 +51,9 @@ OpenByPython(const std::string& name, const bbrgym_facts& facts, const bbrgym_po
 {
     const py::gil_scoped_acquire gil;
     const auto py_port = std::make_shared<PyPort>(PyPort{&port});
-    const py::object opened = py::module_::import("bbrgym.quic")
-                                  .attr("open_stack")(name, facts.cc, facts.seed, facts.datagram_bytes,
-                                                      facts.window_bytes, py_port);
+    const py::object opened =
+        py::module_::import("bbrgym.quic")
+            .attr("open_stack")(name, facts.cc, facts.seed, facts.datagram_bytes, facts.window_bytes, py_port);
     if (py::isinstance<py::str>(opened))
     {
         OpenLibrary(opened.cast<std::string>(), facts, port, stack);
@@ -61,8 +61,8 @@ OpenByPython(const std::string& name, const bbrgym_facts& facts, const bbrgym_po
     }
     const auto method = [&](const char* called) { return opened.attr(called).cast<py::object>(); };
     stack.overhead_bytes = py::getattr(opened, "overhead_bytes", py::int_(stack.overhead_bytes)).cast<uint32_t>();
-    stack.self = new PyStack{py_port, method("write"), method("delivered"), method("dropped"), method("due"),
-                             method("state")};
+    stack.self =
+        new PyStack{py_port, method("write"), method("delivered"), method("dropped"), method("due"), method("state")};
     stack.write = [](void* self, int64_t now_ns, uint64_t bytes) {
         const auto size = bytes == BBRGYM_WITHOUT_END ? std::nullopt : std::optional(bytes);
         return PyStack::Call(self, &PyStack::write, now_ns, size);
@@ -102,7 +102,8 @@ DefinePort(py::module_& module)
                    : throw py::value_error("end = " + std::to_string(end) + ", expected 0 or 1");
     };
     py::class_<PyPort, std::shared_ptr<PyPort>>(
-        module, "Port", "What the network offers a stack (bbrgym.quic); an end is 0, the sender's, or 1, the receiver's.")
+        module, "Port",
+        "What the network offers a stack (bbrgym.quic); an end is 0, the sender's, or 1, the receiver's.")
         .def(
             "send",
             [end_of](const PyPort& self, int end, uint32_t size_bytes, uint64_t tag) {

@@ -293,7 +293,10 @@ def _summary(job: EvaluationJob, run: Run, late_repeats: int) -> pl.DataFrame:
     lateness = {**{name: link_value[name] for name in _LATENESS}, "late_repeats": late_repeats}
     is_real_time = world_spec(job.world).is_real_time
     columns |= {name: [value if is_real_time else None] * len(flows) for name, value in lateness.items()}
-    columns |= {name: flow_column[name].tolist() for name in SUMMARY_SCHEMA if name not in columns}
+    for name in SUMMARY_SCHEMA:
+        if name not in columns:
+            values = zip(flows, flow_column[name].tolist(), strict=True)
+            columns[name] = [None if flow.quic and math.isnan(value) else value for flow, value in values]
     rows = list(zip(*(columns[name] for name in SUMMARY_SCHEMA), strict=True))
     return pl.DataFrame(rows, schema=SUMMARY_SCHEMA, orient="row")  # a quarter of the time by columns
 

@@ -109,10 +109,7 @@ static int received(ngtcp2_conn *conn, uint32_t flags, int64_t stream, uint64_t 
     return 0;
 }
 
-static ngtcp2_conn *conn_of(ngtcp2_crypto_conn_ref *ref)
-{
-    return ((struct endpoint *)ref->user_data)->conn;
-}
+static ngtcp2_conn *conn_of(ngtcp2_crypto_conn_ref *ref) { return ((struct endpoint *)ref->user_data)->conn; }
 
 static const ngtcp2_callbacks CALLBACKS = {
     .client_initial = ngtcp2_crypto_client_initial_cb,
@@ -134,9 +131,9 @@ static const ngtcp2_callbacks CALLBACKS = {
 
 static ngtcp2_path path_of_both(void)
 {
-    static struct sockaddr_in address = {.sin_family = AF_INET};
-    const ngtcp2_addr both = {(ngtcp2_sockaddr *)&address, sizeof address};
-    return (ngtcp2_path){both, both, NULL};
+    static struct sockaddr_in address = { .sin_family = AF_INET };
+    const ngtcp2_addr both = { (ngtcp2_sockaddr *)&address, sizeof address };
+    return (ngtcp2_path){ both, both, NULL };
 }
 
 /* Makes an end's connection; `cid` is the peer's, `original` the one that the client chose. */
@@ -145,7 +142,7 @@ static const char *make(struct stack *stack, enum bbrgym_end which, int64_t now_
 {
     struct endpoint *end = &stack->ends[which];
     const int is_server = which == BBRGYM_RECEIVER;
-    const gnutls_datum_t alpn = {(unsigned char *)ALPN, sizeof ALPN - 1};
+    const gnutls_datum_t alpn = { (unsigned char *)ALPN, sizeof ALPN - 1 };
     const ngtcp2_path path = path_of_both();
     ngtcp2_transport_params params;
     ngtcp2_cid own;
@@ -155,7 +152,7 @@ static const char *make(struct stack *stack, enum bbrgym_end which, int64_t now_
         (code = gnutls_alpn_set_protocols(end->session, &alpn, 1, GNUTLS_ALPN_MANDATORY)) != 0)
         return fail(stack, "TLS", code);
     end->stack = stack;
-    end->ref = (ngtcp2_crypto_conn_ref){conn_of, end};
+    end->ref = (ngtcp2_crypto_conn_ref){ conn_of, end };
     gnutls_session_set_ptr(end->session, &end->ref);
     code = is_server ? ngtcp2_crypto_gnutls_configure_server_session(end->session)
                      : ngtcp2_crypto_gnutls_configure_client_session(end->session);
@@ -217,7 +214,7 @@ static const char *pump(struct stack *stack, enum bbrgym_end which, int64_t now_
     for (int is_blocked = 0;;) {
         const uint64_t left = stack->is_endless ? CHUNK_BYTES : stack->left_bytes;
         const int has_data = which == BBRGYM_SENDER && stack->stream >= 0 && left > 0 && !is_blocked;
-        const ngtcp2_vec data = {(uint8_t *)zeros, left < CHUNK_BYTES ? left : CHUNK_BYTES};
+        const ngtcp2_vec data = { (uint8_t *)zeros, left < CHUNK_BYTES ? left : CHUNK_BYTES };
         const uint32_t index = take(stack);
         if (index == NONE)
             return "ngtcp2: no memory is left";
@@ -288,7 +285,7 @@ static const char *delivered(void *self, int64_t now_ns, enum bbrgym_end which, 
 {
     struct stack *stack = self;
     const ngtcp2_path path = path_of_both();
-    const ngtcp2_pkt_info info = {0};
+    const ngtcp2_pkt_info info = { 0 };
     const struct datagram *one = &stack->datagrams[tag];
     if (!stack->ends[which].conn) {
         ngtcp2_pkt_hd header;
@@ -298,8 +295,8 @@ static const char *delivered(void *self, int64_t now_ns, enum bbrgym_end which, 
         if (problem)
             return problem;
     }
-    const int code = ngtcp2_conn_read_pkt(stack->ends[which].conn, &path, &info, one->data, one->bytes,
-                                          BEGIN_NS + (uint64_t)now_ns);
+    const int code =
+        ngtcp2_conn_read_pkt(stack->ends[which].conn, &path, &info, one->data, one->bytes, BEGIN_NS + (uint64_t)now_ns);
     give_back(stack, (uint32_t)tag);
     if (code != 0)
         return fail(stack, "receiving", code);
@@ -383,15 +380,15 @@ bbrgym_open_stack(const struct bbrgym_facts *facts, const struct bbrgym_port *po
     static const struct {
         const char *name;
         ngtcp2_cc_algo algorithm;
-    } controls[] = {{"reno", NGTCP2_CC_ALGO_RENO},
-                    {"cubic", NGTCP2_CC_ALGO_CUBIC},
-                    {"bbr", NGTCP2_CC_ALGO_BBR},
-                    {"bbr2", NGTCP2_CC_ALGO_BBR2}};
+    } controls[] = { { "reno", NGTCP2_CC_ALGO_RENO },
+                     { "cubic", NGTCP2_CC_ALGO_CUBIC },
+                     { "bbr", NGTCP2_CC_ALGO_BBR },
+                     { "bbr2", NGTCP2_CC_ALGO_BBR2 } };
     struct stack *stack = calloc(1, sizeof *stack);
     if (!stack)
         return "ngtcp2: no memory is left";
-    *opened = (struct bbrgym_stack){stack, opened->overhead_bytes, write_data, delivered, dropped, due, state_of,
-                                    close_stack};
+    *opened = (struct bbrgym_stack){ stack,      opened->overhead_bytes, write_data, delivered, dropped, due, state_of,
+                                     close_stack };
     stack->port = port;
     stack->random = facts->seed;
     stack->window_bytes = facts->window_bytes;
