@@ -92,15 +92,15 @@ Engine::Reset(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Wor
     m_scenario = Drawn(std::move(scenario), seed);
     m_now_ns = 0;
     m_event_count = 0;
-    m_senders.Reset(m_scenario->flows.size() * BUSY_SENDER_SOURCES);
+    const bool has_externals =
+        std::ranges::any_of(m_scenario->flows, [](const Flow& flow) { return !flow.quic.empty(); });
+    m_senders.Reset(m_scenario->flows.size() * (BUSY_SENDER_SOURCES + has_externals));
     m_arrivals.Reset(m_scenario->flows.size());
     const bool has_leaves = m_scenario->link.jitter || m_scenario->link.reorders ||
                             !std::holds_alternative<AcksAtOnce>(m_scenario->link.acks);
     const std::size_t further = m_scenario->further_links.size();
     m_receivers.Reset(has_leaves || further > 0 ? RECEIVERS_LEAVES + further * SOURCES_PER_HOP : 0);
     m_global_events.Reset(0);
-    const bool has_externals =
-        std::ranges::any_of(m_scenario->flows, [](const Flow& flow) { return !flow.quic.empty(); });
     m_takes_turns = m_may_take_turns && further == 0 && !has_externals && !HaveCommonBeat(*m_scenario) &&
                     !HasTransfers(*m_scenario);
     m_turn_ns = m_takes_turns ? MAX_TURN_NS : 0;
@@ -530,12 +530,13 @@ Engine::HandleSender(uint32_t source)
         ReachSender(flow);
         return;
     }
-    m_senders.RemoveSeldom();
     if (IsExternal(flow)) [[unlikely]]
     {
-        HandleExternal(*m_externals[flow.index], flow, kind);
+        HandleExternal(flow, kind);
+        return;
     }
-    else if (kind == TIMER && IsDue(flow.timer_event_ns, m_now_ns))
+    m_senders.RemoveSeldom();
+    if (kind == TIMER && IsDue(flow.timer_event_ns, m_now_ns))
     {
         OnTimer(flow);
     }

@@ -353,7 +353,12 @@ class Engine
     bool IsExternal(const FlowState& flow) const { return HasExternals() && m_externals[flow.index]; }
     const char* SendExternal(std::size_t index, bbrgym_end end, uint32_t bytes, uint64_t tag);
     void SetExternalTimer(std::size_t index, bbrgym_end end, int64_t at_ns);
-    [[gnu::noinline, gnu::cold]] void HandleExternal(ExternalFlow& external, FlowState& flow, FlowSource kind);
+    [[gnu::noinline, gnu::cold]] void HandleExternal(FlowState& flow, FlowSource kind);
+    /** Leaf of the senders' queue: that of sends, which an external flow's sender does not have, or behind all. */
+    std::size_t ExternalTimerLeaf(std::size_t flow, bbrgym_end end) const
+    {
+        return end == BBRGYM_SENDER ? LeafOf(flow, SEND) : LeafOf(m_flows.size(), RETURN_PATH) + flow;
+    }
     [[gnu::noinline, gnu::cold]] void DeliverExternal(FlowState& flow, bbrgym_end end, std::size_t slot);
     [[gnu::noinline, gnu::cold]] void DropExternal(const PacketName& name);
     void WriteExternal(FlowState& flow, uint64_t bytes);

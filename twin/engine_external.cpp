@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 namespace bbrgym
 {
@@ -80,7 +81,7 @@ void
 Engine::OpenExternal(FlowState& flow, uint64_t seed)
 {
     const Flow& spec = m_scenario->flows[flow.index];
-    auto external = std::make_shared<ExternalFlow>();
+    const auto external = m_externals[flow.index] = std::make_shared<ExternalFlow>();
     external->port = {
         .twin = this,
         .flow = flow.index,
@@ -111,7 +112,6 @@ Engine::OpenExternal(FlowState& flow, uint64_t seed)
                    .datagram_bytes = std::clamp(datagram_bytes, MIN_DATAGRAM_BYTES, MAX_DATAGRAM_BYTES),
                    .window_bytes = BufferBytes(*m_scenario)},
                   external->port, external->stack);
-    m_externals[flow.index] = std::move(external);
 }
 
 const char*
@@ -138,33 +138,33 @@ Engine::SendExternal(std::size_t index, bbrgym_end end, uint32_t bytes, uint64_t
 void
 Engine::SetExternalTimer(std::size_t index, bbrgym_end end, int64_t at_ns)
 {
-    int64_t& timer_ns = m_externals[index]->timer_ns[end];
-    at_ns = at_ns > m_now_ns ? at_ns : m_now_ns + REARMED_NS;
-    if (at_ns != timer_ns && at_ns != NEVER_NS)
+    const std::size_t leaf = ExternalTimerLeaf(index, end);
+    if (at_ns == NEVER_NS)
     {
-        PutTimer(index, end == BBRGYM_SENDER ? TIMER : SYN_TIMER, at_ns);
+        m_senders.Clear(leaf);
+        return;
     }
-    timer_ns = at_ns;
+    const int64_t time_ns = at_ns > m_now_ns ? at_ns : m_now_ns + REARMED_NS;
+    m_senders.Move(leaf, {time_ns, Order(SENDERS, SourceOf(index, end == BBRGYM_SENDER ? TIMER : SYN_TIMER))});
 }
 
 /** A timer or the application. */
 void
-Engine::HandleExternal(ExternalFlow& external, FlowState& flow, FlowSource kind)
+Engine::HandleExternal(FlowState& flow, FlowSource kind)
 {
-    const bbrgym_end end = kind == TIMER ? BBRGYM_SENDER : BBRGYM_RECEIVER;
     if (kind == APP)
     {
-        if (flow.app_event_ns == m_now_ns)
+        m_senders.RemoveSeldom();
+        if (std::exchange(flow.app_event_ns, NEVER_NS) == m_now_ns)
         {
-            flow.app_event_ns = NEVER_NS;
             RunApplication(flow);
         }
+        return;
     }
-    else if (external.timer_ns[end] == m_now_ns)
-    {
-        external.timer_ns[end] = NEVER_NS;
-        Check(external.stack.due(external.stack.self, m_now_ns, end));
-    }
+    const bbrgym_end end = kind == TIMER ? BBRGYM_SENDER : BBRGYM_RECEIVER;
+    const bbrgym_stack& stack = m_externals[flow.index]->stack;
+    m_senders.Clear(ExternalTimerLeaf(flow.index, end));
+    Check(stack.due(stack.self, m_now_ns, end));
 }
 
 void

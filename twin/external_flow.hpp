@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// An external flow as the engine holds it: its stack, its port, its timers.
+// An external flow as the engine holds it: its stack and its port.
 #ifndef BBRGYM_TWIN_EXTERNAL_FLOW_HPP
 #define BBRGYM_TWIN_EXTERNAL_FLOW_HPP
 
 #include "external_flow.h"
 
-#include "times.hpp"
-
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -27,7 +24,6 @@ struct ExternalFlow
 {
     bbrgym_port port{};
     bbrgym_stack stack{.overhead_bytes = 28};
-    std::array<int64_t, 2> timer_ns{NEVER_NS, NEVER_NS}; ///< of either end, and of its event that counts
 
     ExternalFlow() = default;
     ExternalFlow(const ExternalFlow&) = delete;
