@@ -18,8 +18,7 @@ from aioquic.quic.events import ConnectionTerminated, StreamDataReceived
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bbrgym.quic import SENDER
-
+_SENDER = 0  # of the ends, `bbrgym.quic.SENDER`
 _ADDRESS = ("192.0.2.1", 443)
 _BACKLOG = bytes(65536)  # more than a burst of its pacer
 _IDLE_TIMEOUT_S = 86400.0  # no scenario's silence ends a connection
@@ -58,14 +57,14 @@ class AioquicEnds:
         self._note_rtt(now=now, rtt=rtt)
 
     def write(self, now_ns: int, size_bytes: int | None) -> None:
-        client = self._ends[SENDER]
+        client = self._ends[_SENDER]
         if self._stream is None:
             client.connect(_ADDRESS, now_ns / 1e9)
             self._stream = client.get_next_available_stream_id(is_unidirectional=True)
         if size_bytes == 0 and math.isinf(self._unwritten):
             self._unwritten = 0.0
         self._unwritten += math.inf if size_bytes is None else size_bytes
-        self._send(now_ns, SENDER)
+        self._send(now_ns, _SENDER)
 
     def delivered(self, now_ns: int, end: int, tag: int) -> None:
         connection = self._ends[end]
@@ -94,7 +93,7 @@ class AioquicEnds:
     def _send(self, now_ns: int, end: int) -> None:
         """Send what an end may send, and set its timer."""
         connection = self._ends[end]
-        if end == SENDER and self._stream is not None and self._unwritten:
+        if end == _SENDER and self._stream is not None and self._unwritten:
             self._fill_buffer(connection)
         for data, _ in connection.datagrams_to_send(now_ns / 1e9):
             self._datagrams[self._next_tag] = data

@@ -157,9 +157,9 @@ class Flow(Model):
         direction: of its data: ``forward`` over the link, or ``reverse`` over ``link.reverse``, with its ACKs on the
             link.
         path: names of the scenario's ``links`` that its data cross, in order.
+        ack_path: of those that its ACKs cross. Default: none, so that nothing queues there, and nothing is lost.
         quic: a stack of another project that runs the flow as QUIC, with a ``cc`` of its own: ``aioquic`` or
             ``ngtcp2``. Default: our TCP.
-        ack_path: of those that its ACKs cross. Default: none, so that nothing queues there, and nothing is lost.
     """
 
     name: Name
@@ -173,9 +173,9 @@ class Flow(Model):
     stack: SenderStack = SenderStack()
     tunables: dict[str, Float] = Field(default_factory=dict)
     direction: Literal["forward", "reverse"] = "forward"
-    quic: str | None = None
     path: List[Name] = ()
     ack_path: List[Name] = ()
+    quic: str | None = None
 
     @model_validator(mode="before")
     @classmethod
