@@ -46,11 +46,11 @@ class AioquicEnds:
         self._ends = (client, server)
         self._datagrams: dict[int, bytes] = {}
         self._next_tag = 0
-        self._stream: int | None = None
+        self._stream = -1
         self._unwritten = 0.0
         self._recovery = client._loss
         self._note_rtt = self._recovery._cc.on_rtt_measurement
-        self._recovery._cc.on_rtt_measurement = self._on_rtt_measurement
+        vars(self._recovery._cc)["on_rtt_measurement"] = self._on_rtt_measurement
 
     def _on_rtt_measurement(self, *, now: float, rtt: float) -> None:
         self._port.rtt_sample(round(rtt * 1e9))
@@ -58,7 +58,7 @@ class AioquicEnds:
 
     def write(self, now_ns: int, size_bytes: int | None) -> None:
         client = self._ends[_SENDER]
-        if self._stream is None:
+        if self._stream < 0:
             client.connect(_ADDRESS, now_ns / 1e9)
             self._stream = client.get_next_available_stream_id(is_unidirectional=True)
         if size_bytes == 0 and math.isinf(self._unwritten):
@@ -93,7 +93,7 @@ class AioquicEnds:
     def _send(self, now_ns: int, end: int) -> None:
         """Send what an end may send, and set its timer."""
         connection = self._ends[end]
-        if end == _SENDER and self._stream is not None and self._unwritten:
+        if end == _SENDER and self._stream >= 0 and self._unwritten:
             self._fill_buffer(connection)
         for data, _ in connection.datagrams_to_send(now_ns / 1e9):
             self._datagrams[self._next_tag] = data

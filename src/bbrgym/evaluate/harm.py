@@ -18,10 +18,11 @@ _SAME_FLOW = ("scenario", "world", "seed", "flow")
 
 def reference_controls(scenario: Scenario, world: str) -> list[str]:
     """Return the controls whose runs in place of the tuned flows measure harm in a world, if there are other flows."""
-    others = [flow.cc for flow in scenario.flows if flow.role != "tuned"]
+    others = [flow for flow in scenario.flows if flow.role != "tuned"]
     if not 0 < len(others) < len(scenario.flows):
         return []
-    return [cc for cc in dict.fromkeys((*_ALWAYS, *others)) if world_spec(world).has_controller(cc)]
+    controls = [flow.cc for flow in others if flow.quic is None]
+    return [cc for cc in dict.fromkeys((*_ALWAYS, *controls)) if world_spec(world).has_controller(cc)]
 
 
 def with_harm(summary: pl.DataFrame, references: pl.DataFrame) -> pl.DataFrame:

@@ -220,11 +220,9 @@ static const char *pump(struct stack *stack, enum bbrgym_end which, int64_t now_
             return "ngtcp2: no memory is left";
         struct datagram *one = &stack->datagrams[index];
         ngtcp2_ssize taken = -1;
-        ngtcp2_path_storage path;
         ngtcp2_pkt_info info;
-        ngtcp2_path_storage_zero(&path);
         const ngtcp2_ssize bytes = ngtcp2_conn_writev_stream(
-            conn, &path.path, &info, one->data, stack->settings.max_tx_udp_payload_size, &taken,
+            conn, NULL, &info, one->data, stack->settings.max_tx_udp_payload_size, &taken,
             NGTCP2_WRITE_STREAM_FLAG_NONE, has_data ? stack->stream : -1, &data, has_data, now);
         if (bytes <= 0)
             give_back(stack, index);

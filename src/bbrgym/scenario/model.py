@@ -228,8 +228,8 @@ class Scenario(Model):
         del plain["stack"], plain["checks"]
         for flow in plain["flows"]:
             del flow["count"]
-            for field, usual in (("direction", "forward"), ("quic", None), ("path", []), ("ack_path", [])):
-                if flow[field] == usual:  # only where it says something, as reverse
+            for field, default in (("direction", "forward"), ("quic", None), ("path", []), ("ack_path", [])):
+                if flow[field] == default:  # only where it says something, as reverse
                     del flow[field]
             if flow["app"].get("read_mbps") is None:
                 flow["app"].pop("read_mbps", None)
