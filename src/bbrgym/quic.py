@@ -19,7 +19,7 @@ _NGTCP2_LIBRARIES = ("-Wl,--no-as-needed", "-lngtcp2_crypto_gnutls", "-lngtcp2",
 
 
 class Ends(Protocol):
-    """Both ends of a connection, which a stack's ``open(cc, seed, datagram_bytes, window_bytes, port)`` returns.
+    """Both ends of a connection, which a stack's ``connect(cc, seed, datagram_bytes, window_bytes, port)`` returns.
 
     ``port`` is a `bbrgym._twin.Port`: ``send(end, size_bytes, tag)`` lets a datagram leave an end, ``set_timer(end,
     at_ns)`` asks for `due`, ``readable(size_bytes)`` and ``rtt_sample(rtt_ns)`` are measured. What a datagram holds
@@ -47,7 +47,7 @@ class Stack:
     """A stack: its congestion controls, and what opens a connection, `Ends` or a library of twin/external_flow.h."""
 
     controls: tuple[str, ...]
-    open: Callable[[str, int, int, int, Any], Ends | str]
+    connect: Callable[[str, int, int, int, Any], Ends | str]
 
 
 def _open_aioquic(*arguments: Any) -> Ends:
@@ -85,4 +85,4 @@ def open_stack(name: str, *arguments: Any) -> Ends | str:
     """
     if name not in STACKS:
         raise ConfigError(f"quic={name}: is not a stack of this process, allowed are {', '.join(STACKS)}")
-    return STACKS[name].open(*arguments)
+    return STACKS[name].connect(*arguments)

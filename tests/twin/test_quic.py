@@ -23,7 +23,7 @@ def stack(request):
         if request.param == "aioquic":
             pytest.importorskip("aioquic")
         else:
-            quic.STACKS["ngtcp2"].open()
+            quic.STACKS["ngtcp2"].connect()
     except bbrgym.ConfigError as error:
         pytest.skip(str(error))
     return request.param

@@ -158,8 +158,7 @@ class Flow(Model):
             link.
         path: names of the scenario's ``links`` that its data cross, in order.
         ack_path: of those that its ACKs cross. Default: none, so that nothing queues there, and nothing is lost.
-        quic: a stack of another project that runs the flow as QUIC, with a ``cc`` of its own: ``aioquic`` or
-            ``ngtcp2``. Default: our TCP.
+        quic: stack that runs the flow as QUIC, ``aioquic`` or ``ngtcp2``. Default: our TCP.
     """
 
     name: Name
