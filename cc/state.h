@@ -104,7 +104,7 @@ struct cc_state {
     /* CUBIC, Reno, BIC, Vegas and Westwood */
     struct cubic_state cubic;
     struct cc_before_reduction before;
-    union { /* of which a flow has one */
+    union {                             /* of which a flow has one */
         struct westwood_state westwood; /* first, as the largest: initialising clears all of it */
         struct bic_state bic;
         struct vegas_state vegas;

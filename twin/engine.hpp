@@ -420,7 +420,7 @@ class Engine
     std::vector<AckInSlot> m_acks; ///< slots
     std::vector<uint32_t> m_free_slots;
     std::vector<FlowState> m_flows;
-    std::vector<WriteTimes> m_write_times; ///< of the flows
+    std::vector<WriteTimes> m_write_times;                              ///< of the flows
     std::map<std::size_t, std::shared_ptr<const Plugin>> m_own_plugins; ///< by flow
     std::vector<std::shared_ptr<ExternalFlow>> m_externals; ///< of each flow; null: it is ours. Empty: all are
 
