@@ -35,7 +35,7 @@ from bbrgym.evaluate.statistics import bootstrap_mean
 
 # of shipped/fixed, which is the first setting of the policy, beside a window gain
 FIRM = {"use_forced_drain": 0, "acd_verdict": 0}
-GAINS = (1.0, 1.3, 1.6)
+GAINS = (1.3, 1.6)
 COMPILE_S = 300
 INTERVAL_S = 0.5  # control interval of the policy
 
