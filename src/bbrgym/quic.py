@@ -15,6 +15,7 @@ from bbrgym.errors import ConfigError, MissingExtraError
 SENDER, RECEIVER = 0, 1
 """The ends of a flow, by the direction of its data."""
 
+NGTCP2_PACKAGES = ("libngtcp2-dev", "libngtcp2-crypto-gnutls-dev", "libgnutls28-dev")  # of Debian 12
 _NGTCP2_LIBRARIES = ("-Wl,--no-as-needed", "-lngtcp2_crypto_gnutls", "-lngtcp2", "-lgnutls")
 
 
@@ -65,8 +66,7 @@ def _open_ngtcp2(*_: Any) -> str:
     try:
         return plugins.compiled(files / "ngtcp2.c", include, _NGTCP2_LIBRARIES)
     except ConfigError as error:
-        packages = "libngtcp2-dev and libngtcp2-crypto-gnutls-dev"
-        raise ConfigError(f"quic=ngtcp2 needs Debian's {packages}: {error}") from None
+        raise ConfigError(f"quic=ngtcp2 needs Debian's {', '.join(NGTCP2_PACKAGES)}: {error}") from None
 
 
 #: The stacks by name; a user may add one, which the twin then opens for flows with that ``quic``.

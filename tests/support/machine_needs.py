@@ -24,6 +24,9 @@ class Need:
 NEEDS = {
     "clang": Need("cc/ and policies compiled for BPF", ("clang",)),
     "libbpf1": Need("congestion controls in BPF in the kernel world", library="libbpf.so.1"),
+    "libngtcp2-dev": Need("flows of ngtcp2", library="libngtcp2.so"),
+    "libngtcp2-crypto-gnutls-dev": Need("flows of ngtcp2", library="libngtcp2_crypto_gnutls.so"),
+    "libgnutls28-dev": Need("flows of ngtcp2", library="libgnutls.so"),
     "iproute2": Need("transfers over a path of the kernel's", ("tc",)),
     "iperf3": Need("congestion controls in the running kernel under other programs", ("iperf3",)),
     "curl": Need("congestion controls in the running kernel under other programs", ("curl",)),

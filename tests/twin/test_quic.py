@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from machine_needs import needs
 from twin_harness import flow, scenario
 
 import bbrgym
@@ -16,16 +17,9 @@ from bbrgym import quic
 FIELDS = bbrgym.World.flow_summary_fields
 
 
-@pytest.fixture(params=["aioquic", "ngtcp2"])
+@pytest.fixture(params=["aioquic", pytest.param("ngtcp2", marks=needs(*quic.NGTCP2_PACKAGES))])
 def stack(request):
     """The name of a stack whose packages are there."""
-    try:
-        if request.param == "aioquic":
-            pytest.importorskip("aioquic")
-        else:
-            quic.STACKS["ngtcp2"].connect()
-    except bbrgym.ConfigError as error:
-        pytest.skip(str(error))
     return request.param
 
 
@@ -86,7 +80,7 @@ def test_missing_packages_are_named(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(quic, "_NGTCP2_LIBRARIES", ("-lngtcp2_of_nobody",))
     monkeypatch.setitem(sys.modules, "bbrgym.quic_aioquic", None)
-    with pytest.raises(bbrgym.ConfigError, match="quic=ngtcp2 needs Debian's libngtcp2-dev and libngtcp2-crypto"):
+    with pytest.raises(bbrgym.ConfigError, match="quic=ngtcp2 needs Debian's libngtcp2-dev, libngtcp2-crypto"):
         bbrgym.make_world("twin", scenario(flow(cc="bbr2", quic="ngtcp2")))
     with pytest.raises(ModuleNotFoundError, match="quic=aioquic needs"):
         bbrgym.make_world("twin", scenario(flow(cc="reno", quic="aioquic")))
