@@ -104,6 +104,19 @@ def pytest_xdist_auto_num_workers() -> int:
     return min(len(os.sched_getaffinity(0)), MOST_WORKERS)
 
 
+@pytest.fixture
+def own_controls() -> Iterator[None]:
+    """Takes the users' congestion controls of a test out of what there is."""
+    from bbrgym import plugins, tunables
+
+    registries: list[dict[str, Any]] = [tunables._variants, tunables._tunables, tunables._columns]
+    kept = [(held, dict(held)) for held in [*registries, plugins._loaded, plugins._classes]]
+    yield
+    for held, before in kept:
+        held.clear()
+        held.update(before)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def interruptible():
     """Let SIGINT interrupt all that tests start, as in a terminal: the background of a shell ignores it."""

@@ -82,7 +82,7 @@ LinuxSender::NoteAck(const cc_sample& sample)
         const bbrgym::TcpSender& sender = m_socket->GetSender();
         const auto undo_count = static_cast<int64_t>(sender.Totals().undo_count);
         const bbrgym::AckRecord record =
-            bbrgym::MakeAckRecord(sample, sender.GetController().State(), m_params, undo_count);
+            bbrgym::MakeAckRecord(sample, sender.GetController().State(), sender.GetController().Params(), undo_count);
         if (m_log)
         {
             m_log->Decided(m_flow, record);

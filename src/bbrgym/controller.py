@@ -10,12 +10,13 @@ import math
 import re
 import sys
 from pathlib import Path
-from typing import Any, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bbrgym.errors import ConfigError, one_line
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Decision: TypeAlias = tuple[float, float | None]
 """Congestion window in packets, 1 to 2^30, and pacing rate in Mbit/s of payload; None: as Linux paces a window."""
@@ -47,13 +48,13 @@ class Controller:
         ...     def on_ack(self, sample):
         ...         return 20, None
         >>> scenario = {
-        ...     "link": {"rate_mbps": 10},
-        ...     "flows": [{"cc": bbrgym.load_controller(Fixed), "rtt_ms": 40}],
+        ...     "link": {"rate_mbps": 10, "queue": {"size_bdp": 1}},
+        ...     "flows": [{"name": "mine", "cc": bbrgym.load_controller(Fixed), "rtt_ms": 40}],
         ...     "duration_s": 5,
         ... }
-        >>> with bbrgym.make_world("twin", scenario) as world:
+        >>> with bbrgym.make_world("twin", scenario, isolation="none") as world:
         ...     world.advance(5)
-        ...     world.flow_stats()[0, world.flow_fields.index("cwnd_pkts")]
+        ...     float(world.flow_stats()[0, world.flow_fields.index("cwnd_pkts")])
         20.0
     """
 
@@ -136,6 +137,8 @@ def _line_of(error: BaseException, file: Path) -> str:
 
 def make(kind: type[Controller], flow: str, seed: int) -> Controller:
     """Return a new object for a flow, whose stream of random numbers has a seed."""
+    import numpy as np  # which those who name a control alone do without
+
     made = kind.__new__(kind)
     made.flow, made.rng = flow, np.random.default_rng(seed)
     made.__init__()  # type: ignore[misc] # after the attributes, which it may use
@@ -156,6 +159,8 @@ def copied(name: str, controller: Controller) -> Controller:
 
 def decide(controllers: list[Any], samples: NDArray[np.void]) -> NDArray[np.float64]:
     """Return what a class decides for ACKs of several flows: [2, flows], windows and pacing rates."""
+    import numpy as np
+
     windows, rates = type(controllers[0]).on_acks(controllers, samples)
     decided = np.empty((2, len(controllers)))
     decided[0], decided[1] = windows, math.inf if rates is None else rates

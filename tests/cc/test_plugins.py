@@ -2,7 +2,6 @@
 """A congestion control in one C file: held to the laws of every controller, and a variant of every command."""
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +9,13 @@ import polars as pl
 import pytest
 
 import bbrgym
-from bbrgym import plugins, tunables
 from bbrgym._cc import Controller, Sample
 from bbrgym.cli.main import main
 from bbrgym.cli.own_files import take_files
 from bbrgym.errors import ConfigError, WorldError
 from bbrgym.plugins import PLUGINS, check_controller, load_controller, new_controller
+
+pytestmark = pytest.mark.usefixtures("own_controls")
 
 BBQ = Path(__file__).parent / "bbq.c"
 #: The file's names of the built-in's tunables.
@@ -76,16 +76,6 @@ def write(path: Path, body: str = "state->cwnd_pkts = 10;", **changes: str) -> P
 def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keeps what is compiled here for all tests, apart from the user's."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
-
-
-@pytest.fixture(autouse=True)
-def variants() -> Iterator[None]:
-    """Takes the files of a test out of what there is."""
-    kept = [(held, dict(held)) for held in (tunables._variants, tunables._tunables, tunables._columns, plugins._loaded)]
-    yield
-    for held, before in kept:
-        held.clear()
-        held.update(before)
 
 
 def run(world: str, cc: str, tunables: dict[str, float], **link: object) -> bytes:

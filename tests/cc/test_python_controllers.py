@@ -4,7 +4,6 @@
 import pickle
 import threading
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,12 @@ import polars as pl
 import pytest
 
 import bbrgym
-from bbrgym import plugins, tunables
 from bbrgym.cli.main import main
 from bbrgym.errors import ConfigError, WorldError
 from bbrgym.plugins import load_controller
 from bbrgym.worlds import make_vector_world
+
+pytestmark = pytest.mark.usefixtures("own_controls")
 
 SOURCE = """
 import bbrgym
@@ -48,17 +48,6 @@ class Together(Alone):
         windows, rates = zip(*(one.decide(int(a), int(l), int(s)) for one, a, l, s in rows))
         return windows, [float("inf") if rate is None else rate for rate in rates]
 """
-
-
-@pytest.fixture(autouse=True)
-def variants() -> Iterator[None]:
-    """Takes the classes of a test out of what there is."""
-    dicts: tuple[dict[str, Any], ...] = (tunables._variants, plugins._loaded, plugins._classes)
-    kept = [(held, dict(held)) for held in dicts]
-    yield
-    for held, before in kept:
-        held.clear()
-        held.update(before)
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from bbrgym.papers import page as papers_page
 from bbrgym.papers.catalogue import load_experiment
 from bbrgym.paths.detect import read_log
 from bbrgym.runs.run_folder import RunFolder
-from bbrgym.scenario.traces import read_trace
+from bbrgym.scenario.traces import read_delays, read_trace
 from bbrgym.sweeps.multirun import MultirunFolder, report_multirun
 
 PACKAGE = Path(bbrgym.__file__).parent
@@ -243,6 +243,7 @@ READERS = [
     Reader(SCENARIO, "s.yaml", lambda at: bbrgym.load_scenario(at / "s.yaml")),
     Reader(SCENARIO, "s.yaml", lambda at: bbrgym.load_distribution({"mix": [str(at / "s.yaml")]})),
     Reader(TRACES, "t.down", lambda at: read_trace(str(at / "t.down"))),
+    Reader("scenario.traces read_delays", "t.txt", lambda at: read_delays(str(at / "t.txt"))),
     Reader("paths.detect read_log", "path.log", lambda at: read_log(at / "path.log")),
     Reader("evaluate.bench.results read_results", "b.json", lambda at: read_results(at / "b.json")),
     Reader("papers.catalogue _fields_in", "e.yaml", lambda at: load_experiment(str(at / "e.yaml"))),

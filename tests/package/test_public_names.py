@@ -89,6 +89,7 @@ def documented() -> dict[str, Any]:
     return found | {name: getattr(importlib.import_module(f"bbrgym.envs.{at}"), name) for at, name in places.items()}
 
 
+@pytest.mark.usefixtures("own_controls")
 def test_the_examples_of_all_public_things_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for extra in ("pettingzoo", "zmq"):
         pytest.importorskip(extra, reason="an example needs it")

@@ -31,6 +31,7 @@ def bounded(name: str, value: float) -> dict[str, Any]:
         "rate_mbps": fields(link={"rate_mbps": value}),
         "rtt_ms": fields(flow={"rtt_ms": value}),
         "delay_ms": fields(link={"delay_ms": value}),
+        "delay_step_ms": fields(link={"delay_trace": {"delays_ms": [1.0, 2.0], "step_ms": value}}),
         "codel_ms": fields(link={"queue": {"kind": "codel", "size_bytes": 30_000, "codel": codel}}),
         "trace_period_ms": fields(link={"rate_mbps": None, "trace": {"times_ms": [0.0], "period_ms": value}}),
         "hop_distance_m": fields(link={"last_hop": {"kind": "lte", "distance_m": value}}),
@@ -53,7 +54,7 @@ def bounded(name: str, value: float) -> dict[str, Any]:
     return places[name]
 
 
-@pytest.mark.parametrize("name", sorted(BOUNDS.keys() - {"changes", "links"}))
+@pytest.mark.parametrize("name", sorted(BOUNDS.keys() - {"changes", "delay_steps", "links"}))
 def test_the_bounds_are_those_of_the_table(name: str) -> None:
     low, high, unit = BOUNDS[name]
     below = low - 1 if unit in ("count", "packets", "bytes") else low - abs(low) / 10 - 1e-13

@@ -197,7 +197,7 @@ CUBIC = {"name": "c", "cc": "cubic", "role": "fixed", "rtt_ms": 40.0}
         (scenario(loss={"kind": "bernoulli", "rate": 0.01}), {"alone", "lossy"}),
         (scenario(changes=[{"at_s": 2.0, "loss_rate": 0.01}]), {"alone", "lossy"}),
         (scenario(changes=[{"at_s": 2.0, "rate_mbps": 5.0}]), {"alone", "capacity steps"}),
-        (scenario(changes=[{"at_s": 2.0, "delay_ms": 5.0}]), {"alone"}),
+        (scenario(changes=[{"at_s": 2.0, "delay_ms": 5.0}]), {"alone", "leo"}),
     ],
 )
 def test_families(drawn: bbrgym.Scenario, families: set[str]) -> None:

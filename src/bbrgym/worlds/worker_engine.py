@@ -114,7 +114,8 @@ class WorkerEngine:
             "done_fd": self._done_fd,
         }
         path = [str(entry) for entry in sys.path]
-        what = {"engine": engine, "options": dict(options), "index": self._index, "plugins": dict(PLUGINS)}
+        plugins = {name: built for name, built in PLUGINS.items() if built}  # a class of this process stays here
+        what = {"engine": engine, "options": dict(options), "index": self._index, "plugins": plugins}
         # Its own session: Ctrl-C is for the owner.
         process = subprocess.Popen(
             light_command("bbrgym.worlds.worker", json.dumps({"parent_pid": os.getpid(), "path": path, **what, **fds})),
