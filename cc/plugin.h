@@ -3,10 +3,12 @@
  * The interface of an algorithm in one file, which `bbrgym cc new FILE` begins: a row of algorithms.h whose events are
  * functions of the file. They have the arguments of the functions of cc.h; one that is not given does nothing.
  *
- *   CC_STATE(struct mine)            the file's own state, which own(state) returns: at most CC_OWN_BYTES, at first 0
- *   CC_TUNABLES(LIST)                LIST(T): T(name, unit, default, low, high, scale, "meaning") for each tunable;
- * unit ratio, us, count or mode, scale linear or log. tunable(params, NAME) is its value: Q16 (65536 is 1) for a ratio,
- * else a whole number CC_PLUGIN(.on_ack = on_ack, ...) names the functions; the last line
+ * CC_STATE(struct mine): the file's own state, which own(state) returns: at most CC_OWN_BYTES, at first 0.
+ *
+ * CC_TUNABLES(LIST): LIST(T) has T(name, unit, default, low, high, scale, "meaning") for each tunable; unit ratio, us,
+ * count or mode, scale linear or log. tunable(params, NAME) is its value: Q16 (65536 is 1) of a ratio, else whole.
+ *
+ * CC_PLUGIN(.on_ack = on_ack, ...): names the functions; the last line.
  *
  * All that a function remembers is in the state: it has no variables of its own, so that a run can be saved and
  * repeated. A file for the kernel keeps to integers and bounded loops.

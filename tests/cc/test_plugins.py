@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A congestion control in one C file: held to the laws of every controller, and a variant of every command."""
 
+import shlex
+import signal
 import subprocess
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from bbrgym._cc import Controller, Sample
 from bbrgym.cli.main import main
 from bbrgym.cli.own_files import take_files
 from bbrgym.errors import ConfigError, WorldError
+from bbrgym.evaluate.records import EvaluationFolder
 from bbrgym.plugins import PLUGINS, check_controller, load_controller, new_controller
 
 pytestmark = pytest.mark.usefixtures("own_controls")
@@ -253,6 +256,25 @@ def test_a_check_names_the_law_that_a_file_breaks(what: str, tmp_path: Path) -> 
     assert str(error.value).startswith("bad.c: ")
     assert sentence in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_file_without_its_last_line_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"bare\.c: cannot be compiled: it has no line CC_PLUGIN"):
+        check_controller(write(tmp_path / "bare.c", **{"CC_PLUGIN(.on_ack = on_ack, .reduce = reduce)": ""}))
+
+
+def test_an_interrupted_evaluation_of_a_file_says_how_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "own.c", mine_step="resumed_step")
+    command = ["evaluate", "scenario=steady", "scenario.duration_s=6", "world=twin", "variants=[cubic,own.c]"]
+    with monkeypatch.context() as patch:
+        patch.setattr(EvaluationFolder, "store_job", lambda *_: signal.raise_signal(signal.SIGINT))
+        assert main([*command, "output_dir=out", "jobs=1"]) == 130
+    again = shlex.split(capsys.readouterr().err.partition("is kept; bbrgym ")[2].removesuffix(" goes on\n"))
+    assert again == ["evaluate", "output_dir=out", "resume=true", "variants=[cubic,own.c]"]
+    assert main(again) == 0
 
 
 @pytest.mark.parametrize(

@@ -209,6 +209,12 @@ def test_a_folder_of_another_command_is_not_gone_on_with(command: str, here: Her
     assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
 
 
+def test_a_folder_that_holds_nothing_begins_nothing(here: Here, tmp_path: Path) -> None:
+    done = here("evaluate", f"output_dir={tmp_path}", "resume=true")
+    assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
+    assert "holds no evaluation, expected one, or the options of a new one" in done.stderr
+
+
 LONG = ["scenario=steady", "scenario.duration_s=10", "seeds=[1,2,3,4,5,6]", "variants=[bbr]", "jobs=2"]
 
 

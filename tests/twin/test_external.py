@@ -192,6 +192,7 @@ def test_what_cannot_be_done_is_said(opened):
         ({"quic": "quiche", "cc": "reno"}, "quic: is 'quiche'; did you mean aioquic? allowed are aioquic, ngtcp2"),
         ({"quic": "aioquic", "cc": "bbr"}, "cc: is 'bbr', expected one of aioquic: reno, cubic"),
         ({"quic": "aioquic", "cc": "reno", "role": "tuned"}, "quic: is 'aioquic' where role is 'tuned', expected"),
+        ({"quic": "ngtcp2", "cc": "bbr", "stack": {"ecn": True}}, "stack: is given, expected none: ngtcp2 has its own"),
         ({"quic": "ngtcp2", "cc": "bbr", "tunables": {"bbr_cwnd_gain": 2.0}}, "quic: is 'ngtcp2' where tunables are"),
     ],
 )

@@ -8,7 +8,7 @@ import re
 import shlex
 from pathlib import Path
 
-from bbrgym.cli.own_files import take_files
+from bbrgym.cli.own_files import naming_files, take_files
 from bbrgym.cli.scenario import scenario_of
 from bbrgym.cli.terminal import (
     advice_on_interrupt,
@@ -60,15 +60,22 @@ def run(options: argparse.Namespace) -> None:
     take_files(config, trust=config.get("trust") is True)
     scenario, agent = scenario_of(config.pop("scenario")), config.pop("agent")
     folder = EvaluationFolder(path or new_run_dir(scenario.name))
+    keys = [parse_override(text).key_or_group for text in options.overrides]
+    own = ("output_dir", "resume", "logger", "hydra", *OUTPUT_OPTIONS)
+    given = [key for key in keys if re.split("[./]", key)[0] not in own]
+    if resume and not (given or folder.has_config()):
+        raise ConfigError(
+            f"resume: {str(folder.path)!r} holds no evaluation, expected one, or the options of a new one"
+        )
     if resume and folder.has_config():
-        keys = [parse_override(text).key_or_group for text in options.overrides]
-        own = ("output_dir", "resume", "logger", "hydra", *OUTPUT_OPTIONS)
-        given = [key for key in keys if re.split("[./]", key)[0] not in own]
         config = resumed_config(config_of(scenario, parse_settings(config), agent), given, folder)
         scenario, agent = scenario_of(config.pop("scenario")), config.pop("agent")
     prepared = prepare_evaluation(scenario, config, agent=agent)
+    variants = [text for text in options.overrides if text.startswith("variants=")]
     with (
-        advice_on_interrupt(folder, "evaluate", override_of("output_dir", str(folder.path)), "resume=true"),
+        advice_on_interrupt(
+            folder, "evaluate", override_of("output_dir", str(folder.path)), "resume=true", *naming_files(variants)
+        ),
         folder.opened(resume=resume),
     ):
         prepared.begin(folder)

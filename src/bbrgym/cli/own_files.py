@@ -3,11 +3,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from bbrgym.errors import ConfigError
 from bbrgym.plugins import is_file, load_controller
+
+
+def naming_files(overrides: Sequence[str]) -> list[str]:
+    """Return the overrides that name files, without which a run folder of theirs does not go on."""
+    return [one for one in overrides if any(map(is_file, re.findall(r"[^][,'\"= ]+", one[one.find("=") :])))]
 
 
 def take_files(options: dict[str, Any], *, trust: bool = False) -> None:

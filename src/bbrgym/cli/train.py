@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bbrgym.agents.training.settings import TrainingSettings
-from bbrgym.cli.own_files import take_files
+from bbrgym.cli.own_files import naming_files, take_files
 from bbrgym.cli.terminal import (
     BarState,
     advice_on_interrupt,
@@ -23,7 +23,6 @@ from bbrgym.cli.terminal import (
 )
 from bbrgym.config.overrides import override_of, parse_override
 from bbrgym.errors import ConfigError
-from bbrgym.plugins import is_file
 
 _CONTINUE = "continue_from"
 DESCRIPTION = """\
@@ -52,15 +51,15 @@ def run(options: argparse.Namespace) -> None:
     config = dict(options.config)
     take_files(config)
     has_own_options = isinstance(config["resume"], str)
-    others = [one for one in options.overrides if not (one.startswith("variant=") and is_file(one))]
-    if has_own_options and len(others) > 1:
+    files = naming_files([one for one in options.overrides if one.startswith("variant=")])
+    if has_own_options and len(options.overrides) > 1 + len(files):
         raise ConfigError(
             f"resume: is {config['resume']!r}, a run folder with its own options; expected no other option"
         )
     given, resume = take_run_dir(config, options.run_dir)
     is_continuing = config.get(_CONTINUE) is not None
     folder = given or new_run_dir(f"{Path(config[_CONTINUE]).name}-more" if is_continuing else _name_of(config))
-    advice = advice_on_interrupt(TrainingFolder(folder), "train", override_of("resume", str(folder)))
+    advice = advice_on_interrupt(TrainingFolder(folder), "train", override_of("resume", str(folder)), *files)
     with ExitStack() as bar, advice:
         stages = {""}
         show = bar.enter_context(progress_bar(_shown, lambda progress: _has_line(progress, stages)))

@@ -204,6 +204,8 @@ class Flow(Model):
             raise FieldProblem("quic", f"is {stack!r} where {what}, expected role fixed or background without tunables")
         if self.app.kind == "frames" or getattr(self.app, "read_mbps", None) is not None:
             raise FieldProblem("app", "has frames or read_mbps, expected neither with quic")
+        if self.stack != SenderStack():
+            raise FieldProblem("stack", f"is given, expected none: {stack} has its own")
 
     @property
     def control(self) -> str:
