@@ -60,16 +60,17 @@ def run(options: argparse.Namespace) -> None:
     take_files(config, trust=config.get("trust") is True)
     scenario, agent = scenario_of(config.pop("scenario")), config.pop("agent")
     folder = EvaluationFolder(path or new_run_dir(scenario.name))
-    keys = [parse_override(text).key_or_group for text in options.overrides]
-    own = ("output_dir", "resume", "logger", "hydra", *OUTPUT_OPTIONS)
-    given = [key for key in keys if re.split("[./]", key)[0] not in own]
-    if resume and not (given or folder.has_config()):
-        raise ConfigError(
-            f"resume: {str(folder.path)!r} holds no evaluation, expected one, or the options of a new one"
-        )
-    if resume and folder.has_config():
-        config = resumed_config(config_of(scenario, parse_settings(config), agent), given, folder)
-        scenario, agent = scenario_of(config.pop("scenario")), config.pop("agent")
+    if resume:
+        keys = [parse_override(text).key_or_group for text in options.overrides]
+        own = ("output_dir", "resume", "logger", "hydra", *OUTPUT_OPTIONS)
+        given = [key for key in keys if re.split("[./]", key)[0] not in own]
+        if folder.has_config():
+            config = resumed_config(config_of(scenario, parse_settings(config), agent), given, folder)
+            scenario, agent = scenario_of(config.pop("scenario")), config.pop("agent")
+        elif not given:
+            raise ConfigError(
+                f"resume: {str(folder.path)!r} holds no evaluation, expected one, or the options of a new one"
+            )
     prepared = prepare_evaluation(scenario, config, agent=agent)
     variants = [text for text in options.overrides if text.startswith("variants=")]
     with (

@@ -64,6 +64,7 @@ def program() -> NoReturn:
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, interrupt)
     gc.set_threshold(_GARBAGE)
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # else its idle threads spin for 0.1 s when NumPy is imported
     try:
         code = main()
     except KeyboardInterrupt:  # while main reports the first one
