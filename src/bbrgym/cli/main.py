@@ -56,6 +56,8 @@ _COMMANDS = {
 }
 _INTERRUPTED = 130
 _GARBAGE = 200_000  # objects until a collection: imports and figures make many, and little garbage
+#: Environment of a process that starts soon: NumPy's idle threads sleep at once, and Pydantic looks for no plugins.
+_SAVING = {"OPENBLAS_THREAD_TIMEOUT": "4", "PYDANTIC_DISABLE_PLUGINS": "__all__"}
 _NO_THREAD = "can't start new thread"  # Python's RuntimeError
 
 
@@ -64,7 +66,8 @@ def program() -> NoReturn:
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, interrupt)
     gc.set_threshold(_GARBAGE)
-    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # else its idle threads spin for 0.1 s when NumPy is imported
+    for name, value in _SAVING.items():
+        os.environ.setdefault(name, value)
     try:
         code = main()
     except KeyboardInterrupt:  # while main reports the first one

@@ -94,7 +94,7 @@ def progress_bar(
         has_line: whether a progress is a line of its own where standard error is not a terminal. Default: the bar is
             shown there too, when it ends.
     """
-    console = Console(stderr=True)
+    console = Console(stderr=True, emoji=False)
     if has_line is not None and not console.is_terminal:
         lines = error_console()
         yield (
@@ -103,9 +103,10 @@ def progress_bar(
             )
         )
         return
-    texts = (TextColumn("{task.fields[before]}"), TextColumn("{task.fields[behind]}"))
+    texts = [TextColumn(f"{{task.fields[{name}]}}", markup=False) for name in ("before", "behind")]
+    share = TaskProgressColumn("{task.percentage:>3.0f}%", style="progress.percentage", markup=False)
     time = TimeRemainingColumn(elapsed_when_finished=True)
-    bar = Progress(texts[0], BarColumn(), TaskProgressColumn(), texts[1], time, console=console)
+    bar = Progress(texts[0], BarColumn(), share, texts[1], time, console=console)
     task = bar.add_task("")
 
     def show(progress: Any) -> None:
@@ -157,9 +158,9 @@ def named_table(title: str, *headings: str) -> Table:
 
 def print_results(*results: Table | str) -> None:
     """Print tables and plain texts on standard output."""
-    console = Console()
+    console = Console(emoji=False)
     if not console.is_terminal:
-        console = Console(width=_WIDTH)
+        console = Console(width=_WIDTH, emoji=False)
     for one in results:
         if isinstance(one, str):
             console.print(one, markup=False, emoji=False, highlight=False, soft_wrap=True)
