@@ -35,6 +35,21 @@ IsSlow(const Scenario& scenario)
     return slowest_bps / static_cast<double>(scenario.flows.size()) < 2.0 * 8.0 * BBR_MIN_TSO_RATE_Bps;
 }
 
+/** The kernel's own control that the parameters of a flow that switches choose; null: it has none. */
+const char*
+ChosenOfKernel(const cc_params& params)
+{
+    switch (cc_chosen_algorithm(&params))
+    {
+    case CC_ALGORITHM_CUBIC: return "cubic";
+    case CC_ALGORITHM_RENO: return "reno";
+    case CC_ALGORITHM_BBR: return "bbr";
+    default: return nullptr;
+    }
+}
+
+constexpr const char* NO_ARM = "bbr3, which no kernel has of its own, expected arms cubic, reno and bbr";
+
 } // namespace
 
 Controllers::Controllers(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Network& network,
@@ -77,6 +92,16 @@ Controllers::Attach(std::size_t flow, int variant, uint64_t seed)
     settings.flow = static_cast<uint32_t>(flow);
     settings.is_paced = spec.stack.socket.pacing != pacing_choice::none;
     m_tunables.AddFlow(variant, settings.params);
+    if (spec.cc == SWITCHING)
+    {
+        const char* const chosen = ChosenOfKernel(settings.params);
+        if (chosen == nullptr)
+        {
+            throw ScenarioError(path + ".tunables.switch_arm", std::string("is ") + NO_ARM);
+        }
+        SetController(m_network.senders[flow].Get(), chosen);
+        return;
+    }
     try
     {
         if (!m_policy_variant)
@@ -138,7 +163,19 @@ Controllers::TakeTunables(std::span<const double> table)
     for (const auto& [flow, params] : m_tunables.Changes(table, *m_scenario))
     {
         m_settings[flow].params = params;
-        m_programs[flow]->SetSettings(m_network.senders[flow].Get(), m_settings[flow]);
+        const int socket = m_network.senders[flow].Get();
+        if (m_programs[flow] != nullptr)
+        {
+            m_programs[flow]->SetSettings(socket, m_settings[flow]);
+        }
+        else if (const char* const chosen = ChosenOfKernel(params))
+        {
+            SetController(socket, chosen); // the kernel does nothing where it is the one at work
+        }
+        else
+        {
+            throw std::invalid_argument("flow '" + m_scenario->flows[flow].name + "': switch_arm is " + NO_ARM);
+        }
     }
 }
 

@@ -128,7 +128,7 @@ PlanOf(const Scenario& scenario, const HostOptions& options)
     {
         const Flow& flow = scenario.flows[i];
         const std::string path = "flows[" + std::to_string(i) + "]";
-        CheckStack(flow.stack, FindVariant(flow.cc).has_value(), path);
+        CheckStack(flow.stack, FindVariant(flow.cc).has_value() && flow.cc != SWITCHING, path);
         CheckEqual(scenario, i, "gso_max_segs", "it belongs to the senders' device");
         CheckEqual(scenario, i, "timestamps", "it belongs to the host");
         plan.gso_max_segs = static_cast<uint32_t>(flow.stack.socket.gso_max_segs);

@@ -47,6 +47,12 @@ struct NetworkPlan
     std::vector<SocketPlan> flows;
 };
 
+/** The variant whose flows change between the kernel's own controls (see Controllers). */
+inline constexpr const char* SWITCHING = "switch";
+
+/** Gives a socket a congestion control of this kernel's, also while its connection is open. */
+void SetController(int socket, const std::string& name);
+
 /** The hosts that a scenario needs. ScenarioError: the kernel's sockets cannot be as its stack says. */
 NetworkPlan PlanOf(const Scenario& scenario, const HostOptions& options);
 

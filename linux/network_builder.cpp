@@ -222,14 +222,6 @@ SetBuffer(int socket, int forced, int asked, uint32_t bytes, bool has_privileges
             "setting the size of a socket's buffer");
 }
 
-void
-SetController(int socket, const std::string& name)
-{
-    Checked(setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())),
-            "giving a socket the congestion control '" + name +
-                "' (sysctl net.ipv4.tcp_available_congestion_control lists those of this kernel)");
-}
-
 Descriptor
 MakeSender(const SocketPlan& plan, bool has_privileges)
 {
@@ -354,6 +346,14 @@ class Child
 };
 
 } // namespace
+
+void
+SetController(int socket, const std::string& name)
+{
+    Checked(setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())),
+            "giving a socket the congestion control '" + name +
+                "' (sysctl net.ipv4.tcp_available_congestion_control lists those of this kernel)");
+}
 
 Network
 BuildNetwork(const NetworkPlan& plan)

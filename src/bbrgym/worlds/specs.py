@@ -179,7 +179,7 @@ register_world(
     isolation="process",
     is_real_time=True,
     our_algorithms=KERNEL_ALGORITHMS,
-    stand_ins=KERNEL_STAND_INS,
+    stand_ins={**KERNEL_STAND_INS, "switch": "kernel-cubic"},
     stock_controls=("linux",),
     has_paths=False,
     options=("timestamps", "user_namespace", "max_late_share", "policy"),
