@@ -14,8 +14,12 @@ the first start, within the longest RTT.
    the goodput, utilisation, queueing delay and retransmissions. It is inside if the means differ by no more than the
    larger of 5 % and the range of the kernel's own runs.
 2. The same of our bbr3 and bbr2, in BPF in the kernel.
-3. The same where ACKs queue or are lost on the return path.
-4. Two flows of each variant, by score, in both worlds.
+3. The same where ACKs queue or are lost on the return path. Receive buffers are automatic in both worlds: a gap holds
+   more than a window there, and the twin's ample buffer would never be full.
+4. A flow whose algorithm changes on the open connection, at the same moments in both worlds: its window 0.1 s after a
+   switch, its goodput and RTT until 2 s after, means over the switches, its goodput before the first of them, and its
+   retransmissions.
+5. Two flows of each variant, by score, in both worlds.
 
 With --learned, which names a run folder of `bbrgym train experiment=wan_flow_portfolio`, it compares the order of
 variants, a fixed setting and this policy in each flow's data path on draws of wan_mix instead.
@@ -43,6 +47,7 @@ import numpy as np
 from report import command, publish
 
 import bbrgym
+from bbrgym.envs.library import ARMS
 from bbrgym.report.markdown import markdown_table
 from bbrgym.runs.atomic_files import write_text
 from bbrgym.worlds import LateRunError
@@ -58,6 +63,7 @@ BEHAVIOUR = {
     "kernel-cells": f"{LIKE} / bbr cubic reno",
     "kernel-bbr3": f"{LIKE} / bbr2 bbr3 cubic",
     "kernel-reverse": f"{LIKE} / bbr cubic bbr3",
+    "kernel-switch": f"{LIKE} / bbr cubic reno",
     "kernel-order": "rtt_fairness / bbq bbr-acd bbr-plus bbr-pg bbr cubic",
     "kernel-learned": "wan_mix / bbq bbr-acd bbr-plus bbr-pg bbr cubic shipped/fixed shipped/flow",
 }
@@ -67,6 +73,7 @@ KERNEL = "kernel-"
 TOLERANCE = 0.05
 ATTEMPTS = 2  # at a run of the kernel, before the next scenario has its turn
 INTERVAL_S = 1.0
+SWITCHED_S = (0.1, 1.9)  # intervals after a switch: its window is read after the first, rate and RTT are of the second
 
 Mapping = dict[str, Any]
 Figures = dict[str, float]
@@ -86,6 +93,15 @@ class Setup:
     timestamps: bool = False  # whether the flows use TCP's timestamps
     # time without service; it begins within half a second of three tenths of the run, as the seed chooses
     outage_s: float = 0.0
+    # algorithms of the one flow, of variant `switch`, in turn; each has the same time, but for `varies`
+    arms: tuple[str, ...] = ()
+    varies: bool = False  # whether a switch comes up to a quarter of that time earlier or later, as the seed chooses
+
+    def switches(self, seconds: float, seed: int) -> list[list[Any]]:
+        """Return the time in seconds of each switch, and the algorithm."""
+        each_s, draws = seconds / max(len(self.arms), 1), random.Random(f"{self.name} switch {seed}")
+        moved_s = (draws.uniform(-0.25, 0.25) * each_s * self.varies for _ in self.arms[1:])
+        return [[round((i + 1) * each_s + moved, 6), self.arms[i + 1]] for i, moved in enumerate(moved_s)]
 
     def mapping(self, seconds: float, world: str, seed: int) -> Mapping:
         """Return the scenario for one of the worlds; the seed chooses when the flows after the first start."""
@@ -198,7 +214,21 @@ def reverse_setups() -> Iterator[Setup]:
             queue = {"size_packets": 50}
             back = {"rate_mbps": back_mbps, "delay_ms": 10.0, "queue": queue, **dict(loss(rate))}
             what = "loses-acks" if rate else f"back-{1000 * back_mbps:g}-kbit"
-            yield Setup(f"{name.removeprefix(KERNEL)}-{what}", 20.0, (flow(name),), link=(("reverse", back),))
+            flows = (flow(name, stack={"receive_buffer_bytes": "auto"}),)
+            yield Setup(f"{name.removeprefix(KERNEL)}-{what}", 20.0, flows, link=(("reverse", back),))
+
+
+def switch_setups() -> Iterator[Setup]:
+    """Yield the scenarios in which a flow changes its algorithm: each of three after each other one."""
+
+    def switching(rate_mbps: float, *arms: str, **fields: Any) -> Setup:
+        flows = (flow("switch", tunables={"switch_arm": ARMS.index(arms[0])}),)
+        return Setup("-".join(("switch", *arms)), rate_mbps, flows, arms=arms, **fields)
+
+    yield switching(20.0, "cubic", "bbr")
+    yield switching(20.0, "bbr", "cubic")
+    yield switching(10.0, "reno", "bbr", "reno", varies=True, link=loss(0.005))
+    yield switching(20.0, "cubic", "reno", "cubic", "bbr", varies=True, queue_bdp=2.0)
 
 
 def entrants() -> Iterator[Setup]:
@@ -236,7 +266,8 @@ class Runs:
         if not path.exists():
             return None
         kept: Mapping = json.loads(path.read_text(encoding="utf-8"))
-        return kept if kept["scenario"] == setup.mapping(self.seconds, world, seed) else None
+        asked = (setup.mapping(self.seconds, world, seed), setup.switches(self.seconds, seed))
+        return kept if (kept["scenario"], kept["switches"]) == asked else None
 
     def make(self, setup: Setup, world: str, seed: int) -> Mapping:
         """Return a kept run, or run and keep it.
@@ -246,8 +277,9 @@ class Runs:
         """
         kept = self.find(setup, world, seed)
         if kept is None:
-            scenario = setup.mapping(self.seconds, world, seed)
-            kept = {"commit": self.commit, "scenario": scenario, **outcome_of(world, scenario, seed)}
+            scenario, switches = setup.mapping(self.seconds, world, seed), setup.switches(self.seconds, seed)
+            outcome = outcome_of(world, scenario, seed, switches)
+            kept = {"commit": self.commit, "scenario": scenario, "switches": switches, **outcome}
             path = self._path(setup, world, seed)
             path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, json.dumps(kept))
@@ -262,21 +294,43 @@ class Runs:
         return self.folder / setup.name / f"{world}-{seed}.json"
 
 
-def outcome_of(world: str, scenario: Mapping, seed: int) -> Mapping:
-    """Run a scenario and return its summaries and score."""
+def outcome_of(world: str, scenario: Mapping, seed: int, switches: list[list[Any]]) -> Mapping:
+    """Run a scenario and return its summaries and score, and the first flow's figures before and after switches."""
+    seen = []
     with bbrgym.make_world(world, scenario, seed=seed) as run:
+
+        def advance(seconds: float) -> None:
+            run.advance(seconds)
+            seen.append(dict(zip(run.flow_fields, map(float, run.flow_stats()[0]), strict=True)))
+
+        for at_s, arm in switches:
+            advance(at_s - run.now_s)
+            run.set_tunables(0, {"switch_arm": ARMS.index(arm)})
+            for seconds in SWITCHED_S:
+                advance(seconds)
         while not run.done:
             run.advance(INTERVAL_S)
         flow_rows, link_row = run.summary()
         flows = [dict(zip(run.flow_summary_fields, map(float, row), strict=True)) for row in flow_rows]
         link = dict(zip(run.link_summary_fields, map(float, link_row), strict=True))
         score = score_of_run(run.scenario, run.flow_summary_fields, flow_rows)
-    return {"flows": flows, "link": link, "score": score}
+    names = ("cwnd_pkts", "goodput_mbps", "rtt_mean_ms")
+    return {"flows": flows, "link": link, "score": score, "seen": [{name: one[name] for name in names} for one in seen]}
 
 
 def figures_of(run: Mapping) -> Figures:
     """Return the cells of a run."""
     flows, link = run["flows"], run["link"]
+    retransmit_rate = sum(one["retransmitted_pkts"] for one in flows) / sum(one["sent_pkts"] for one in flows)
+    if seen := run["seen"]:
+        soon, later = seen[1::3], seen[2::3]
+        return {
+            "goodput before, Mbit/s": seen[0]["goodput_mbps"],
+            "window after a switch, packets": float(np.mean([one["cwnd_pkts"] for one in soon])),
+            "goodput after, Mbit/s": float(np.mean([one["goodput_mbps"] for one in later])),
+            "mean RTT after, ms": float(np.mean([one["rtt_mean_ms"] for one in later])),
+            "retransmit rate": retransmit_rate,
+        }
     shares = {f"share of f{i}": one["share"] for i, one in enumerate(flows)} if len(flows) > 1 else {}
     return {
         **shares,
@@ -284,7 +338,7 @@ def figures_of(run: Mapping) -> Figures:
         "utilisation": link["utilisation"],
         "mean queueing delay, ms": link["queue_delay_mean_ms"],
         "p95 queueing delay, ms": link["queue_delay_p95_ms"],
-        "retransmit rate": sum(one["retransmitted_pkts"] for one in flows) / sum(one["sent_pkts"] for one in flows),
+        "retransmit rate": retransmit_rate,
     }
 
 
@@ -387,7 +441,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10, help="of the twin")
     parser.add_argument("--seconds", type=float, default=60.0, help="of each run")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="no run of the kernel begins later")
-    all_parts = [list(part) for part in (setups(), bbr3_setups(), reverse_setups(), entrants())]
+    all_parts = [list(part) for part in (setups(), bbr3_setups(), reverse_setups(), switch_setups(), entrants())]
     parser.add_argument("--only", nargs="+", metavar="NAME", default=["*"], help="scenarios to run, such as '*-loss'")
     parser.add_argument("--learned", type=Path, metavar="RUN", help="a trained policy, to compare on draws")
     parser.add_argument("--draws", type=int, default=16, help="for --learned")
@@ -416,8 +470,8 @@ def main() -> None:
     for setup in asked:
         for seed in range(1, arguments.seeds + 1):
             runs.make(setup, "twin", seed)
-    names = ("kernel-cells", "kernel-bbr3", "kernel-reverse", "kernel-order")
-    sections = (cells_section, cells_section, cells_section, order_section)
+    names = ("kernel-cells", "kernel-bbr3", "kernel-reverse", "kernel-switch", "kernel-order")
+    sections = (*[cells_section] * 4, order_section)
     for name, part, write_section in zip(names, parts, sections, strict=True):
         if part:
             publish(arguments.write, name, write_section(runs, part, arguments), BEHAVIOUR[name])
