@@ -386,21 +386,39 @@ def cells_of(runs: Runs, setup: Setup, arguments: argparse.Namespace) -> list[Co
     return [Comparison(name, *(np.array([run[name] for run in made]) for made in (kernel, twin))) for name in kernel[0]]
 
 
+def inside_of(cells: dict[str, list[Comparison]], arguments: argparse.Namespace) -> str:
+    """Return the paragraph that says how many cells are inside."""
+    inside = sum(cell.is_inside for found in cells.values() for cell in found)
+    count = sum(map(len, cells.values()))
+    return (
+        f"{head(arguments)}, each of {arguments.seconds:g} s. In {inside} of {count} cells ({inside / count:.0%}) the "
+        f"twin's mean differs from the kernel's by no more than the larger of {TOLERANCE:.0%} and the range of the "
+        "kernel's own runs.\n\n"
+    )
+
+
 def cells_section(runs: Runs, asked: list[Setup], arguments: argparse.Namespace) -> str:
     """Return how many cells are inside, and a row for each scenario of which some are not."""
     cells = {setup.name: cells_of(runs, setup, arguments) for setup in asked if runs.of(setup, "linux", arguments.runs)}
-    inside = sum(cell.is_inside for found in cells.values() for cell in found)
-    count = sum(map(len, cells.values()))
     rows = []
     for name, found in cells.items():
         outside = [f"{one.figure}: {shown(one.kernel)}, {shown(one.twin)}" for one in found if not one.is_inside]
         if outside:
             rows.append([name, f"{len(found) - len(outside)} of {len(found)}", "; ".join(outside)])
-    return (
-        f"{head(arguments)}, each of {arguments.seconds:g} s. In {inside} of {count} cells ({inside / count:.0%}) the "
-        f"twin's mean differs from the kernel's by no more than the larger of {TOLERANCE:.0%} and the range of the "
-        "kernel's own runs.\n\n"
-    ) + markdown_table(["scenario", "cells inside", "outside: the kernel's mean (range), the twin's"], rows)
+    return inside_of(cells, arguments) + markdown_table(
+        ["scenario", "cells inside", "outside: the kernel's mean (range), the twin's"], rows
+    )
+
+
+def switch_section(runs: Runs, asked: list[Setup], arguments: argparse.Namespace) -> str:
+    """Return how many cells are inside, and all of them."""
+    cells = {setup.name: cells_of(runs, setup, arguments) for setup in asked if runs.of(setup, "linux", arguments.runs)}
+    names = [cell.figure for cell in next(iter(cells.values()))]
+    rows = [
+        [name.removeprefix("switch-"), *(f"{one.kernel.mean():.3g}/{one.twin.mean():.3g}" for one in found)]
+        for name, found in cells.items()
+    ]
+    return inside_of(cells, arguments) + markdown_table(["kernel/twin", *names], rows)
 
 
 def order_section(runs: Runs, asked: list[Setup], arguments: argparse.Namespace) -> str:
@@ -471,7 +489,7 @@ def main() -> None:
         for seed in range(1, arguments.seeds + 1):
             runs.make(setup, "twin", seed)
     names = ("kernel-cells", "kernel-bbr3", "kernel-reverse", "kernel-switch", "kernel-order")
-    sections = (*[cells_section] * 4, order_section)
+    sections = (*[cells_section] * 3, switch_section, order_section)
     for name, part, write_section in zip(names, parts, sections, strict=True):
         if part:
             publish(arguments.write, name, write_section(runs, part, arguments), BEHAVIOUR[name])

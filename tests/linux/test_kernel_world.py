@@ -168,6 +168,21 @@ def test_tunables_are_set_while_the_flow_runs(cc, tunable, first, value):
         assert world.flow_stats()[0, cwnd] < 0.8 * before
 
 
+def test_an_open_connection_switches_between_the_kernels_own():
+    with bbrgym.make_world("linux", scenario({"cc": "switch"}, duration_s=2.0), options=ANY_LATENESS) as world:
+        phases = []
+        for arm in (0, 2, 1):  # cubic, bbr, reno
+            world.set_tunables(0, {"switch_arm": arm})
+            world.advance(0.5)
+            phases.append(world.flow_stats()[0, world.flow_fields.index("phase")] < 16)
+        assert phases == [False, True, False]
+        world.set_tunables(0, {"switch_arm": 3})
+        with pytest.raises(
+            ConfigError, match="switch_arm is bbr3, which no kernel has of its own, expected arms cubic"
+        ):
+            world.advance(0.5)
+
+
 def test_other_threads_go_on_while_a_network_is_built():
     ended, turns = threading.Event(), 0
 
