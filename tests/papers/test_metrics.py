@@ -58,6 +58,14 @@ def test_a_metric_counts_its_flows(metric: str, flow: str | None, expected: floa
     assert measure(TWO, metric, flow) == pytest.approx(expected)
 
 
+def test_the_queue_is_filled_by_waiting_packets() -> None:
+    waits = TWO.summary.with_columns(throughput_mbps=pl.lit(4.0), queue_delay_mean_ms=pl.lit(5.0), completion_s=3.0)
+    run = MeasuredRun(waits, TWO.timeseries, 1250, queue_bytes=10_000)
+    assert measure(run, "queue_share", "b") == 0.25  # 4 Mbit/s for 5 ms are 2,500 bytes
+    assert measure(run, "queue_share") == 0.75
+    assert measure(run, "completion_s", "b") == 3.0
+
+
 def test_a_flow_that_is_not_there_has_no_metric() -> None:
     assert all(math.isnan(measure(TWO, metric, "c")) for metric in METRICS)
 

@@ -32,6 +32,7 @@ class MeasuredRun:
     summary: pl.DataFrame  # rows of summary.parquet
     timeseries: pl.DataFrame  # rows of timeseries.parquet
     mss_bytes: int  # payload of a full packet
+    queue_bytes: float = math.nan  # size of the link's queue
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,12 @@ def jain(rates: Sequence[float] | np.ndarray) -> float:
     values = np.asarray(rates, dtype=np.float64)
     squares = float(len(values) * np.sum(values**2))
     return float(np.sum(values)) ** 2 / squares if squares > 0 else math.nan
+
+
+def _queue_share(run: MeasuredRun, names: Sequence[str]) -> float:
+    """Return the mean queue by Little's law, rate times wait, over the queue's size."""
+    held_bits = _flows(run, names).select(pl.col("throughput_mbps") * pl.col("queue_delay_mean_ms") * 1e3).to_series()
+    return float(held_bits.fill_nan(None).sum()) / 8 / run.queue_bytes
 
 
 # ---- from the time series -----------------------------------------------------------------------------
@@ -188,6 +195,8 @@ METRICS: Mapping[str, RunMetric] = MappingProxyType(
         ),
         # mean wait of the flows' packets in the queue
         "queue_delay_ms": RunMetric("ms", lambda run, names: _or_nan(per_run(_flows(run, names))["queue_delay_ms"][0])),
+        "queue_share": RunMetric("ratio", _queue_share),  # part of the queue that the flows' waiting packets fill
+        "completion_s": RunMetric("s", _mean("completion_s")),  # from a flow's start until all of its transfer arrived
         # departed bytes / capacity of the link
         "utilisation": RunMetric("ratio", lambda run, _: float(run.summary["utilisation"][0])),
         # Jain's index of the flows' goodput

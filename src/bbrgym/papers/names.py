@@ -25,6 +25,8 @@ PAPERS: Mapping[str, str] = MappingProxyType(
         "l4s": "BBRv2 beside others, FIFO and CoDel (github.com/fatihsarpkaya/L4S-PAM2025)",
         "starlink": "random loss at 10 Mbit/s (github.com/abobker11/TCP-Starlink-Analysis)",
         "lanman2023": "CUBIC and BBR on lossy and long paths (github.com/cs7org/lanman2023)",
+        "themis": "queue shares of lone flows (github.com/cmu-snap/themis-backend)",
+        "c4": "CUBIC and BBR in the tests of C4 (github.com/private-octopus/c4)",
         "draft": "Questions of draft-ietf-ccwg-bbr (github.com/ietf-wg-ccwg/draft-ietf-ccwg-bbr/issues)",
     }
 )

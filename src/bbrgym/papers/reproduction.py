@@ -32,6 +32,7 @@ from bbrgym.papers.catalogue import select_experiments
 from bbrgym.papers.experiment import Experiment, Quantity
 from bbrgym.papers.metrics import MeasuredRun, measure
 from bbrgym.papers.verdicts import Compared, verdict_of_claim, verdicts_of
+from bbrgym.scenario.families import queue_bytes
 from bbrgym.scenario.files import parse_scenario
 from bbrgym.scenario.flow import check_tunables
 from bbrgym.schema import FieldProblem, Float, List, Model, PathText, Whole, plain, validated
@@ -282,7 +283,8 @@ class Measurements:
                 self.failures[case.job.key] = one_line(outcome)
                 self._reasons.setdefault(point, one_line(outcome))
                 continue
-            run = MeasuredRun(outcome.summary, outcome.timeseries, case.job.scenario.mss_bytes)
+            scenario = case.job.scenario
+            run = MeasuredRun(outcome.summary, outcome.timeseries, scenario.mss_bytes, queue_bytes(scenario))
             for metric, flow in metrics:
                 self._values[*point, metric, flow].append(measure(run, metric, flow))
 

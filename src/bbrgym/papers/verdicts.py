@@ -71,7 +71,7 @@ def verdict_on_testbed(number: Published, measured: float) -> Verdict:
     low, high = number.bounds
     beyond = max(low - measured, measured - high, 0.0)
     inside, near = INSIDE_PART * abs(number.value), NEAR_PART * abs(number.value)
-    if number.metric == "share":
+    if number.metric in ("share", "queue_share"):
         inside, near = INSIDE_POINTS, NEAR_POINTS
     return "inside" if beyond <= inside else "near" if beyond <= near else "no"
 

@@ -43,10 +43,12 @@ def buffer_bdp(scenario: Scenario) -> float:
     """Return the size of the queue in bandwidth-delay products of the link's mean rate and the longest RTT."""
     resolved = scenario.resolved()
     longest_s = max(flow.rtt_ms for flow in resolved.flows) / 1e3
-    return _queue_bytes(resolved) * _BITS_PER_BYTE / (resolved.link.mean_rate_mbps * 1e6 * longest_s)
+    return queue_bytes(resolved) * _BITS_PER_BYTE / (resolved.link.mean_rate_mbps * 1e6 * longest_s)
 
 
-def _queue_bytes(resolved: Scenario) -> float:
+def queue_bytes(scenario: Scenario) -> float:
+    """Return the size of the queue in bytes."""
+    resolved = scenario.resolved()
     queue = resolved.link.queue
     if queue.size_bytes is not None:
         return queue.size_bytes
