@@ -343,7 +343,8 @@ def allowed(model: type[BaseModel], name: str, field: dict[str, Any], definition
         return ", ".join(map(str, option.get("enum", [option.get("const")])))
     if option.get("type") == "array":
         items = option["items"]
-        return f"list of {items['$ref'].rsplit('/', 1)[1]}" if "$ref" in items else "list of numbers"
+        of = "texts" if items.get("type") == "string" else "numbers"
+        return f"list of {items['$ref'].rsplit('/', 1)[1] if '$ref' in items else of}"
     kind = option["type"]
     if kind not in ("number", "integer"):
         return {"string": "text", "boolean": "true, false", "object": "mapping"}[kind]

@@ -213,7 +213,9 @@ def with_delays(mapping: Mapping, seed: int) -> Mapping:
             {"reverse": {**link["reverse"], "delay_trace": trace}} if "reverse" in link and draw.chance(0.3) else {}
         )
         reorder = name not in with_acks and draw.chance(0.6)
-        moved[name] = {**link, **reverse, "reorder": reorder, **({"delay_trace": trace} if draw.chance(0.8) else {})}
+        moves = {"delay_trace": trace} if draw.chance(0.8) else {}
+        reorder = reorder and bool(moves or any("delay_ms" in change for change in link.get("changes", [])))
+        moved[name] = {**link, **reverse, "reorder": reorder, **moves}
     return {**mapping, "flows": flows, **({"link": moved["link"]} if "link" in mapping else {"links": moved})}
 
 

@@ -139,6 +139,7 @@ BAD = [
     ({"delay_trace": {"path": "a", "delays_ms": [1.0]}}, "link.delay_trace: has both of path and delays_ms"),
     ({"delay_trace": {"delays_ms": [-1.0]}}, "link.delay_trace.delays_ms[0]: is -1.0, expected a number >= 0"),
     ({"delay_trace": {"delays_ms": [1.0], "step_ms": 0}}, "link.delay_trace.step_ms: is 0, expected a number >= 0.001"),
+    ({"reorder": True}, "link.reorder: is true, expected a delay_trace or changes of delay_ms"),
     ({"reorder": 2}, "link.reorder: is 2, expected true or false"),
     ({"reverse": {**BACK, "reorder": True}}, "link.reverse.reorder: is not a field"),
 ]
@@ -153,4 +154,5 @@ def test_a_bad_field_is_one_error(link: Mapping, problem: str) -> None:
 
 def test_acks_are_not_reordered() -> None:
     with pytest.raises(bbrgym.ScenarioError, match=r"with link\.reorder, which would reorder its ACKs"):
-        bbrgym.load_scenario(scenario(flow(direction="reverse"), reorder=True, reverse=BACK))
+        moving = {"delay_trace": {"delays_ms": [1.0, 0.0]}, "reorder": True}
+        bbrgym.load_scenario(scenario(flow(direction="reverse"), **moving, reverse=BACK))

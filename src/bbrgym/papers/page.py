@@ -34,8 +34,8 @@ from bbrgym.worlds import FAST_WORLD
 _INTRODUCTION = """\
 Every experiment of the five papers, of six testbeds, of C4's tests and of a draft's questions is a file of \
 `conf/experiment/`: its network, stack, flows and variants, the published numbers with their sources, what they leave \
-open (`notes`) and why a number is not met (`cause`). `bbrgym reproduce experiment=bbq/fig13` runs one and prints each published number beside \
-the measured one, with notes and causes. A published number is never used to tune.
+open (`notes`) and why a number is not met (`cause`). `bbrgym reproduce experiment=bbq/fig13` runs one and prints \
+each published number beside the measured one, with notes and causes. A published number is never used to tune.
 
 - **agrees**: a number is within the published spread, within 10 %, or within the precision with which it is known; a \
 claim with a published bound holds.

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from bbrgym.errors import nearest
 from bbrgym.quic import STACKS
@@ -132,7 +132,13 @@ class Frames(Model):
         return self.rate_mbps
 
 
-App = Annotated[Bulk | Cbr | OnOff | ShortFlow | Frames, Field(discriminator="kind")]
+def _with_kind(app: Any) -> Any:
+    """Return an application with its kind, which one of Bulk's fields alone need not name."""
+    is_bulk = isinstance(app, Mapping) and app.keys() <= Bulk.model_fields.keys()
+    return {"kind": "bulk", **app} if is_bulk else app
+
+
+App = Annotated[Bulk | Cbr | OnOff | ShortFlow | Frames, Field(discriminator="kind"), BeforeValidator(_with_kind)]
 
 
 Role: TypeAlias = Literal["tuned", "fixed", "background"]

@@ -362,6 +362,10 @@ class Link(Model):
     @model_validator(mode="after")
     def _check(self) -> Link:
         _check_wire(self)
+        if self.reorder and self.delay_trace is None and all(change.delay_ms is None for change in self.changes):
+            raise FieldProblem(
+                "reorder", "is true, expected a delay_trace or changes of delay_ms, by which delays fall"
+            )
         if self.reverse is not None and self.last_hop is not None:
             raise FieldProblem("reverse", "is given, expected none beside last_hop, which has a return path of its own")
         return self
