@@ -153,6 +153,6 @@ def test_a_bad_field_is_one_error(link: Mapping, problem: str) -> None:
 
 
 def test_acks_are_not_reordered() -> None:
+    moving = {"delay_trace": {"delays_ms": [1.0, 0.0]}, "reorder": True}
     with pytest.raises(bbrgym.ScenarioError, match=r"with link\.reorder, which would reorder its ACKs"):
-        moving = {"delay_trace": {"delays_ms": [1.0, 0.0]}, "reorder": True}
         bbrgym.load_scenario(scenario(flow(direction="reverse"), **moving, reverse=BACK))
