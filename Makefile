@@ -37,7 +37,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 QUICK := tests/scenario tests/worlds tests/envs tests/evaluate
 
-.PHONY: demo test test-all quick coverage check docs site wheels clean
+.PHONY: demo test test-all quick coverage programs check docs site wheels clean
 .DELETE_ON_ERROR:
 
 # The twin is there, and has run, before ns-3 is compiled. Of the paper's 120 s, so many that each takes seconds.
@@ -64,11 +64,15 @@ test-all: TESTS :=
 quick: TESTS := -m 'not slow' $(QUICK)
 coverage: TESTS := -m 'not slow' --cov --cov-report=term $(COVERED)
 coverage: $(STAMPS)/dev
-test test-all quick coverage: $(STAMPS)/test
-	@echo "Compiling the programs of the tests"
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/support/compilers.py
+test test-all quick coverage: $(STAMPS)/package
+	@$(MAKE) --no-print-directory --jobs=2 $(STAMPS)/test programs
 	PATH="$(CURDIR)/$(BIN):$$PATH" BBRGYM_BUILD_DIR="$$(dirname "$$(ls -t build/*/CMakeCache.txt | head -1)")" \
 		$(BIN)/pytest -n $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder $(TESTS)
+
+# While pip downloads and unpacks.
+programs: $(STAMPS)/build
+	@echo "Compiling the programs of the tests"
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/support/compilers.py
 
 check: $(STAMPS)/dev
 	$(BIN)/ruff check

@@ -2,8 +2,10 @@
 """The frozen benchmark: its draws, its file of results, and the check of such a file."""
 
 import dataclasses
+import functools
 import json
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +105,14 @@ def test_the_file_is_the_same_each_time_and_passes_its_check(small: Benchmark, t
         bench_tables({"a.json": results.read_results(first), "b.json": results.read_results(second)})
 
 
+@functools.cache
+def written() -> str:
+    """Return a file of bbr's results in the small benchmark."""
+    with tempfile.TemporaryDirectory() as folder:
+        results.write_results(results.bench(["bbr"]), path := Path(folder) / "results.json")
+        return path.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
@@ -129,8 +139,7 @@ def test_the_file_is_the_same_each_time_and_passes_its_check(small: Benchmark, t
 )
 def test_a_tampered_file_is_refused(small: Benchmark, tmp_path: Path, change: Any, problem: str) -> None:
     path = tmp_path / "results.json"
-    results.write_results(results.bench(["bbr"]), path)
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = json.loads(written())
     change(content)
     path.write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(ConfigError, match=problem):
@@ -141,8 +150,7 @@ def test_a_key_that_stands_twice_is_refused_and_claims_are_shown_as_such(
     small: Benchmark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "results.json"
-    results.write_results(results.bench(["bbr"]), path)
-    text = path.read_text(encoding="utf-8").replace('"commit": "', '"commit": "claim-of-')
+    text = written().replace('"commit": "', '"commit": "claim-of-')
     path.write_text(text, encoding="utf-8")
     assert main(["bench", "check", str(path)]) == 0
     assert re.search(
