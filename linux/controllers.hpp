@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// The congestion controls of a run's senders: the kernel's own by name, or cc/ in BPF with the flow's tunables. A flow of
-// variant switch changes between the kernel's own, by TCP_CONGESTION on its open connection.
+// The congestion controls of a run's senders: the kernel's own by name, or cc/ in BPF with the flow's tunables. A flow
+// of variant switch changes between the kernel's own, by TCP_CONGESTION on its open connection.
 #ifndef BBRGYM_LINUX_CONTROLLERS_HPP
 #define BBRGYM_LINUX_CONTROLLERS_HPP
 
