@@ -6,7 +6,6 @@ from __future__ import annotations
 import copy
 import importlib.util
 import inspect
-import math
 import re
 import sys
 from pathlib import Path
@@ -16,7 +15,6 @@ from bbrgym.errors import ConfigError, one_line
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
 
 Decision: TypeAlias = tuple[float, float | None]
 """Congestion window in packets, 1 to 2^30, and pacing rate in Mbit/s of payload; None: as Linux paces a window."""
@@ -34,8 +32,8 @@ class Controller:
     Optional methods that may return a decision too, or None: ``on_rto()``, at a timeout; ``on_restart(now_us,
     is_app_limited)``, before the first packet after a pause; ``on_loss_state(old, new)``, numbers of ``cc_ca_state`` in
     cc/types.h. A class method ``on_acks(controllers, samples)``, in place of `on_ack`, gets ACKs of several worlds of a
-    vector at once: a list of the flows' objects and a structured array [N] of their samples; it returns windows [N] and
-    pacing rates [N], infinite or None where Linux paces, which are to be what each would get alone.
+    vector at once: a list of the flows' objects and a structured array [N] of their samples, whose numbers are signed;
+    it returns windows [N] and pacing rates [N], infinite or None where Linux paces, as each would get alone.
 
     Attributes:
         rng: random numbers of the flow, from a stream of the run's seed.
@@ -155,13 +153,3 @@ def copied(name: str, controller: Controller) -> Controller:
         return copy.deepcopy(controller)
     except Exception as error:
         raise ValueError(f"{name}: cannot be copied: {type(error).__name__}: {one_line(error)}") from error
-
-
-def decide(controllers: list[Any], samples: NDArray[np.void]) -> NDArray[np.float64]:
-    """Return what a class decides for ACKs of several flows: [2, flows], windows and pacing rates."""
-    import numpy as np
-
-    windows, rates = type(controllers[0]).on_acks(controllers, samples)
-    decided = np.empty((2, len(controllers)))
-    decided[0], decided[1] = windows, math.inf if rates is None else rates
-    return decided

@@ -24,6 +24,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -40,14 +41,50 @@ struct FlowObject
           sample(py::cast(cc_sample{})),
           shown(sample.cast<cc_sample*>()),
           takes_batches(py::hasattr(self, "on_acks")),
-          on_ack(takes_batches ? py::none() : py::object(self.attr("on_ack")))
+          decide(self.attr(takes_batches ? "on_acks" : "on_ack"))
     {}
 
     py::object self;
     py::object sample; ///< that on_ack is given, each time
     cc_sample* shown;
     bool takes_batches;
-    py::object on_ack;
+    py::object decide;
+};
+
+/** What on_acks is given. A field of a sample is a signed number of 64 bits, so that differences do not wrap. */
+struct Batch
+{
+    explicit Batch(std::size_t flows) : objects(flows)
+    {
+        static const py::handle dtype = Dtype().release(); // stays to the end of the process
+        samples = py::array(py::reinterpret_borrow<py::dtype>(dtype), static_cast<py::ssize_t>(flows));
+    }
+
+    static py::dtype Dtype()
+    {
+        py::list names;
+        py::list formats;
+        py::list offsets;
+#define FIELD(name)                                                                                                    \
+    names.append(#name);                                                                                               \
+    formats.append(std::is_same_v<decltype(cc_sample::name), bool> ? "?" : "i8");                                      \
+    offsets.append(8 * offsets.size());
+        SAMPLE_FIELDS(FIELD)
+#undef FIELD
+        return py::dtype(names, formats, offsets, static_cast<py::ssize_t>(8 * offsets.size()));
+    }
+
+    static int64_t* Put(int64_t* row, const cc_sample& sample)
+    {
+#define FIELD(name)                                                                                                    \
+    *row++ = std::in_range<int64_t>(sample.name + 0) ? static_cast<int64_t>(sample.name) : INT64_MAX;
+        SAMPLE_FIELDS(FIELD)
+#undef FIELD
+        return row;
+    }
+
+    py::list objects;
+    py::array samples;
 };
 
 /** An event of a flow with an object, to be decided. */
@@ -328,19 +365,14 @@ class PythonControllers
             if (event.sample)
             {
                 *object.shown = *event.sample;
-                returned = object.on_ack(object.sample);
+                returned = object.decide(object.sample);
             }
             else if (returned = event.method(object.self); returned.is_none())
             {
                 return;
             }
-            if (!PyTuple_Check(returned.ptr()) || PyTuple_GET_SIZE(returned.ptr()) != 2)
-            {
-                throw std::runtime_error(event.plugin->name + ": returned " + std::string(py::repr(returned)) +
-                                         ", expected (cwnd_pkts, pacing_mbps)");
-            }
-            PyObject* const pacing = PyTuple_GET_ITEM(returned.ptr(), 1);
-            Take(event, Number(PyTuple_GET_ITEM(returned.ptr(), 0)), pacing == Py_None ? HUGE_VAL : Number(pacing));
+            const auto [cwnd_pkts, pacing_mbps] = Pair(event, returned);
+            Take(event, Number(cwnd_pkts), Number(pacing_mbps));
         });
     }
 
@@ -348,31 +380,79 @@ class PythonControllers
     static std::exception_ptr DecideBatch(const std::vector<const OwnEvent*>& events)
     {
         return Failure(*events[0]->plugin, [&events] {
-            py::list objects;
-            py::array samples(SampleDtype(), static_cast<py::ssize_t>(events.size()));
-            auto* row = static_cast<cc_sample*>(samples.mutable_data());
-            for (const OwnEvent* event : events)
+            std::unique_ptr<Batch> batch(std::exchange(s_batch, nullptr)); // the class may let other threads run
+            if (!batch || batch->objects.size() != events.size())
             {
-                objects.append(event->Object().self);
-                *row++ = *event->sample;
+                batch = std::make_unique<Batch>(events.size());
             }
-            const py::array_t<double> decided = Python("decide")(objects, samples);
+            auto* row = static_cast<int64_t*>(batch->samples.mutable_data());
             for (std::size_t i = 0; i < events.size(); ++i)
             {
-                const auto column = static_cast<py::ssize_t>(i);
-                Take(*events[i], decided.at(0, column), decided.at(1, column));
+                batch->objects[i] = events[i]->Object().self;
+                row = Batch::Put(row, *events[i]->sample);
+            }
+            const py::object returned = events[0]->Object().decide(batch->objects, batch->samples);
+            const auto [windows, rates] = Pair(*events[0], returned);
+            const std::vector<double> cwnd_pkts = Numbers(*events[0], windows, events.size());
+            const std::vector<double> pacing_mbps = Numbers(*events[0], rates, events.size());
+            for (std::size_t i = 0; i < events.size(); ++i)
+            {
+                Take(*events[i], cwnd_pkts[i], pacing_mbps[i]);
+            }
+            if (batch->objects.ref_count() == 1 && batch->samples.ref_count() == 1) // the class has kept neither
+            {
+                delete std::exchange(s_batch, batch.release());
             }
         });
     }
 
+    static std::pair<PyObject*, PyObject*> Pair(const OwnEvent& event, const py::object& returned)
+    {
+        if (!PyTuple_Check(returned.ptr()) || PyTuple_GET_SIZE(returned.ptr()) != 2)
+        {
+            throw std::runtime_error(event.plugin->name + ": returned " + std::string(py::repr(returned)) +
+                                     ", expected (cwnd_pkts, pacing_mbps)");
+        }
+        return {PyTuple_GET_ITEM(returned.ptr(), 0), PyTuple_GET_ITEM(returned.ptr(), 1)};
+    }
+
+    /** A number; None, in place of a rate, is infinite. */
     static double Number(PyObject* value)
     {
-        const double number = PyFloat_AsDouble(value);
+        const double number = value == Py_None ? HUGE_VAL : PyFloat_AsDouble(value);
         if (number == -1 && PyErr_Occurred())
         {
             throw py::error_already_set();
         }
         return number;
+    }
+
+    /** Numbers of flows, or one for all. */
+    static std::vector<double> Numbers(const OwnEvent& event, PyObject* values, std::size_t flows)
+    {
+        std::vector<double> numbers;
+        if (PyList_Check(values) || PyTuple_Check(values))
+        {
+            for (const py::handle value : py::reinterpret_borrow<py::sequence>(values))
+            {
+                numbers.push_back(Number(value.ptr()));
+            }
+        }
+        else if (const auto array = py::reinterpret_borrow<py::object>(values); py::isinstance<py::array>(array))
+        {
+            const py::array_t<double, py::array::c_style | py::array::forcecast> given(array);
+            numbers.assign(given.data(), given.data() + given.size());
+        }
+        else
+        {
+            numbers.assign(flows, Number(values));
+        }
+        if (numbers.size() != flows)
+        {
+            throw std::runtime_error(event.plugin->name + ": returned " + std::to_string(numbers.size()) +
+                                     " numbers for " + std::to_string(flows) + " ACKs");
+        }
+        return numbers;
     }
 
     /** Takes a decision over; no pacing rate is infinite. std::runtime_error: a law is broken. */
@@ -442,27 +522,8 @@ class PythonControllers
         }
     }
 
-    static py::dtype SampleDtype()
-    {
-        static const py::handle made = MadeSampleDtype().release(); // stays to the end of the process
-        return py::reinterpret_borrow<py::dtype>(made);
-    }
-
-    static py::dtype MadeSampleDtype()
-    {
-        py::list names;
-        py::list formats;
-        py::list offsets;
-#define FIELD(name)                                                                                                    \
-    names.append(#name);                                                                                               \
-    formats.append(py::dtype::of<decltype(cc_sample::name)>());                                                        \
-    offsets.append(offsetof(cc_sample, name));
-        SAMPLE_FIELDS(FIELD)
-#undef FIELD
-        return py::dtype(names, formats, offsets, sizeof(cc_sample));
-    }
-
     static inline bool s_has_batches = false; ///< a class that has been loaded does
+    static inline Batch* s_batch = nullptr; ///< to be used again, by who has the GIL
 };
 
 } // namespace bbrgym::binding

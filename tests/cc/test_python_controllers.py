@@ -26,17 +26,14 @@ class Alone(bbrgym.Controller):
     def __init__(self):
         self.cwnd_pkts, self.acks, self.timeouts = 10.0, 0, 0
 
-    def decide(self, acked_pkts, lost_pkts, srtt_us):
+    def decide(self, surplus_pkts, srtt_us):
         self.acks += 1
-        if lost_pkts:
-            self.cwnd_pkts = max(2.0, self.cwnd_pkts * 0.7)
-        else:
-            self.cwnd_pkts += acked_pkts / self.cwnd_pkts * self.rng.uniform(0.5, 1.5)
+        self.cwnd_pkts = max(2.0, self.cwnd_pkts + surplus_pkts / self.cwnd_pkts * self.rng.uniform(0.5, 1.5))
         rate = 1.2 * self.cwnd_pkts * self.mss_bytes * 8 / srtt_us
         return self.cwnd_pkts, rate if self.acks % 2 else None
 
     def on_ack(self, sample):
-        return self.decide(sample.acked_pkts, sample.lost_pkts, sample.srtt_us)
+        return self.decide(sample.acked_pkts - sample.lost_pkts, sample.srtt_us)
 
     def on_rto(self):
         self.cwnd_pkts = 2.0
@@ -44,9 +41,9 @@ class Alone(bbrgym.Controller):
 class Together(Alone):
     @classmethod
     def on_acks(cls, controllers, samples):
-        rows = zip(controllers, samples["acked_pkts"], samples["lost_pkts"], samples["srtt_us"])
-        windows, rates = zip(*(one.decide(int(a), int(l), int(s)) for one, a, l, s in rows))
-        return windows, [float("inf") if rate is None else rate for rate in rates]
+        surplus = samples["acked_pkts"] - samples["lost_pkts"]
+        rows = zip(controllers, surplus, samples["srtt_us"])
+        return tuple(zip(*(one.decide(int(a), int(s)) for one, a, s in rows)))
 """
 
 
