@@ -27,7 +27,8 @@ static const char PRIORITY[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-1
                                "%DISABLE_TLS13_COMPAT_MODE";
 
 struct datagram {
-    uint32_t bytes, next_free;
+    struct datagram *next, **link; /* of those in flight */
+    uint32_t bytes;
     uint8_t data[MAX_DATAGRAM_BYTES];
 };
 
@@ -51,12 +52,9 @@ struct stack {
     uint64_t left_bytes;
     int is_endless;
     ngtcp2_conn_stat last;
-    struct datagram *datagrams;
-    uint32_t datagram_count, first_free;
+    struct datagram *flying;
     char problem[160];
 };
-
-static const uint32_t NONE = UINT32_MAX;
 
 static const char *fail(struct stack *stack, const char *what, int code)
 {
@@ -178,28 +176,12 @@ static const char *make(struct stack *stack, enum bbrgym_end which, int64_t now_
     return NULL;
 }
 
-static uint32_t take(struct stack *stack)
+static void forget(struct datagram *one)
 {
-    if (stack->first_free == NONE) {
-        const uint32_t count = stack->datagram_count > 0 ? 2 * stack->datagram_count : 64;
-        struct datagram *more = realloc(stack->datagrams, count * sizeof *more);
-        if (!more)
-            return NONE;
-        stack->datagrams = more;
-        for (uint32_t i = stack->datagram_count; i < count; i++)
-            more[i].next_free = i + 1 < count ? i + 1 : NONE;
-        stack->first_free = stack->datagram_count;
-        stack->datagram_count = count;
-    }
-    const uint32_t index = stack->first_free;
-    stack->first_free = stack->datagrams[index].next_free;
-    return index;
-}
-
-static void give_back(struct stack *stack, uint32_t index)
-{
-    stack->datagrams[index].next_free = stack->first_free;
-    stack->first_free = index;
+    *one->link = one->next;
+    if (one->next)
+        one->next->link = one->link;
+    free(one);
 }
 
 /* Sends what an end may send and sets its timer. */
@@ -215,17 +197,20 @@ static const char *pump(struct stack *stack, enum bbrgym_end which, int64_t now_
         const uint64_t left = stack->is_endless ? CHUNK_BYTES : stack->left_bytes;
         const int has_data = which == BBRGYM_SENDER && stack->stream >= 0 && left > 0 && !is_blocked;
         const ngtcp2_vec data = { (uint8_t *)zeros, left < CHUNK_BYTES ? left : CHUNK_BYTES };
-        const uint32_t index = take(stack);
-        if (index == NONE)
+        struct datagram *one = malloc(sizeof *one);
+        if (!one)
             return "ngtcp2: no memory is left";
-        struct datagram *one = &stack->datagrams[index];
+        one->link = &stack->flying;
+        if ((one->next = stack->flying))
+            one->next->link = &one->next;
+        stack->flying = one;
         ngtcp2_ssize taken = -1;
         ngtcp2_pkt_info info;
         const ngtcp2_ssize bytes = ngtcp2_conn_writev_stream(
             conn, NULL, &info, one->data, stack->settings.max_tx_udp_payload_size, &taken,
             NGTCP2_WRITE_STREAM_FLAG_NONE, has_data ? stack->stream : -1, &data, has_data, now);
         if (bytes <= 0)
-            give_back(stack, index);
+            forget(one);
         if (bytes == NGTCP2_ERR_STREAM_DATA_BLOCKED && !is_blocked) {
             is_blocked = 1;
             continue;
@@ -237,7 +222,7 @@ static const char *pump(struct stack *stack, enum bbrgym_end which, int64_t now_
         if (taken > 0 && !stack->is_endless)
             stack->left_bytes -= (uint64_t)taken;
         one->bytes = (uint32_t)bytes;
-        const char *problem = stack->port->send(stack->port, which, one->bytes, index);
+        const char *problem = stack->port->send(stack->port, which, one->bytes, (uint64_t)(uintptr_t)one);
         if (problem)
             return problem;
         burst_bytes += (size_t)bytes;
@@ -284,7 +269,7 @@ static const char *delivered(void *self, int64_t now_ns, enum bbrgym_end which, 
     struct stack *stack = self;
     const ngtcp2_path path = path_of_both();
     const ngtcp2_pkt_info info = { 0 };
-    const struct datagram *one = &stack->datagrams[tag];
+    struct datagram *one = (struct datagram *)(uintptr_t)tag;
     if (!stack->ends[which].conn) {
         ngtcp2_pkt_hd header;
         const int code = ngtcp2_accept(&header, one->data, one->bytes);
@@ -295,7 +280,7 @@ static const char *delivered(void *self, int64_t now_ns, enum bbrgym_end which, 
     }
     const int code =
         ngtcp2_conn_read_pkt(stack->ends[which].conn, &path, &info, one->data, one->bytes, BEGIN_NS + (uint64_t)now_ns);
-    give_back(stack, (uint32_t)tag);
+    forget(one);
     if (code != 0)
         return fail(stack, "receiving", code);
     if (which == BBRGYM_SENDER)
@@ -305,8 +290,8 @@ static const char *delivered(void *self, int64_t now_ns, enum bbrgym_end which, 
 
 static const char *dropped(void *self, int64_t now_ns, uint64_t tag)
 {
-    (void)now_ns;
-    give_back(self, (uint32_t)tag);
+    (void)self, (void)now_ns;
+    forget((struct datagram *)(uintptr_t)tag);
     return NULL;
 }
 
@@ -345,7 +330,8 @@ static void close_stack(void *self)
     }
     if (stack->credentials)
         gnutls_certificate_free_credentials(stack->credentials);
-    free(stack->datagrams);
+    while (stack->flying)
+        forget(stack->flying);
     free(stack);
 }
 
@@ -391,7 +377,6 @@ bbrgym_open_stack(const struct bbrgym_facts *facts, const struct bbrgym_port *po
     stack->random = facts->seed;
     stack->window_bytes = facts->window_bytes;
     stack->stream = -1;
-    stack->first_free = NONE;
     ngtcp2_settings_default(&stack->settings);
     for (size_t i = 0; i < sizeof controls / sizeof *controls; i++)
         if (strcmp(controls[i].name, facts->cc) == 0)
