@@ -6,12 +6,12 @@ import signal
 import subprocess
 from pathlib import Path
 
-import numpy as np
+import driver
 import polars as pl
 import pytest
+from driver import random_events
 
 import bbrgym
-from bbrgym._cc import Controller, Sample
 from bbrgym.cli.main import main
 from bbrgym.cli.own_files import take_files
 from bbrgym.errors import ConfigError, WorldError
@@ -117,45 +117,12 @@ def test_bbq_as_a_file_is_the_built_in_to_the_byte(world: str, tunables: dict[st
     assert own != run(world, "bbr", {}, loss={"kind": "bernoulli", "rate": 0.005}), "the cap does something here"
 
 
-def test_bbq_as_a_file_decides_as_the_built_in_on_each_event() -> None:
-    rng = np.random.default_rng(3)
-    start = {"srtt_us": 40_000, "min_rtt_us": 40_000}
-    for stack in ("linux-6", "linux-4.9"):
-        both = [Controller(name, stack=stack, **start) for name in (load_controller(BBQ), "bbq")]
-        now_us, delivered, lost = 0, 0, 0
-        for _ in range(4000):
-            now_us += int(rng.integers(1, 3000))
-            delivered += (acked := int(rng.integers(1, 4)))
-            lost += (losses := int(rng.random() < 0.01))
-            ack = Sample(
-                now_us=now_us,
-                delivered_time_us=now_us,
-                delivered_pkts=delivered,
-                prior_delivered_pkts=max(0, delivered - 33),
-                total_lost_pkts=lost,
-                sample_pkts=min(delivered, 33),
-                interval_us=40_000 + int(rng.integers(0, 9000)),
-                rtt_us=40_000 + int(rng.integers(0, 900)),
-                srtt_us=40_000,
-                min_rtt_us=40_000,
-                acked_pkts=acked,
-                lost_pkts=losses,
-                in_flight_pkts=int(rng.integers(4, 80)),
-                prior_in_flight_pkts=int(rng.integers(4, 80)),
-            )
-            event = int(rng.integers(0, 200))
-            for one in both:
-                if event < 4:
-                    one.on_loss_state(event, 9)
-                elif event == 4:
-                    one.on_rto(9, 0, lost)
-                elif event == 5:
-                    one.on_restart(now_us, app_limited=True)
-                elif event == 6:
-                    one.on_undo()
-                one.on_ack(ack)
-            states = [{k: v for k, v in one.state.items() if not k.startswith("bbq_")} for one in both]
-            assert states[0] == states[1]
+@pytest.mark.parametrize("stack", ["linux-6", "linux-4.9"])
+def test_bbq_as_a_file_decides_as_the_built_in_on_each_event(stack: str) -> None:
+    lives = [random_events(driver.Path(cc, stack=stack), 3, 4000) for cc in (load_controller(BBQ), "bbq")]
+    for states in zip(*lives, strict=True):
+        own, ours = ({k: v for k, v in one.items() if not k.startswith("bbq_")} for one in states)
+        assert own == ours
 
 
 # ---- a variant ----------------------------------------------------------------------------------------
