@@ -72,11 +72,11 @@ def table(options: argparse.Namespace) -> Iterator[str]:
         summary = bbrgym.evaluate(scenario, agent=agents, variants=BESIDE["variants"], jobs=options.jobs, **where)
         for (variant, agent), runs in per_run(summary).group_by("variant", "agent", maintain_order=True):
             name = variant if agent == "fixed" else NAMES.get(f"{variant} {agent}", agent)
-            columns = ("score", "own_score") if scenario == "wan_mix" else ("score", "own_score", "harm")
+            columns = ("score", "own_score") if scenario == "wan_mix" else ("score", "harm")
             means = [bootstrap_mean(runs[column].drop_nulls().to_numpy()) for column in columns]
             rows.setdefault(str(name), []).extend(f"{one.value:.2f}±{(one.high - one.low) / 2:.2f}" for one in means)
-    yield "| entrant | `wan_mix` | own | `commons` | own | harm |"
-    yield "| --- | --- | --- | --- | --- | --- |"
+    yield "| entrant | `wan_mix` | own | `commons` | harm |"
+    yield "| --- | --- | --- | --- | --- |"
     yield from (f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items())
     yield "\nTrained for " + ", ".join(f"{name} {spent}" for name, spent in training.items()) + " of CPU."
 
