@@ -76,8 +76,7 @@ struct Batch
 
     static int64_t* Put(int64_t* row, const cc_sample& sample)
     {
-#define FIELD(name)                                                                                                    \
-    *row++ = std::in_range<int64_t>(sample.name + 0) ? static_cast<int64_t>(sample.name) : INT64_MAX;
+#define FIELD(name) *row++ = std::in_range<int64_t>(sample.name + 0) ? static_cast<int64_t>(sample.name) : INT64_MAX;
         SAMPLE_FIELDS(FIELD)
 #undef FIELD
         return row;
@@ -523,7 +522,7 @@ class PythonControllers
     }
 
     static inline bool s_has_batches = false; ///< a class that has been loaded does
-    static inline Batch* s_batch = nullptr; ///< to be used again, by who has the GIL
+    static inline Batch* s_batch = nullptr;   ///< to be used again, by who has the GIL
 };
 
 } // namespace bbrgym::binding
