@@ -33,6 +33,7 @@ TRAINED = {
 NAMES = {"direct ppo": "aurora", "cubic-scaled sac": "orca", "direct ppo-multi": "astraea", "switch ppo": "switch"}
 BESIDE = {"agent": ["shipped/flow"], "variants": ["direct", "cubic", "bbr3"]}
 CHECKPOINTS = 8  # with a validation each
+PATIENCE_S = 14_400.0  # for a training of some 10 CPU minutes, also on a busy machine
 SCENARIOS = ("wan_mix", "commons")
 
 
@@ -55,7 +56,9 @@ def trained(folder: Path, name: str) -> str:
         steps = next((int(word.split("=")[1]) for word in TRAINED[name] if word.startswith("total_steps")), 2_000_000)
         where = [f"output_dir={folder / name}", f"checkpoint_steps={steps // CHECKPOINTS}", "resume=true"]
         before = os.times()
-        subprocess.run([sys.executable, "-m", "bbrgym", "train", *TRAINED[name], *where], check=True)
+        subprocess.run(
+            [sys.executable, "-m", "bbrgym", "train", *TRAINED[name], *where], check=True, timeout=PATIENCE_S
+        )
         after = os.times()
         cpu_s = after.children_user + after.children_system - before.children_user - before.children_system
         spent.write_text(f"{steps / 1e6:g} M, {cpu_s / 60:.1f} min", encoding="utf-8")
