@@ -45,7 +45,8 @@ def environment_blocks() -> dict[str, str]:
             ["argument", "default", "meaning", "only of"],
             ([*row, where] for where, rows in options for row in rows),
         ),
-        "features": features_table(FEATURES, SOURCES),
+        "features": features_table(FEATURES),
+        "sources": sources_table(FEATURES, SOURCES),
         "link-features": features_table(LINK_FEATURES),
         "flow-features": features_table(FLOW_FEATURES),
         "terms": markdown_table(
@@ -74,31 +75,22 @@ def shown_docstring(docstring: str) -> str:
 # ---- tables -------------------------------------------------------------------------------------------
 
 
-def features_table(features: Sequence[Feature], sources: dict[str, str] | None = None) -> str:
+def features_table(features: Sequence[Feature]) -> str:
     def row(feature: Feature) -> list[str]:
         operands = [str(each) for each in (feature.field, feature.per) if each is not None]
-        fields = feature.fields
-        unknown = [field for field in fields if sources is not None and field not in sources]
-        if unknown:
-            raise SystemExit(f"feature {feature.name}: field {unknown[0]} has no row in SOURCES of envs/observation.py")
-        known = [] if sources is None else ["; ".join(dict.fromkeys(sources[field] for field in fields))]
         shown = " / ".join(code(each) if each != BASE_RTT else "the scenario's `rtt_ms`" for each in operands)
-        return [
-            code(feature.name),
-            feature.meaning,
-            shown,
-            feature.unit,
-            feature.scale,
-            plain(feature.low),
-            plain(feature.high),
-            *known,
-        ]
+        scale = feature.scale, plain(feature.low), plain(feature.high)
+        return [code(feature.name), feature.meaning, shown, feature.unit, *scale]
 
-    headings = ["feature", "meaning", "field", "unit", "scale", "low", "high"]
-    return markdown_table(
-        headings + ([] if sources is None else ["source in a sender"]),
-        map(row, features),
-    )
+    return markdown_table(["feature", "meaning", "field", "unit", "scale", "low", "high"], map(row, features))
+
+
+def sources_table(features: Sequence[Feature], sources: dict[str, str]) -> str:
+    fields = {field: feature.name for feature in features for field in feature.fields}
+    for field, name in fields.items():
+        if field not in sources:
+            raise SystemExit(f"feature {name}: field {field} has no row in SOURCES of envs/observation.py")
+    return markdown_table(["field", "source in a sender"], ([code(field), sources[field]] for field in fields))
 
 
 def preset_row(name: str) -> list[str]:

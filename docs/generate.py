@@ -311,7 +311,7 @@ def fields_table(model: type[BaseModel]) -> str:
                 code(name),
                 "required" if name in required else default(model, name),
                 allowed(model, name, field, schema.get("$defs", {})),
-                meanings.get(name, "which of these it is" if name == "kind" else ""),
+                meanings.get(name, ""),
             ]
             for name, field in schema["properties"].items()
         ),
@@ -348,10 +348,11 @@ def allowed(model: type[BaseModel], name: str, field: dict[str, Any], definition
     kind = option["type"]
     if kind not in ("number", "integer"):
         return {"string": "text", "boolean": "true, false", "object": "mapping"}[kind]
-    text = " and ".join(
-        f"{sign} {plain(bound)}" for sign, bound in sorted(bounds(model.model_fields[name]).items(), reverse=True)
-    )
-    return f"{'whole number' if kind == 'integer' else 'number'} {text}".strip()
+    limits = bounds(model.model_fields[name])
+    text = " and ".join(f"{sign} {plain(bound)}" for sign, bound in sorted(limits.items(), reverse=True))
+    if limits.keys() == {">=", "<="}:
+        text = f"{plain(limits['>='])} to {plain(limits['<='])}"
+    return f"whole, {text}" if kind == "integer" else text or "number"
 
 
 def bounds(part: Any) -> dict[str, float]:

@@ -38,8 +38,8 @@ def test_a_feature_without_a_source_is_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.syspath_prepend(ROOT / "docs")
     environments = importlib.import_module("environments")
     sources = {name: text for name, text in SOURCES.items() if name != "bw_mbps"}
-    with pytest.raises(SystemExit, match="feature bw: field bw_mbps has no row in SOURCES"):
-        environments.features_table(FEATURES, sources)
+    with pytest.raises(SystemExit, match="field bw_mbps has no row in SOURCES"):
+        environments.sources_table(FEATURES, sources)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

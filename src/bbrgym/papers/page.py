@@ -112,5 +112,6 @@ def papers_page(folder: Path, experiments: Sequence[Experiment]) -> str:
         parts += [f"## {PAPERS.get(paper, paper)}", notes_of(paper)]
     for question in questions:
         answers = "\n".join(f"- {sentence}" for sentence in question.conclusions())
-        parts += [f"### {question.title}", answers, markdown_table(question.headings, question.rows())]
+        rows = question.rows(only_significant=True)
+        parts += [f"### {question.title}", answers, markdown_table(question.headings, rows)]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -35,15 +35,16 @@ class Question:
         """Headings of `rows`."""
         return ["scenario", f"beside `{self.first}`", *(one.title for one in self.quantities)]
 
-    def rows(self) -> Iterator[list[str]]:
-        """Yield a row for each scenario and other choice; significant ratios are bold."""
+    def rows(self, only_significant: bool = False) -> Iterator[list[str]]:
+        """Yield a row for each scenario and other choice, or for those with a significant ratio, which is bold."""
         for scenario, choice in dict.fromkeys((scenario, choice) for scenario, choice, _ in self.ratios):
-            row = [scenario, f"`{choice}`"]
-            for quantity in self.quantities:
-                ratio = self.ratios[scenario, choice, quantity]
-                text = ratio.text(2)
-                row.append(f"**{text}**" if _verdict(ratio, quantity) in ("better", "worse") else text)
-            yield row
+            ratios = [self.ratios[scenario, choice, quantity] for quantity in self.quantities]
+            verdicts = [_verdict(ratio, quantity) for ratio, quantity in zip(ratios, self.quantities, strict=True)]
+            is_bold = [verdict in ("better", "worse") for verdict in verdicts]
+            if any(is_bold) or not only_significant:
+                texts = [ratio.text(2) for ratio in ratios]
+                bold = [f"**{text}**" if strong else text for text, strong in zip(texts, is_bold, strict=True)]
+                yield [scenario, f"`{choice}`", *bold]
 
     def conclusions(self) -> Iterator[str]:
         """Yield a sentence for each other choice: the scenarios where the choice is better or worse."""

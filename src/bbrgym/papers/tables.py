@@ -192,17 +192,19 @@ def rows_of_testbeds(experiments: Iterable[Experiment], numbers: pl.DataFrame) -
         controls = {name: variant.cc or name for name, variant in experiment.variants.items()}
         models = {tuple(getattr(one, key) for key in _CELL): one.model for one in experiment.published}
         controlled = own.with_columns(cc=pl.col("variant").replace_strict(controls, return_dtype=pl.String))
+        title = experiment.title  # of the first row; those below it are of the same experiment
         for (world, control, metric), rows in controlled.group_by("world", "cc", "metric", maintain_order=True):
             cells = [row for row in rows.iter_rows(named=True) if row["verdict"] != "not run"]
             answers = [models[tuple(row[key] for key in _CELL)] for row in cells]
             known = [answer for answer in answers if answer is not None]
             yield [
                 f"`{experiment.name}`" + (f" in `{world}`" if own["world"].n_unique() > 1 else ""),
-                *(experiment.title, str(control), str(metric), str(len(cells))),
+                *(title, str(control), str(metric), str(len(cells))),
                 *(str(sum(row["verdict"] == verdict for row in cells)) for verdict in TESTBED_VERDICTS),
                 _mean_difference(cells, [row["measured"] for row in cells]),
                 _mean_difference(cells, known) if len(known) == len(cells) else "",
             ]
+            title = ""
 
 
 def _mean_difference(cells: Sequence[Mapping[str, Any]], values: Sequence[float]) -> str:
