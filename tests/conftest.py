@@ -92,10 +92,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
         Path(os.environ["BBRGYM_SKIPPED"]).write_text("".join(names), encoding="utf-8")
 
 
-def pytest_collection_finish() -> None:
-    """Leave modules and tests, which stay, out of every later collection of garbage: half a second each time."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Leave modules and tests, which stay, out of every collection of garbage: half a second each time."""
+    gc.disable()
+    yield
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -15,14 +15,16 @@ import pytest
 import yaml
 from kernel_scripts import NAME, needs_bpf_fs
 from kernel_world import needs_bpf
+from machine_needs import needs_modules
 from owners import free_port
 from pages import PAGES
 from repository import ROOT
 
 from bbrgym.tunables import TUNABLES
 
-for _module in ("stable_baselines3", "onnxscript", "wandb", "zmq", "matplotlib", "pettingzoo"):
-    pytest.importorskip(_module, reason="the pages use it")
+pytestmark = needs_modules(
+    *("stable_baselines3", "onnxscript", "wandb", "zmq", "matplotlib", "pettingzoo"), reason="the pages use them"
+)
 
 FEWER = {
     "python": {r"env\).learn\(10_000\)": "env, n_steps=64).learn(64)"},

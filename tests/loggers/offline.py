@@ -5,8 +5,7 @@ import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
-
-from wandb.proto import wandb_internal_pb2
+from typing import Any
 
 _IDENT = b":W&B"
 _BLOCK = 32768
@@ -31,8 +30,10 @@ def finished_runs(folder: Path, count: int = 1) -> list[Path]:
         time.sleep(0.02)
 
 
-def records(file: Path) -> Iterator[wandb_internal_pb2.Record]:
+def records(file: Path) -> Iterator[Any]:
     """All records of a file ``run-ID.wandb``, which may end in the middle of one that is being written."""
+    from wandb.proto import wandb_internal_pb2
+
     data = file.read_bytes()
     at, parts = len(_IDENT) + 3, b""
     assert data[: len(_IDENT)] in (_IDENT, b"")

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 pytest.importorskip("stable_baselines3", reason="what is logged is a training")
-pytest.importorskip("wandb", reason="what is tested")
 pytest.importorskip("tensorboard", reason="what is tested")
 
 import polars as pl
-import wandb
+from machine_needs import needs_modules
 from offline import finished_runs, records
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tiny import SHORT, asked, curve, interrupt, run
@@ -27,6 +26,8 @@ from bbrgym.errors import ConfigError, TrainingError
 from bbrgym.loggers.logger import LoggedRun, Logger, SeveralLoggers, logged
 from bbrgym.loggers.tensorboard import TensorboardSettings
 from bbrgym.loggers.wandb import has_login
+
+pytestmark = needs_modules("wandb", reason="what is tested")
 
 WANDB = {"name": "wandb", "mode": "offline", "tags": ["one", "two"]}
 BROKEN = {**asked()["agent"], "learning_rate": 1e30, "max_grad_norm": 1e30}
@@ -151,6 +152,8 @@ def test_the_environment_counts_unless_the_options_say_otherwise(
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_run_that_has_begun_is_logged_into_and_left_open(tmp_path: Path) -> None:
+    import wandb
+
     own = {"mine": 1, "scenario": "steady", "seed": 77}
     with wandb.init(project="theirs", mode="offline", dir=str(tmp_path), config=own) as begun:
         begun.log({"loss": 3.0})

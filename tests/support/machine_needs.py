@@ -7,6 +7,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import pytest
 
@@ -50,6 +51,11 @@ def missing(*packages: str) -> list[str]:
 def reason_without(*packages: str) -> str:
     """Return the reason of a skip for want of packages."""
     return f"apt-get install {' '.join(packages)}: {', '.join(NEEDS[one].purpose for one in packages)}"
+
+
+def needs_modules(*modules: str, reason: str) -> pytest.MarkDecorator:
+    """Return a mark that skips a test where modules are missing; no worker imports them for another one's tests."""
+    return pytest.mark.skipif(not all(map(find_spec, modules)), reason=reason)
 
 
 def needs(*packages: str) -> pytest.MarkDecorator:

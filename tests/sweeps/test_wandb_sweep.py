@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 import yaml
-
-pytest.importorskip("wandb", reason="NO WANDB: conf/wandb_sweep/ is not tested here; pip install '.[wandb]'")
-
+from machine_needs import needs_modules
 from small import GRID, scenario
-from wandb.apis.public.sweeps import _validate_config_and_fill_distribution
-from wandb.sdk.launch.sweeps.utils import create_sweep_command, create_sweep_command_args
 
 from bbrgym.cli.composition import compose_config
+
+pytestmark = needs_modules("wandb", reason="NO WANDB: conf/wandb_sweep/ is not tested here; pip install '.[wandb]'")
 
 FILES = sorted((Path(__file__).parents[2] / "conf" / "wandb_sweep").glob("*.yaml"))
 
 
 def agent_command(config: dict[str, Any], values: dict[str, Any]) -> list[str]:
     """What W&B's agent runs, in its words (wandb.wandb_agent.Agent._command_run)."""
+    from wandb.sdk.launch.sweeps.utils import create_sweep_command, create_sweep_command_args
+
     known = create_sweep_command_args({"args": {name: {"value": value} for name, value in values.items()}})
     known["env"] = ["/usr/bin/env"]
     command: list[str] = []
@@ -39,6 +39,8 @@ def ends(parameter: dict[str, Any]) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_file_is_valid_and_its_command_can_be(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from wandb.apis.public.sweeps import _validate_config_and_fill_distribution
+
     config = yaml.safe_load(path.read_text(encoding="utf-8"))  # as `wandb sweep` does
     checked = _validate_config_and_fill_distribution(config)
     assert checked["method"] in ("bayes", "grid", "random")
