@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.stats import binom, norm, sem, t, trim_mean
 
 from bbrgym.evaluate.statistics import (
     MIN_DRAWS,
@@ -28,7 +28,7 @@ def drawn(runs, draws, seed=0, shift=0.0):
 def test_values_are_rliable_s_and_scipy_s():
     for draws in range(1, 30):
         a = drawn(3, draws)
-        assert Scores({"a": a}).iqm("a").value == trim_mean(a, 0.25, axis=None)
+        assert Scores({"a": a}).iqm("a").value == scipy.stats.trim_mean(a, 0.25, axis=None)
     metrics = pytest.importorskip("rliable.metrics")
     a, b = drawn(3, 40), drawn(2, 40, seed=1, shift=0.3)
     b[:, :5] = a[:2, :5]  # ties
@@ -49,29 +49,31 @@ def test_intervals_are_those_of_a_studentised_bootstrap(method, names):
 
     def values_and_errors(draws):
         values = top[draws].mean(1) / bottom[draws].mean(1)
-        return values, sem(top[draws] - values[:, None] * bottom[draws], axis=1) / bottom[draws].mean(1)
+        return values, scipy.stats.sem(top[draws] - values[:, None] * bottom[draws], axis=1) / bottom[draws].mean(1)
 
     (value,), (error,) = values_and_errors(np.arange(60)[None])
     values, errors = values_and_errors(np.random.default_rng(2).integers(60, size=(20_000, 60)))
-    beyond = norm.sf(t.ppf(0.975, 59) * math.sqrt(60 / 59))
+    beyond = scipy.stats.norm.sf(scipy.stats.t.ppf(0.975, 59) * math.sqrt(60 / 59))
     low, high = np.quantile((values - value) / errors, (beyond, 1 - beyond))
     mine = getattr(Scores(of), method)(*names)
     assert mine.value == pytest.approx(value)
-    assert mine.low == pytest.approx(value - error * max(high, t.ppf(0.975, 59)), abs=0.1 * error)
-    assert mine.high == pytest.approx(value + error * max(-low, t.ppf(0.975, 59)), abs=0.1 * error)
+    assert mine.low == pytest.approx(value - error * max(high, scipy.stats.t.ppf(0.975, 59)), abs=0.1 * error)
+    assert mine.high == pytest.approx(value + error * max(-low, scipy.stats.t.ppf(0.975, 59)), abs=0.1 * error)
 
 
 @pytest.mark.parametrize(("sigma", "size"), [(0.0, 12), (1.0, 12), (1.0, 30)])  # of log-normal values; 0: normal ones
 def test_intervals_hold_the_truth_in_93_of_100_cases_or_more(sigma, size):
     noise = drawn(1000, size)
     values = np.exp(sigma * noise) - math.exp(sigma**2 / 2) if sigma else noise
-    of_middle = math.exp(0.5) * (norm.cdf(1.6745) - norm.cdf(0.3255)) / 0.5 - math.exp(0.5) if sigma else 0.0
+    between = scipy.stats.norm.cdf(1.6745) - scipy.stats.norm.cdf(0.3255)
+    of_middle = math.exp(0.5) * between / 0.5 - math.exp(0.5) if sigma else 0.0
     trained = values[:, None, :] + np.random.default_rng(1).normal(0.0, 1.0, (1000, 3, 1))
     names = [str(at) for at in range(1000)]
     one, three = Scores(dict(zip(names, values, strict=True))), Scores(dict(zip(names, trained, strict=True)))
-    rival = Scores({"rival": np.full(size, norm.ppf(0.1))} | dict(zip(names, noise, strict=True)))
+    rival = Scores({"rival": np.full(size, scipy.stats.norm.ppf(0.1))} | dict(zip(names, noise, strict=True)))
+    means = [one.mean(name) for name in names]
     intervals = {
-        "mean": (0.0, map(one.mean, names)),
+        "mean": (0.0, means),
         "trainings": (0.0, map(three.mean, names)),
         "interquartile mean": (of_middle, map(one.iqm, names[:250])),
         "improvement": (0.9, (rival.improvement(name, "rival") for name in names)),
@@ -79,9 +81,9 @@ def test_intervals_hold_the_truth_in_93_of_100_cases_or_more(sigma, size):
     }
     for what, (truth, found) in intervals.items():
         held = [interval.low <= truth <= interval.high for interval in found]
-        assert sum(held) >= binom.ppf(0.001, len(held), 0.93), what
-    widths = [(one.mean(name).high - one.mean(name).low) / (2 * sem(one[name][0])) for name in names]
-    assert np.median(widths) < {0.0: 1.5, 1.0: 2.0}[sigma] * t.ppf(0.975, size - 1)
+        assert sum(held) >= scipy.stats.binom.ppf(0.001, len(held), 0.93), what
+    widths = np.array([mean.high - mean.low for mean in means]) / (2 * scipy.stats.sem(values, axis=1))
+    assert np.median(widths) < {0.0: 1.5, 1.0: 2.0}[sigma] * scipy.stats.t.ppf(0.975, size - 1)
 
 
 def test_training_runs_that_differ_widen_the_interval():
@@ -148,7 +150,7 @@ def test_the_quantile_is_student_s():
     for freedom in (*range(1, 60), 199, 1000, 4999):
         for probability in (0.5, 0.6, 0.9, 0.975, 0.995):
             mine = student_quantile(probability, freedom)
-            assert mine == pytest.approx(t.ppf(probability, freedom), rel=1e-11, abs=1e-12)
+            assert mine == pytest.approx(scipy.stats.t.ppf(probability, freedom), rel=1e-11, abs=1e-12)
 
 
 def test_student_s_interval_which_one_seed_does_not_have():
