@@ -36,7 +36,7 @@ def test_reno_has_the_sawtooth_of_its_queue(stack):
     bdp, queue = 10e6 * 0.08 / 8 / 1488, 0.25
     most, pkts = bdp * (1 + queue), 1488
     mapping = scenario(
-        flow("q", cc="reno", rtt_ms=80.0, quic=stack), duration_s=40.0, queue={"size_bytes": round(queue * bdp * pkts)}
+        flow("q", cc="reno", rtt_ms=80.0, quic=stack), duration_s=25.0, queue={"size_bytes": round(queue * bdp * pkts)}
     )
     (row,), _ = summary(mapping)
     queued = (most**2 - bdp**2) / 2
