@@ -37,7 +37,7 @@ needs_kernel = pytest.mark.skipif(bool(_MISSING), reason=f"world linux cannot ru
 ANY_LATENESS = {"max_late_share": 1.0}
 
 
-def scenario(*flows: dict[str, Any], duration_s: float = 2.0, **link: Any) -> dict[str, Any]:
+def scenario(*flows: dict[str, Any], duration_s: float = 1.0, **link: Any) -> dict[str, Any]:
     """Return a scenario of 20 Mbit/s with these flows, each by default kernel-cubic over 40 ms."""
     given = flows or ({},)
     return {

@@ -45,16 +45,16 @@ def test_a_controller_of_the_kernels_uses_the_link(cc, unprivileged):
     assert 0.3 < link["utilisation"] <= 1.01
     assert flow["rtt_min_ms"] >= 40.0
     assert flow["goodput_mbps"] <= flow["throughput_mbps"] * PAYLOAD_RATIO
-    assert flow["sent_pkts"] > 300
+    assert flow["sent_pkts"] > 150
 
 
 @needs_bpf
 @pytest.mark.parametrize("cc", ["bbq", "bbr3"])
 def test_ours_run_in_the_kernel_and_show_their_state(cc):
     with bbrgym.make_world("linux", scenario({"cc": cc}), options=ANY_LATENESS) as world:
-        world.advance(2.0)
+        world.advance(1.0)
         stats = dict(zip(world.flow_fields, world.flow_stats()[0], strict=True))
-    assert stats["sent_pkts"] > 300
+    assert stats["sent_pkts"] > 150
     assert stats["min_rtt_ms"] >= 40.0
     assert min(stats["bw_mbps"], stats["pacing_mbps"]) > 1.0
     assert stats["phase"] < 16
@@ -64,7 +64,7 @@ def test_ours_run_in_the_kernel_and_show_their_state(cc):
 def test_the_kernel_runs_its_own_for_a_model_of_it(cc):
     kinds = [bbrgym.worlds.world_spec("linux").has_controller(name) for name in (cc, "vegas")]
     assert kinds == [True, False]
-    (flow,), _ = summary_of(scenario({"cc": cc}, duration_s=1.0))
+    (flow,), _ = summary_of(scenario({"cc": cc}))
     assert flow["sent_pkts"] > 100
 
 
@@ -89,12 +89,12 @@ def test_the_acks_of_ours_are_traced():
     flows = ({"cc": "bbq"}, {"cc": "kernel-bbr"})
     with bbrgym.make_world("linux", scenario(*flows), isolation="none", options=ANY_LATENESS) as world:
         world.trace_acks(0, 100)
-        world.advance(2.0)
+        world.advance(1.0)
         trace = world.ack_trace(0)
         assert len(trace) == 100
         assert (np.diff(trace["time_us"]) >= 0).all()
         assert (np.diff(trace["delivered_pkts"]) >= 0).all()
-        assert 40_000 < trace["time_us"][0] < 2_000_000
+        assert 40_000 < trace["time_us"][0] < 1_000_000
         assert (trace["rtt_us"][trace["rtt_us"] >= 0] >= 40_000).all()
         with pytest.raises(ValueError, match=r"ack trace: flows\[1\]\.cc is 'kernel-bbr', of whose ACKs"):
             world.trace_acks(1, 100)
@@ -102,10 +102,10 @@ def test_the_acks_of_ours_are_traced():
 
 @needs_bpf
 def test_what_was_in_flight_when_a_packet_left_is_known_of_each_ack():
-    lossy = scenario({"cc": "bbr3"}, duration_s=4.0, loss={"kind": "bernoulli", "rate": 0.01})
+    lossy = scenario({"cc": "bbr3"}, duration_s=2.0, loss={"kind": "bernoulli", "rate": 0.01})
     with bbrgym.make_world("linux", lossy, isolation="none", options=ANY_LATENESS) as world:
         world.trace_acks(0, 100_000)
-        world.advance(4.0)
+        world.advance(2.0)
         trace = world.ack_trace(0)
     out, lost, arrived = (trace[name].astype(int) for name in ("tx_in_flight_pkts", "lost_since_pkts", "sample_pkts"))
     known = arrived > 0
@@ -127,7 +127,7 @@ def test_both_generations_run_beside_each_other():
 def test_an_agent_is_evaluated_beside_the_kernels_own(beside):
     flows = ({"cc": "bbr", "role": "tuned"}, {"cc": beside, "role": "background"})
     rows = bbrgym.evaluate(
-        scenario(*flows, duration_s=1.0) | {"warmup_s": 0.0},
+        scenario(*flows) | {"warmup_s": 0.0},
         ["kernel-bbr"],
         agent="random",
         world={"linux": {"options": ANY_LATENESS}},
@@ -141,7 +141,7 @@ def test_an_agent_is_evaluated_beside_the_kernels_own(beside):
 def test_an_evaluation_keeps_the_lateness_of_its_runs():
     worlds = {"linux": {"options": ANY_LATENESS}, "ns3": {}}
     flows = [{"cc": cc, "role": "tuned"} for cc in ("bbr", "cubic")]
-    rows = bbrgym.evaluate(scenario(*flows, duration_s=1.0), ["cubic"], world=worlds)
+    rows = bbrgym.evaluate(scenario(*flows), ["cubic"], world=worlds)
     lateness = rows.select("late_p50_us", "late_p99_us", "late_p999_us", "late_share", "late_repeats")
     of_kernel, of_ns3 = (lateness.filter(rows["world"] == world) for world in worlds)
     assert len(of_kernel) == len(of_ns3) == 2
@@ -157,13 +157,13 @@ def test_an_evaluation_keeps_the_lateness_of_its_runs():
     ("cc", "tunable", "first", "value"), [("bbr-mix", "bbr_cwnd_gain", 2.0, 1.0), ("bbr3", "bbr3_cwnd_gain", 3.0, 1.5)]
 )
 def test_tunables_are_set_while_the_flow_runs(cc, tunable, first, value):
-    lossless = scenario({"cc": cc, "tunables": {tunable: first}}, duration_s=4.0, queue={"size_bdp": 5.0})
+    lossless = scenario({"cc": cc, "tunables": {tunable: first}}, duration_s=2.0, queue={"size_bdp": 5.0})
     with bbrgym.make_world("linux", lossless, options=ANY_LATENESS) as world:
         cwnd = world.flow_fields.index("cwnd_pkts")
-        world.advance(2.0)
+        world.advance(1.0)
         before = world.flow_stats()[0, cwnd]
         world.set_tunables(0, {tunable: value})
-        world.advance(2.0)
+        world.advance(1.0)
         assert world.tunables()[0, world.tunable_names.index(tunable)] == value
         assert world.flow_stats()[0, cwnd] < 0.8 * before
 
@@ -213,12 +213,12 @@ def test_an_interval_ends_where_the_next_begins():
         sent = world.flow_fields.index("sent_pkts")
         total, times = 0.0, [0.0]
         while not world.done:
-            world.advance(0.3)
+            world.advance(0.15)
             total += world.flow_stats()[0, sent]
             times.append(world.now_s)
-        assert all(later - earlier > 0.299 for earlier, later in itertools.pairwise(times[:-1]))
-        assert times[-1] == 2.0
-        assert total > 1000
+        assert all(later - earlier > 0.149 for earlier, later in itertools.pairwise(times[:-1]))
+        assert times[-1] == 1.0
+        assert total > 500
         assert np.isfinite(world.flow_stats()).all()
         assert np.isfinite(world.link_stats()).all()
         world.reset()
@@ -238,9 +238,9 @@ def test_a_caller_who_is_late_gets_a_longer_interval_without_a_gap():
 
 def test_each_flow_has_its_own_rtt_start_and_stop():
     flows, _ = summary_of(
-        scenario({"rtt_ms": 20.0}, {"rtt_ms": 120.0}, {"start_s": 1.0, "stop_s": 1.4}, duration_s=3.0)
+        scenario({"rtt_ms": 20.0}, {"rtt_ms": 120.0}, {"start_s": 0.5, "stop_s": 0.7}, duration_s=1.5)
     )
-    assert [flow["start_s"] for flow in flows[:2]] == pytest.approx([1.5, 1.5])
+    assert [flow["start_s"] for flow in flows[:2]] == pytest.approx([0.75, 0.75])
     assert 20.0 <= flows[0]["rtt_min_ms"] < 120.0 <= flows[1]["rtt_min_ms"]
     assert np.isnan(flows[2]["goodput_mbps"])  # it stopped before the warm-up ended
 
@@ -249,7 +249,7 @@ def test_each_flow_has_its_own_rtt_start_and_stop():
     "app", [{"kind": "cbr", "rate_mbps": 2.0}, {"kind": "onoff", "rate_mbps": 4.0, "on_s": 0.2, "off_s": 0.2}]
 )
 def test_an_application_sends_what_it_writes(app):
-    with bbrgym.make_world("linux", scenario({"app": app}), options=ANY_LATENESS) as world:
+    with bbrgym.make_world("linux", scenario({"app": app}, duration_s=2.0), options=ANY_LATENESS) as world:
         world.advance(2.0)
         stats = dict(zip(world.flow_fields, world.flow_stats()[0], strict=True))
     written_pkts = 2.0 * 2e6 / 8 / 1448
@@ -266,6 +266,7 @@ def test_transfers_end_and_their_completion_is_measured():
             {"cc": "kernel-bbr", "app": {"kind": "bulk", **transfer}, "start_s": 0.2},
             {"count": 4, "app": crowd},
             {"cc": "kernel-reno"},
+            duration_s=2.0,
         )
         | {"warmup_s": 0.0}
     )
@@ -288,7 +289,7 @@ def test_ecn_marks_what_asks_for_it():
 
 @pytest.mark.parametrize("mss_bytes", [pytest.param(64, marks=pytest.mark.slow), 65_000])
 def test_segments_are_as_small_and_as_large_as_a_scenario_may_have_them(mss_bytes):
-    (flow,), _ = summary_of(scenario(queue={"size_bytes": 1_000_000}) | {"mss_bytes": mss_bytes, "warmup_s": 0.0})
+    (flow,), _ = summary_of(scenario(queue={"size_bytes": 1_000_000}, duration_s=2.0) | {"mss_bytes": mss_bytes, "warmup_s": 0.0})
     assert flow["goodput_mbps"] == pytest.approx(flow["throughput_mbps"] * mss_bytes / (mss_bytes + 40), rel=0.2)
     assert flow["throughput_mbps"] * 2e6 / 8 / flow["sent_pkts"] == pytest.approx(mss_bytes + 40, rel=0.5)
 
@@ -301,7 +302,7 @@ def test_a_small_receive_buffer_holds_the_sender_back():
 
 def test_one_segment_at_a_time_is_a_choice():
     flows, _ = summary_of(scenario({"cc": "kernel-bbr", "stack": {"gso_max_segs": 1}}), timestamps=True)
-    assert flows[0]["sent_pkts"] > 300
+    assert flows[0]["sent_pkts"] > 150
 
 
 @pytest.mark.parametrize("has_timestamps", [False, True])
@@ -417,7 +418,7 @@ def test_a_fork_neither_uses_nor_ends_the_run():
         assert ends_within(pid_fd, PATIENCE_S)
         os.close(pid_fd)
         assert os.waitpid(pid, 0) == (pid, 0)
-        world.advance(2.0)
+        world.advance(1.0)
         assert world.done
 
 
