@@ -27,7 +27,7 @@ HOPS = [pytest.param(WIFI, id="wifi"), pytest.param(LTE, id="lte")]
 PHY_MBPS = {"wifi": 78.0, "lte": 100.0}  # VHT's MCS 8; 100 resource blocks at 64-QAM
 
 
-def behind(hop, *flows, rate_mbps=200.0, duration_s=2.0, warmup_s=0.5, **link):
+def behind(hop, *flows, rate_mbps=200.0, duration_s=1.2, warmup_s=0.4, **link):
     flows = flows or (flow(cc="cubic", rtt_ms=20.0),)
     link = {"rate_mbps": rate_mbps, "last_hop": hop, "queue": queue(size_bytes=1_000_000), **link}
     return scenario(*flows, duration_s=duration_s, warmup_s=warmup_s, **link)
@@ -77,7 +77,7 @@ def test_the_rtt_grows_by_the_hops_delay(run, hop):
 )
 def test_a_better_radio_is_faster(faster, slower):
     def arrivals(hop):
-        return len(_ns3.record_last_hop(json.dumps(behind(hop)), 1, 0.3, 1500, 60.0))
+        return len(_ns3.record_last_hop(json.dumps(behind(hop)), 1, 0.2, 1500, 60.0))
 
     assert arrivals(faster) > 1.3 * arrivals(slower) > 0
 
