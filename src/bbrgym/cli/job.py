@@ -11,6 +11,7 @@ _GRACE_S = 60.0
 
 if __name__ == "__main__":
     end_with_parent(int(sys.argv[1]), grace_s=_GRACE_S)
-    from bbrgym.cli.main import main
+    del sys.argv[1]
+    from bbrgym.cli.main import program
 
-    sys.exit(main(sys.argv[2:]))
+    program()
