@@ -117,11 +117,13 @@ BY_ITSELF = {
 
 
 def calls(node: ast.AST, where: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the function and the callee of every call."""
+    """Yield the function and the callee of every call of what opens files or reads them."""
     for child in ast.iter_child_nodes(node):
         inside = f"{where}.{child.name}".lstrip(".") if isinstance(child, ast.FunctionDef | ast.ClassDef) else where
         if isinstance(child, ast.Call):
-            yield where, ast.unparse(child.func)
+            name = getattr(child.func, "attr", None) or getattr(child.func, "id", None)
+            if name in OPENS or name in THE_WAY:
+                yield where, ast.unparse(child.func)
         yield from calls(child, inside)
 
 
