@@ -24,6 +24,8 @@ from bbrgym.envs.observation import FEATURE_LISTS
 from bbrgym.errors import TrainingError
 from bbrgym.evaluate.agent_entrants import Learned
 
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -47,6 +49,7 @@ def test_the_run_folder_holds_the_curve_the_checkpoints_and_what_was_asked_for(t
 def test_the_curve_is_drawn_from_the_first_checkpoint_on_with_the_score_to_beat(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("BBRGYM_FIGURES")
     drawn = []
     monkeypatch.setattr(loop, "draw_curve", lambda *given: drawn.append(draw_curve(*given)) or drawn[-1])
     interrupt(tmp_path / "run", 64, asked(checkpoint_steps=64))
