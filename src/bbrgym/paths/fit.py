@@ -11,20 +11,22 @@ left is told as a bound. Nothing is told that the log's own numbers refute:
   more than an upper bound.
 - Without a minimum RTT, or with one that a queue may have been in, the base RTT has an upper bound alone.
 
-Where the rate varies, as beside another sender, the rates that were left are a trace. `bbrgym.paths.mirror` holds the
+Where the delay jumps (`bbrgym.paths.jumps`), the rest is fitted to RTTs without these steps. Where the rate varies, as
+beside another sender, the rates that were left are a trace. `bbrgym.paths.mirror` holds the
 result against the log.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bbrgym.paths.features import path_features
 from bbrgym.paths.gate import trusted
+from bbrgym.paths.jumps import DelaySteps, delay_steps
 from bbrgym.paths.proposals import FittedValue, Proposal, propose
 from bbrgym.paths.samples import PathLog
 from bbrgym.paths.series import PathSeries, Windows, nan_max, series_of, windows_of
@@ -68,11 +70,16 @@ class PathFit:
     buffer_bytes: FittedValue  # size of the queue, IP bytes
     random_loss: FittedValue  # probability of each packet's loss but for a full queue
     notes: tuple[str, ...] = ()  # clauses on the log and its path, for people
+    delays: DelaySteps | None = None  # by which the delay jumps
 
 
 def fit_path(log: PathLog) -> PathFit:
     """Return the facts of the path that a log's largest connection took."""
     series = series_of(log)
+    delays = delay_steps(series)
+    if delays is not None:
+        rest_s = series.rtt_s - delays.at(series.time_s - series.time_s[0])
+        series = replace(series, rtt_s=np.maximum(rest_s, series.floor_s))
     proposal = propose(series)
     is_trusted = trusted(path_features(series, proposal))
     arrived = _arrived(series)
@@ -98,8 +105,15 @@ def fit_path(log: PathLog) -> PathFit:
         trace=trace,
         buffer_bytes=_buffer(proposal, is_trusted, is_sized=rate.is_seen),
         random_loss=_loss(proposal, series, is_trusted),
-        notes=(*series.largest.notes, *(("its delay changes",) if is_trusted["longer"] else ())),
+        notes=(*series.largest.notes, *_delay_notes(delays, is_changing=is_trusted["longer"])),
+        delays=delays,
     )
+
+
+def _delay_notes(delays: DelaySteps | None, *, is_changing: bool) -> list[str]:
+    if delays is None:
+        return ["its delay changes"] if is_changing else []
+    return [f"its delay jumps {len(delays.times_s) - 1} times, to {delays.delays_s.max() * 1e3:.3g} ms above its least"]
 
 
 def _share(proposal: Proposal, is_trusted: dict[str, bool]) -> tuple[bool | None, bool | None]:

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
 from bbrgym.paths.fit import PathFit, RateTrace
+from bbrgym.paths.jumps import DelaySteps
 from bbrgym.runs.atomic_files import write_text
 from bbrgym.scenario.bounds import BOUNDS
 from bbrgym.scenario.files import parse_scenario
@@ -19,6 +22,7 @@ from bbrgym.scenario.shipped import MIX
 DEFAULT_RTT_MS = 40.0
 DEFAULT_BUFFER_BDP = 1.0
 DURATION_S = 30.0
+DELAY_STEP_MS = 10.0  # or a multiple, for a long log
 
 _MOST_DELAY_MS = 1.0  # of the link, a part of the RTT
 _DIGITS = 6
@@ -29,7 +33,7 @@ def write_scenario(fits: Mapping[str, PathFit], path: Path) -> list[Path]:
 
     Args:
         fits: by the name of their log.
-        path: of the scenario's file; a trace is written beside it.
+        path: of the scenario's file; traces are written beside it.
 
     Returns:
         The files, the scenario's first.
@@ -39,24 +43,30 @@ def write_scenario(fits: Mapping[str, PathFit], path: Path) -> list[Path]:
         OSError: a file cannot be written.
     """
     name = _name(path)
-    scenarios, traces = [], {}
+    scenarios, texts = [], {}
     for index, fit in enumerate(fits.values()):
         own = name if len(fits) == 1 else f"{name}-{index}"
         trace_path = path.with_name(f"{own}.rates.csv")
         if fit.trace is not None:
-            traces[trace_path] = fit.trace
+            texts[trace_path] = _trace_text(fit.trace)
         # The paths in a scenario's file are relative to it, those in a mix are not.
         shown_path = trace_path.name if len(fits) == 1 else str(trace_path.resolve())
         scenarios.append(scenario_fields(fit, own, None if fit.trace is None else shown_path))
     for fields in scenarios:
         parse_scenario({**fields, "link": {"rate_mbps": 1.0, **fields["link"], "trace_path": None}})
-    for trace_path, trace in traces.items():
-        write_text(trace_path, _trace_text(trace))
+    for fields in scenarios:
+        delays = fields["link"].get("delay_trace")
+        if delays is not None:
+            delays_path = path.with_name(f"{fields['name']}.delays.txt")
+            texts[delays_path] = "".join(f"{delay_ms:.10g}\n" for delay_ms in delays.pop("delays_ms"))
+            delays["path"] = delays_path.name if len(fits) == 1 else str(delays_path.resolve())
+    for text_path, text in texts.items():
+        write_text(text_path, text)
     values = scenarios[0] if len(scenarios) == 1 else {"name": name, MIX: scenarios}
     comments = [f"# From {shown!r}, by bbrgym path. {_defaults(fit)}" for shown, fit in fits.items()]
     text = yaml.safe_dump(values, sort_keys=False, width=120)
     write_text(path, "\n".join([*comments, text]))
-    return [path, *traces]
+    return [path, *texts]
 
 
 def scenario_fields(fit: PathFit, name: str, trace_path: str | None) -> dict[str, Any]:
@@ -74,6 +84,8 @@ def scenario_fields(fit: PathFit, name: str, trace_path: str | None) -> dict[str
     if trace_path is not None:
         link["trace_path"] = trace_path
     link["delay_ms"] = _rounded(min(_MOST_DELAY_MS, rtt_ms / 4))
+    if fit.delays is not None:
+        link["delay_trace"] = _delay_trace(fit.delays, fit.duration_s)
     link["queue"] = {"kind": "droptail", **_size(fit, rate_mbps * 125 * rtt_ms)}
     if fit.random_loss.is_seen and fit.random_loss.low > 0:
         link["loss"] = {"kind": "bernoulli", "rate": _rounded(fit.random_loss.value)}
@@ -81,6 +93,13 @@ def scenario_fields(fit: PathFit, name: str, trace_path: str | None) -> dict[str
     if fit.connections > 1:
         flow["count"] = fit.connections
     return {"name": name, "duration_s": DURATION_S, "mss_bytes": fit.mss_bytes, "link": link, "flows": [flow]}
+
+
+def _delay_trace(delays: DelaySteps, duration_s: float) -> dict[str, Any]:
+    most = int(BOUNDS["delay_steps"].high)
+    step_ms = DELAY_STEP_MS * max(math.ceil(duration_s * 1e3 / DELAY_STEP_MS / most), 1)
+    delays_s = delays.at(np.arange(0.0, duration_s, step_ms / 1e3))
+    return {"delays_ms": [_rounded(delay_s * 1e3) for delay_s in delays_s.tolist()], "step_ms": step_ms}
 
 
 def _size(fit: PathFit, bdp_bytes: float) -> dict[str, Any]:
