@@ -3,7 +3,8 @@
 
     python benchmarks/kernel.py [--runs 3] [--seeds 10] [--seconds 60] [--minutes 30] [--only NAME ...]
                                 [--write docs/fidelity-and-speed.md]
-    python benchmarks/kernel.py --learned RUN [--draws 16] [--first-draw 0] [--seeds 10] [--minutes 30] [--write ...]
+    python benchmarks/kernel.py --learned shipped/flow [--draws 16] [--first-draw 0] [--seeds 10] [--seconds 45]
+                                [--minutes 30] [--write ...]
 
 It can be made in pieces: accepted runs are kept in runs/kernel, by the last commit that changed what runs, and one that
 is there is not repeated. --minutes ends the runs in the kernel after that time. The first run of every scenario comes
@@ -21,8 +22,8 @@ the first start, within the longest RTT.
    retransmissions.
 5. Two flows of each variant, by score, in both worlds.
 
-With --learned, which names a run folder of `bbrgym train experiment=wan_flow_portfolio`, it compares the order of
-variants, a fixed setting and this policy in each flow's data path on draws of wan_mix instead.
+With --learned, which names shipped/flow or a run folder of `bbrgym train experiment=wan_flow_portfolio`, it compares N,
+own score and harm of this policy in each flow's data path, a fixed setting and variants on draws of commons instead.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ BEHAVIOUR = {
     "kernel-reverse": f"{LIKE} / bbr cubic bbr3",
     "kernel-switch": f"{LIKE} / bbr cubic reno",
     "kernel-order": "rtt_fairness / bbq bbr-acd bbr-plus bbr-pg bbr cubic",
-    "kernel-learned": "wan_mix / bbq bbr-acd bbr-plus bbr-pg bbr cubic shipped/fixed shipped/flow",
+    "kernel-learned": "commons / bbq bbr cubic shipped/fixed shipped/flow",
 }
 """What each section measures, for `make docs`."""
 
@@ -461,7 +462,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=float("inf"), help="no run of the kernel begins later")
     all_parts = [list(part) for part in (setups(), bbr3_setups(), reverse_setups(), switch_setups(), entrants())]
     parser.add_argument("--only", nargs="+", metavar="NAME", default=["*"], help="scenarios to run, such as '*-loss'")
-    parser.add_argument("--learned", type=Path, metavar="RUN", help="a trained policy, to compare on draws")
+    parser.add_argument("--learned", metavar="RUN", help="a trained policy, to compare on draws")
     parser.add_argument("--draws", type=int, default=16, help="for --learned")
     parser.add_argument("--first-draw", type=int, default=0, help="for --learned")
     parser.add_argument("--kept", type=Path, default=KEPT, help=f"folder of the runs; default: {KEPT}")
@@ -470,8 +471,9 @@ def main() -> None:
     commit = tested_commit()
     until_s = time.monotonic() + 60 * arguments.minutes
     if arguments.learned is not None:
-        kept = arguments.kept / f"{commit}-{arguments.learned.name}"
-        plan = kernel_learned.Plan(arguments.learned, kept, arguments.draws, arguments.first_draw, arguments.seeds)
+        kept = arguments.kept / f"{commit}-{arguments.seconds:g}s-{Path(arguments.learned).name}"
+        fields = (arguments.draws, arguments.first_draw, arguments.seeds, arguments.seconds)
+        plan = kernel_learned.Plan(arguments.learned, kept, *fields)
         kernel_learned.run(plan, until_s)
         section = f"{machine()}; {arguments.seeds} seeds of the twin. {kernel_learned.section(plan)}"
         publish(arguments.write, "kernel-learned", section, BEHAVIOUR["kernel-learned"])

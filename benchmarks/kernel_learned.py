@@ -1,137 +1,147 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Order of variants, a fixed setting and a policy that each flow runs in its data path, in the worlds linux and twin.
+"""A policy that each flow runs in its data path on draws of commons, in the worlds linux and twin; see kernel.py.
 
-See kernel.py.
+A draw's runs are those of the entrants and, where there are other flows, of the others' own controls in place of the
+tuned flows, which harm is measured against. Each is kept as it ends.
 """
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 
-import bbrgym
 from bbrgym.agents.deploy.export_agent import export
+from bbrgym.agents.shipped import SHIPPED
+from bbrgym.evaluate.evaluation import prepare_evaluation
+from bbrgym.evaluate.harm import with_harm
+from bbrgym.evaluate.records import FIXED, EvaluationFolder, per_run
+from bbrgym.evaluate.runner import EvaluationJob, run_each
+from bbrgym.evaluate.statistics import known_mean
 from bbrgym.report.markdown import markdown_table
 from bbrgym.scenario.distribution import load_distribution, split_seeds
+from bbrgym.scenario.files import load_scenario
+from bbrgym.scenario.flow import Flow
 from bbrgym.scenario.model import Scenario
-from bbrgym.worlds import LateRunError
+from bbrgym.worlds import WorldError
 
-DISTRIBUTION = "wan_mix"
+DISTRIBUTION = "commons"
 SEARCHED_DRAWS = 1000
 MAX_MBPS = 50.0  # what the emulator holds in real time without the machine's other core
 TWO_AT_ONCE_MBPS = 30.0  # up to here two emulators leave two cores time for the sockets
 INTERVAL_S = 0.5  # between two decisions
-ATTEMPTS = 4  # at a draw in the kernel: one refused run ends the evaluation, and the next goes on from there
-RESAMPLES = 10_000
+ATTEMPTS = 2  # at a draw in the kernel, each with the repetitions of an evaluation
 
-#: Each entrant, by its name in the kernel: the variant of the world twin, which has models of the kernel's own.
-VARIANTS = {"kernel-bbr": "bbr", "kernel-cubic": "cubic"} | {cc: cc for cc in ("bbq", "bbr-acd", "bbr-plus", "bbr-pg")}
-SETTING, SETTING_NAME = "shipped/fixed", "shipped-fixed"
-LEARNED, TUNED = "policy", "bbr-mix"
-ENTRANTS = (*VARIANTS, SETTING, LEARNED)
-
-Scores = np.ndarray
-"""Scores of a world: [entrants, draws]."""
+SETTING, TUNED = "shipped/fixed", "bbr-mix"
+OWN_OF_KERNEL = {"bbr": "kernel-bbr"}  # `cubic` and `reno` are the kernel's own there
+COLUMNS = {"score": "N", "own_score": "own", "harm": "harm"}
 
 
 @dataclass(frozen=True)
 class Plan:
     """A comparison."""
 
-    run: Path  # folder of a training whose agent each flow runs by itself
-    kept: Path  # folder of the evaluations that have been made, and of the agent's compiled forms
+    learned: str  # a shipped agent, or the folder of a training, whose policy each flow runs by itself
+    kept: Path  # folder of the runs that have been made, and of the policy's compiled forms
     draws: int  # number of draws
     first_draw: int  # of the test split, from which they are looked for
     seeds: int  # of the twin, on each draw; the first is that of the kernel's run
+    seconds: float  # of each run
 
-    def scenarios(self) -> Iterator[tuple[int, Scenario]]:
-        """Yield the seed and the scenario of the first draws whose rate never exceeds `MAX_MBPS`."""
+    @property
+    def entrants(self) -> tuple[str, ...]:
+        """Their names, in the order of their runs."""
+        return (self.learned, SETTING, "cubic", "bbr", "bbq")
+
+    @cached_property
+    def scenarios(self) -> dict[int, Scenario]:
+        """The first draws whose rate does not exceed `MAX_MBPS` in those seconds, by seed."""
+        return dict(islice(self._slow(), self.draws))
+
+    def _slow(self) -> Iterator[tuple[int, Scenario]]:
         distribution = load_distribution(DISTRIBUTION)
-        slow = (
-            (seed, scenario)
-            for seed in split_seeds("test", self.first_draw + SEARCHED_DRAWS)[self.first_draw :]
-            if highest_mbps(scenario := distribution(seed)) <= MAX_MBPS
-        )
-        for (seed, scenario), _ in zip(slow, range(self.draws), strict=False):
-            yield seed, scenario
+        for seed in split_seeds("test", SEARCHED_DRAWS, self.first_draw):
+            drawn = distribution(seed)
+            fields = drawn.model_dump(exclude_none=True)
+            changes = [change for change in fields["link"]["changes"] if change["at_s"] < self.seconds]
+            link = {**fields["link"], "changes": changes}
+            scenario = load_scenario({**fields, "link": link, "duration_s": self.seconds})
+            if highest_mbps(scenario) <= MAX_MBPS:
+                yield seed, scenario
 
-    def folder(self, world: str, entrants: str, seed: int) -> Path:
-        """Return the run folder of a draw's evaluation."""
-        return self.kept / f"{entrants}-{world}-{seed}"
+    def folder(self, world: str) -> EvaluationFolder:
+        """Return the folder of a world's runs."""
+        return EvaluationFolder(self.kept / world)
 
-    def policy(self, world: str) -> Path:
-        """Return the learned policy compiled for a world's data path."""
-        file = self.kept / {"linux": "policy.bpf.o", "twin": "policy.so"}[world]
-        if not file.exists():
-            self.kept.mkdir(parents=True, exist_ok=True)
-            if world == "linux":
-                return export(self.run, "bpf", output=file)
-            header = export(self.run, "c", output=file.with_suffix(".h"))
+    @cached_property
+    def policies(self) -> dict[str, str]:
+        """The learned policy compiled for each world's data path."""
+        kept = self.kept.resolve()
+        header, library, program = (kept / f"policy.{end}" for end in ("h", "so", "bpf.o"))
+        run = SHIPPED.get(self.learned, Path(self.learned))
+        if not program.exists():
+            kept.mkdir(parents=True, exist_ok=True)
             flags = ["-O2", "-shared", "-fPIC", "-DBBRGYM_POLICY_ENTRY", "-x", "c"]
-            subprocess.run(["cc", *flags, str(header), "-o", str(file)], check=True, timeout=600)
-        return file
+            export(run, "c", output=header)
+            subprocess.run(["cc", *flags, str(header), "-o", str(library)], check=True, timeout=600)
+            export(run, "bpf", output=program)
+        return {"linux": str(program), "twin": str(library)}
 
-    def evaluate(self, world: str, seed: int, scenario: Scenario) -> None:
-        """Run what is missing of a draw.
+    def jobs(self, world: str, seed: int) -> dict[str, list[EvaluationJob]]:
+        """Return a draw's runs by entrant, and by control of others that is none."""
+        scenario = self.scenarios[seed]
+        controls = [flow.cc for flow in scenario.flows if flow.role != "tuned"]
+        seeds = [seed, *range(1, self.seeds if world == "twin" else 1)]
+        scenario = in_kernel(scenario) if world == "linux" else scenario
+        found = {}
+        for name in dict.fromkeys((*self.entrants, *controls)):
+            cc = OWN_OF_KERNEL.get(name, name) if world == "linux" else name
+            policy = {"policy": self.policies[world]} if name == self.learned else {}
+            settings = {"seeds": seeds, "interval_s": INTERVAL_S, "world": {world: {"options": policy}}}
+            variants = [] if name == SETTING else [TUNED if policy else cc]
+            agent = SETTING if name == SETTING else FIXED
+            prepared = prepare_evaluation(scenario, {**settings, "variants": variants}, agent=agent)
+            found[name] = list(prepared.jobs)
+        return found
 
-        Raises:
-            LateRunError: a run was refused; those before it are kept.
-        """
-        variants = list(VARIANTS if world == "linux" else VARIANTS.values())
-        others, tuned = self.folder(world, "others", seed), self.folder(world, LEARNED, seed)
-        settings: dict[str, Any] = {
-            "seeds": [seed] if world == "linux" else [seed, *range(1, self.seeds)],
-            "interval_s": INTERVAL_S,
-            "jobs": 2 if world == "twin" or highest_mbps(scenario) <= TWO_AT_ONCE_MBPS else 1,
-        }
-        scenario = beside_the_kernels(scenario) if world == "linux" else scenario
-        if len(self.found(world, "others", seed)) < len(ENTRANTS) - 1:
-            bbrgym.evaluate(
-                scenario, variants, agent=SETTING, world=world, output_dir=others, resume=others.exists(), **settings
-            )
-        if not self.found(world, LEARNED, seed):
-            shutil.rmtree(tuned, ignore_errors=True)  # a folder that names a program cannot be resumed
-            policy = {world: {"options": {"policy": str(self.policy(world))}}}
-            bbrgym.evaluate(scenario, [TUNED], world=policy, output_dir=tuned, **settings)
+    def run(self, world: str, seed: int) -> list[WorldError]:
+        """Make what is missing of a draw, and return why runs broke."""
+        at_once = 2 if world == "twin" or highest_mbps(self.scenarios[seed]) <= TWO_AT_ONCE_MBPS else 1
+        jobs = [job for jobs in self.jobs(world, seed).values() for job in jobs]
+        folder = self.folder(world)
+        with folder.opened(resume=True):
+            records = run_each(jobs, at_once, folder)
+        return [record for record in records if isinstance(record, WorldError)]
 
-    def scores(self, world: str, seed: int) -> list[float] | None:
-        """Return the mean score of each entrant on a draw; None if not all of them have run."""
-        found = self.found(world, "others", seed)
-        names = [("fixed", cc) for cc in (VARIANTS if world == "linux" else VARIANTS.values())]
-        scores = [found.get(name) for name in (*names, (SETTING_NAME, TUNED))]
-        scores.append(self.found(world, LEARNED, seed).get(("fixed", TUNED)))
-        return None if None in scores else [score for score in scores if score is not None]
-
-    def found(self, world: str, entrants: str, seed: int) -> dict[tuple[str, str], float]:
-        """Return the mean score of each agent and variant that has run on a draw."""
-        return mean_scores(self.folder(world, entrants, seed), 1 if world == "linux" else self.seeds)
-
-
-def mean_scores(folder: Path, seeds: int) -> dict[tuple[str, str], float]:
-    """Return the score of each agent and variant that has run with all seeds, a mean over these."""
-    table = folder / "summary.parquet"
-    if not table.exists():
-        return {}
-    runs = pl.read_parquet(table).unique(["variant", "agent", "seed"])
-    runs = runs.filter(pl.len().over("variant", "agent") == seeds)
-    means = runs.group_by("variant", "agent").agg(pl.col("score").mean())
-    return {(row["agent"], row["variant"]): float(row["score"]) for row in means.iter_rows(named=True)}
+    def found(self, world: str, seed: int) -> pl.DataFrame | None:
+        """Return the values of `COLUMNS` of each entrant on a draw, means over seeds; None if a run is missing."""
+        folder, jobs = self.folder(world), self.jobs(world, seed)
+        if not all(folder.has_job(job.key) for made in jobs.values() for job in made):
+            return None
+        tables = {name: pl.concat([folder.load_job(job.key).summary for job in made]) for name, made in jobs.items()}
+        references = pl.concat(tables.values())
+        rows = [
+            per_run(with_harm(tables[name], references)).select(pl.lit(name).alias("name"), *COLUMNS)
+            for name in self.entrants
+        ]
+        return pl.concat(rows).group_by("name").agg(pl.col(*COLUMNS).mean())
 
 
-def beside_the_kernels(scenario: Scenario) -> Scenario:
-    """Return a draw whose flows of `cubic` are the kernel's own, also in the name."""
-    flows = tuple(
-        flow.model_copy(update={"cc": "kernel-cubic"}) if flow.cc == "cubic" else flow for flow in scenario.flows
-    )
-    return scenario.model_copy(update={"flows": flows})
+def in_kernel(scenario: Scenario) -> Scenario:
+    """Return a draw whose other flows are the kernel's own where it has their controls."""
+
+    def own(flow: Flow) -> Flow:
+        cc = OWN_OF_KERNEL.get(flow.cc, flow.cc)
+        return flow if flow.role == "tuned" else flow.model_copy(update={"cc": cc})
+
+    return scenario.with_flows(own)
 
 
 def highest_mbps(scenario: Scenario) -> float:
@@ -142,72 +152,51 @@ def highest_mbps(scenario: Scenario) -> float:
 
 def run(plan: Plan, until_s: float) -> None:
     """Make the missing runs, in the kernel until that time of the monotonic clock."""
-    plan.kept.mkdir(parents=True, exist_ok=True)
-    for seed, scenario in plan.scenarios():
-        if plan.scores("twin", seed) is None:
-            plan.evaluate("twin", seed, scenario)
+    for seed in plan.scenarios:
+        if plan.found("twin", seed) is None:
+            plan.run("twin", seed)
         for _ in range(ATTEMPTS):
-            if plan.scores("linux", seed) is not None or time.monotonic() > until_s:
+            if plan.found("linux", seed) is not None or time.monotonic() > until_s:
                 break
-            try:
-                plan.evaluate("linux", seed, scenario)
-                print(f"draw {seed}", flush=True)
-            except LateRunError as error:
-                print(f"draw {seed}: repeated, {error.reason}", flush=True)
+            errors = plan.run("linux", seed)
+            print(f"draw {seed}", *(error.reason for error in errors), flush=True)
 
 
 # ---- the section ---------------------------------------------------------------------------------------------
 
 
-def ranks(values: np.ndarray) -> np.ndarray:
-    """Return the place of each entrant, the highest score first: [entrants, ...]."""
-    return np.argsort(np.argsort(-values, axis=0), axis=0) + 1
-
-
-def rank_correlation(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return Spearman's correlation over the entrants: [entrants, ...] -> [...]."""
-    count = len(one)
-    between = ((ranks(one) - ranks(other)) ** 2).sum(axis=0)
-    return np.asarray(1 - 6 * between / (count * (count**2 - 1)))
-
-
-def shown(value: float, resampled: np.ndarray, form: str) -> str:
-    """Return a figure with its 95 % interval."""
-    low, high = np.percentile(resampled, [2.5, 97.5])
-    return f"{value:{form}} [{low:{form}}, {high:{form}}]"
-
-
 def section(plan: Plan) -> str:
     """Return the section of the draws that both worlds have run."""
-    both = [(plan.scores("linux", seed), plan.scores("twin", seed)) for seed, _ in plan.scenarios()]
+    both = [(plan.found("linux", seed), plan.found("twin", seed)) for seed in plan.scenarios]
     done = [(kernel, twin) for kernel, twin in both if kernel is not None and twin is not None]
     if not done:
         raise SystemExit("no draw has run in both worlds yet: run it again, or with more --minutes")
-    tables = [np.array(table).T for table in zip(*done, strict=True)]
-    draws = tables[0].shape[1]
-    picks = np.random.default_rng(0).integers(draws, size=(RESAMPLES, draws))
-    means = [table[:, picks].mean(axis=2) for table in tables]
-    values = [table.mean(axis=1) for table in tables]
-    correlation = shown(float(rank_correlation(*values)), rank_correlation(*means), ".2f")
-    gains = [table[-1] - table for table in tables]
-    gains_means = [gain[:, picks].mean(axis=2) for gain in gains]
+    # [entrants, draws] of each world, by column
+    values = {column: [table_of(plan.entrants, one, column) for one in zip(*done, strict=True)] for column in COLUMNS}
+    scores = values["score"]
+    orders = [[plan.entrants[i] for i in np.argsort(-score.mean(axis=1))] for score in scores]
     rows = [
         [
-            ENTRANTS[i],
-            *(shown(value[i], mean[i], ".3f") for value, mean in zip(values, means, strict=True)),
-            *(
-                "" if ENTRANTS[i] == LEARNED else shown(float(gain[i].mean()), mean[i], "+.3f")
-                for gain, mean in zip(gains, gains_means, strict=True)
-            ),
+            name,
+            *("/".join(known_mean(one[None, at]).text(2).partition(" ")[0] for one in values[c]) for c in COLUMNS),
+            *("" if at == 0 else known_mean((score[0] - score[at])[None]).text(2, "+") for score in scores),
         ]
-        for i in np.argsort(-values[0])
+        for at, name in sorted(enumerate(plan.entrants), key=lambda entrant: orders[0].index(entrant[1]))
     ]
-    return (
-        f"{draws} test draws of `{DISTRIBUTION}` from {plan.first_draw} on whose rate never exceeds {MAX_MBPS:g} "
-        f"Mbit/s, a run of each entrant on each draw in the kernel. `RUN` is a training, `bbrgym train "
-        f"experiment=wan_flow_portfolio`, which each flow runs in its data path: in BPF, and in C in the twin. 95 % "
-        f"intervals by bootstrap over the draws; Spearman's rank correlation of the {len(ENTRANTS)} mean scores: "
-        f"{correlation}.\n\n"
-    ) + markdown_table(
-        ["entrant", "score, kernel", "score, twin", "policy over it, kernel", "policy over it, twin"], rows
+    beside = int(np.isfinite(values["harm"][0][0]).sum())
+    same = (
+        "The twin's order by N is the same"
+        if orders[0] == orders[1]
+        else f"The twin's order by N: {', '.join(orders[1])}"
     )
+    return (
+        f"First {len(done)} test draws of `{DISTRIBUTION}` with at most {MAX_MBPS:g} Mbit/s, cut to "
+        f"{plan.seconds:g} s, {beside} of them with other flows: in the kernel its own `bbr`, `cubic` and `reno`, and "
+        f"our `bbr3`. `{plan.learned}` runs in each flow's data path, in BPF and in C. {same}.\n\n"
+    ) + markdown_table(["kernel/twin", *COLUMNS.values(), f"{plan.learned}'s N over it, kernel", "twin"], rows)
+
+
+def table_of(entrants: Sequence[str], draws: Sequence[pl.DataFrame], column: str) -> np.ndarray:
+    """Return a column of some draws: [entrants, draws], NaN where there are no other flows."""
+    by_name = [dict(zip(draw["name"], draw[column], strict=True)) for draw in draws]
+    return np.array([[draw[name] for draw in by_name] for name in entrants], np.float64)
