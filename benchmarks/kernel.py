@@ -145,9 +145,9 @@ def flow(cc: str, rtt_ms: float = 40.0, **fields: Any) -> Mapping:
     return {"cc": cc, "rtt_ms": rtt_ms, **fields}
 
 
-def loss(rate: float) -> tuple[tuple[str, Any], ...]:
+def loss(rate: float, **unit: str) -> tuple[tuple[str, Any], ...]:
     """Return a link's random loss."""
-    return (("loss", {"kind": "bernoulli", "rate": rate}),)
+    return (("loss", {"kind": "bernoulli", "rate": rate, **unit}),)
 
 
 def late(delay_ms: float) -> tuple[tuple[str, Any], ...]:
@@ -170,6 +170,7 @@ def setups() -> Iterator[Setup]:
         yield Setup(f"{name}-shallow", 20.0, (flow(cc, 80.0),), queue_bdp=0.5)
         yield Setup(f"{name}-deep", 10.0, (flow(cc),), queue_bdp=5.0)
         yield Setup(f"{name}-loss", 10.0, (flow(cc),), link=loss(0.01))
+        yield Setup(f"{name}-loses-skbs", 20.0, (flow(cc),), link=loss(0.02, unit="skb"))
         yield Setup(f"{name}-two", 20.0, (flow(cc), flow(cc)))
         yield Setup(f"{name}-unequal", 20.0, (flow(cc, 10.0), flow(cc, 50.0)), queue_bdp=2.0)
         for late_ms in (5.0, 20.0, 40.0, 80.0):

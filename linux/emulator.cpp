@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 namespace bbrgym
@@ -22,6 +23,13 @@ constexpr int64_t LONGEST_SLEEP_NS = 100'000'000;
 constexpr int PACKETS_BETWEEN_LOOKS = 32; // some tens of microseconds
 constexpr std::size_t MAX_IP_BYTES = 65'535;
 
+/** The kernel's virtio_net_hdr, whose own header is not C++. */
+struct VirtioNetHeader
+{
+    uint8_t flags, gso_type;
+    uint16_t header_bytes, gso_bytes, checksum_begin, checksum_at;
+};
+
 } // namespace
 
 Emulator::Emulator(std::shared_ptr<const Scenario> scenario, uint64_t seed, const Network& network,
@@ -31,7 +39,9 @@ Emulator::Emulator(std::shared_ptr<const Scenario> scenario, uint64_t seed, cons
       m_clock(clock),
       m_read_sender(std::move(read_sender)),
       m_path(m_scenario, seed, *this),
-      m_buffer(MAX_IP_BYTES),
+      m_reads_skbs(m_scenario->link.loses_skbs),
+      m_skbs(m_scenario->flows.size()),
+      m_buffer(sizeof(VirtioNetHeader) + MAX_IP_BYTES),
       m_zeros(MAX_IP_BYTES),
       m_marked_lost(m_scenario->flows.size()),
       m_wake(Checked(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "making an eventfd"))
@@ -164,7 +174,8 @@ Emulator::ReadOne(int tun, bool is_sender)
     }
     Checked(static_cast<int>(bytes), "reading from a TUN device");
     const int64_t now_ns = m_clock.NowNs();
-    auto packet = WirePacket::Parse({m_buffer.data(), static_cast<std::size_t>(bytes)});
+    const std::size_t before_bytes = is_sender && m_reads_skbs ? sizeof(VirtioNetHeader) : 0;
+    auto packet = WirePacket::Parse(std::span(m_buffer).first(static_cast<std::size_t>(bytes)).subspan(before_bytes));
     if (!packet)
     {
         return true; // nothing of ours: the kernel's own, such as IGMP
@@ -174,12 +185,43 @@ Emulator::ReadOne(int tun, bool is_sender)
     packet->flow = static_cast<uint32_t>(flow.value_or(0));
     if (!flow)
     {
-        const auto payload = m_buffer.begin() + static_cast<std::ptrdiff_t>(packet->Headers().size());
+        const auto payload = m_buffer.begin() + static_cast<std::ptrdiff_t>(before_bytes + packet->Headers().size());
         packet->foreign_payload =
             std::make_shared<const std::vector<uint8_t>>(payload, payload + packet->PayloadBytes());
     }
+    if (before_bytes > 0)
+    {
+        VirtioNetHeader header;
+        std::memcpy(&header, m_buffer.data(), sizeof(header));
+        SendSegments(*packet, header.gso_type == 0 ? MAX_IP_BYTES : header.gso_bytes, now_ns);
+        return true;
+    }
     is_sender ? m_path.FromSender(*packet, now_ns) : m_path.FromReceiver(*packet, now_ns);
     return true;
+}
+
+/** Does what TSO left to the device. */
+void
+Emulator::SendSegments(const WirePacket& packet, std::size_t each_bytes, int64_t now_ns)
+{
+    const std::span<const uint8_t> payload(packet.foreign_payload ? packet.foreign_payload->data() : m_zeros.data(),
+                                           packet.PayloadBytes());
+    const uint32_t skb = packet.IsData() ? m_skbs[packet.flow]++ % SKB_NUMBERS : SKB_NUMBERS;
+    std::size_t begin = 0;
+    do
+    {
+        const std::size_t bytes = std::min(each_bytes, payload.size() - begin);
+        WirePacket segment = packet.Segment(payload, begin, bytes);
+        segment.skb = skb;
+        if (packet.foreign_payload)
+        {
+            const auto from = payload.begin() + static_cast<std::ptrdiff_t>(begin);
+            segment.foreign_payload =
+                std::make_shared<const std::vector<uint8_t>>(from, from + static_cast<std::ptrdiff_t>(bytes));
+        }
+        m_path.FromSender(segment, now_ns);
+        begin += bytes;
+    } while (begin < payload.size());
 }
 
 /** Sleeps until a packet comes or shortly before a time; returns at once if that is near, so that the loop spins. */
@@ -210,22 +252,23 @@ Emulator::WaitFor(int64_t run_ns)
 void
 Emulator::ReachReceiver(const WirePacket& packet, int64_t due_ns)
 {
-    Write(m_network.receivers_tun.Get(), packet, due_ns);
+    Write(m_network.receivers_tun.Get(), packet, due_ns, 0);
 }
 
 void
 Emulator::ReachSender(const WirePacket& packet, int64_t due_ns)
 {
-    Write(m_network.senders_tun.Get(), packet, due_ns);
+    Write(m_network.senders_tun.Get(), packet, due_ns, m_reads_skbs ? sizeof(VirtioNetHeader) : 0);
 }
 
 void
-Emulator::Write(int tun, const WirePacket& packet, int64_t due_ns)
+Emulator::Write(int tun, const WirePacket& packet, int64_t due_ns, std::size_t zeros_before)
 {
     m_lateness.Add(m_clock.NowNs() - due_ns);
     const auto headers = packet.Headers();
     const uint8_t* payload = packet.foreign_payload ? packet.foreign_payload->data() : m_zeros.data();
-    const std::array<iovec, 2> parts{{{const_cast<uint8_t*>(headers.data()), headers.size()},
+    const std::array<iovec, 3> parts{{{m_zeros.data(), zeros_before},
+                                      {const_cast<uint8_t*>(headers.data()), headers.size()},
                                       {const_cast<uint8_t*>(payload), packet.PayloadBytes()}}};
     Checked(static_cast<int>(writev(tun, parts.data(), parts.size())), "writing to a TUN device");
 }

@@ -68,8 +68,9 @@ class Emulator : private PathHost
     void Loop();
     void ReadAll();
     bool ReadOne(int tun, bool is_sender);
+    void SendSegments(const WirePacket& packet, std::size_t each_bytes, int64_t now_ns);
     void WaitFor(int64_t run_ns);
-    void Write(int tun, const WirePacket& packet, int64_t due_ns);
+    void Write(int tun, const WirePacket& packet, int64_t due_ns, std::size_t zeros_before);
     void TakeCut(int64_t at_ns);
 
     // PathHost
@@ -84,6 +85,8 @@ class Emulator : private PathHost
     ReadSenderState m_read_sender;
     Path m_path;
     LatenessMeter m_lateness;
+    bool m_reads_skbs;                           ///< from the senders, with a virtio_net_hdr before each packet
+    std::vector<uint32_t> m_skbs;                ///< of each flow, so far
     std::vector<uint8_t> m_buffer;               ///< of the packet that is read
     std::vector<uint8_t> m_zeros;                ///< payload of the packets that are written
     mutable std::vector<uint64_t> m_marked_lost; ///< the most that each sender told: estimates may fall

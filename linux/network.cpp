@@ -107,10 +107,6 @@ PlanOf(const Scenario& scenario, const HostOptions& options)
     {
         throw ScenarioError("links", "is given, which the linux world does not have: use the twin or ns3 world");
     }
-    if (scenario.link.loses_skbs || (!scenario.further_links.empty() && scenario.further_links[0].loses_skbs))
-    {
-        throw ScenarioError("link.loss.unit", "is skb, which the linux world does not have: use the twin or ns3 world");
-    }
     for (std::size_t i = 0; i < scenario.flows.size(); ++i)
     {
         const bool is_media = std::holds_alternative<Frames>(scenario.flows[i].app);
@@ -121,7 +117,8 @@ PlanOf(const Scenario& scenario, const HostOptions& options)
                                          : "is given, which the linux world does not have: use the twin or ns3 world");
         }
     }
-    NetworkPlan plan{.options = options, .packet_bytes = scenario.mss_bytes + HEADER_BYTES};
+    NetworkPlan plan{
+        .options = options, .packet_bytes = scenario.mss_bytes + HEADER_BYTES, .gives_skbs = scenario.link.loses_skbs};
     const uint32_t ample_bytes = BufferBytes(scenario);
     bool has_auto = false;
     for (std::size_t i = 0; i < scenario.flows.size(); ++i)

@@ -42,6 +42,7 @@ struct NetworkPlan
 {
     HostOptions options;
     uint32_t packet_bytes = 0;
+    bool gives_skbs = false;                   ///< the senders' device gives sk_buffs as TSO makes them
     uint32_t gso_max_segs = 0;                 ///< the most segments that TCP hands to a device at once; 0: as it is
     std::optional<uint32_t> most_buffer_bytes; ///< tcp_rmem's and tcp_wmem's maximum; unset: the machine's
     std::vector<SocketPlan> flows;

@@ -188,24 +188,29 @@ struct Device
     int index;
 };
 
+/** `gives_skbs`: with a virtio_net_hdr before each packet, and segments as one. */
 Device
-MakeDevice()
+MakeDevice(bool gives_skbs)
 {
     Descriptor tun(Checked(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC), "opening /dev/net/tun"));
     ifreq request{};
     std::strncpy(request.ifr_name, DEVICE, IFNAMSIZ - 1);
-    request.ifr_flags = IFF_TUN | IFF_NO_PI;
+    request.ifr_flags = static_cast<short>(IFF_TUN | IFF_NO_PI | (gives_skbs ? IFF_VNET_HDR : 0));
     Checked(ioctl(tun.Get(), TUNSETIFF, &request), "making a TUN device");
+    if (gives_skbs)
+    {
+        Checked(ioctl(tun.Get(), TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO_ECN), "taking sk_buffs from TSO");
+    }
     return {std::move(tun),
             static_cast<int>(Checked(static_cast<int>(if_nametoindex(DEVICE)), "finding the TUN device"))};
 }
 
 /** Makes the device of a host. Packets go to it at once, without a queue of the kernel's between. */
 Device
-MakeHost(const NetworkPlan& plan, uint32_t address)
+MakeHost(const NetworkPlan& plan, uint32_t address, bool gives_skbs)
 {
     SetUpTcp(plan);
-    Device device = MakeDevice();
+    Device device = MakeDevice(gives_skbs);
     Netlink netlink;
     netlink.SetLink(device.index, plan.packet_bytes, DEVICE_QUEUE_PACKETS, plan.gso_max_segs);
     netlink.SetDiscipline(device.index, "noqueue");
@@ -275,7 +280,7 @@ BuildAll(const NetworkPlan& plan)
 {
     std::vector<Descriptor> all;
     const bool has_privileges = EnterNetworkNamespace(plan.options.user_namespace);
-    Device sending = MakeHost(plan, SENDER);
+    Device sending = MakeHost(plan, SENDER, plan.gives_skbs);
     Netlink().AskForEcn(sending.index, RECEIVER_WITH_ECN);
     std::vector<Descriptor> senders;
     for (const SocketPlan& flow : plan.flows)
@@ -283,7 +288,7 @@ BuildAll(const NetworkPlan& plan)
         senders.push_back(MakeSender(flow, has_privileges));
     }
     Checked(unshare(CLONE_NEWNET), "entering a network namespace");
-    Device receiving = MakeHost(plan, RECEIVER);
+    Device receiving = MakeHost(plan, RECEIVER, false);
     Netlink().TakeUp(receiving.index, RECEIVER_WITH_ECN, PREFIX_BITS);
     all.push_back(std::move(sending.tun));
     all.push_back(std::move(receiving.tun));

@@ -59,6 +59,28 @@ class WirePacket
         return packet;
     }
 
+    /** A segment of a packet that TSO left whole: these bytes of the `payload`, from `begin` on; checksums and all. */
+    WirePacket Segment(std::span<const uint8_t> payload, std::size_t begin, std::size_t bytes) const
+    {
+        constexpr std::size_t TCP_CHECKSUM = IP_HEADER_BYTES + 16, FLAGS = IP_HEADER_BYTES + 13;
+        constexpr uint8_t CWR = 0x80, PSH_AND_FIN = 0x09;
+        WirePacket segment = *this;
+        segment.m_ip_bytes = static_cast<uint16_t>(m_header_bytes + bytes);
+        segment.Put(2, segment.m_ip_bytes);
+        segment.Put(IP_HEADER_BYTES + 4, static_cast<uint16_t>((Sequence() + begin) >> 16));
+        segment.Put(IP_HEADER_BYTES + 6, static_cast<uint16_t>(Sequence() + begin));
+        segment.m_headers[FLAGS] &=
+            static_cast<uint8_t>(~((begin > 0 ? CWR : 0) | (begin + bytes < payload.size() ? PSH_AND_FIN : 0)));
+        segment.Put(CHECKSUM, 0);
+        segment.Put(TCP_CHECKSUM, 0);
+        const std::span<const uint8_t> headers = segment.Headers();
+        const std::span<const uint8_t> tcp = headers.subspan(IP_HEADER_BYTES);
+        const uint64_t pseudo_header = Sum(headers.subspan(12, 8)) + 6 + tcp.size() + bytes;
+        segment.Put(CHECKSUM, Folded(Sum(headers.first(IP_HEADER_BYTES))));
+        segment.Put(TCP_CHECKSUM, Folded(pseudo_header + Sum(tcp) + Sum(payload.subspan(begin, bytes))));
+        return segment;
+    }
+
     std::span<const uint8_t> Headers() const { return {m_headers.data(), m_header_bytes}; }
     uint32_t PayloadBytes() const { return uint32_t{m_ip_bytes} - m_header_bytes; }
 
@@ -105,7 +127,7 @@ class WirePacket
     std::size_t Flow() const { return flow; }
     uint32_t Bytes(uint32_t) const { return m_ip_bytes; }
     bool IsData() const { return PayloadBytes() > 0; }
-    uint32_t Skb() const { return SKB_NUMBERS; } // TUN devices give segments
+    uint32_t Skb() const { return skb; }
     bool IsEcnCapable() const { return (m_headers[TOS] & CE) != 0; }
     bool Mark()
     {
@@ -128,6 +150,7 @@ class WirePacket
 
     int64_t queued_ns = 0;                                       ///< when it reached the queue
     uint32_t flow = 0;                                           ///< index
+    uint32_t skb = SKB_NUMBERS;                                  ///< see Skb
     bool is_returning = false;                                   ///< from the receiver
     std::shared_ptr<const std::vector<uint8_t>> foreign_payload; ///< null: it is of the flow, whose bytes are zeros
 
@@ -138,6 +161,31 @@ class WirePacket
 
     uint16_t Half(std::size_t at) const { return static_cast<uint16_t>(m_headers[at] << 8 | m_headers[at + 1]); }
     uint32_t Word(std::size_t at) const { return uint32_t{Half(at)} << 16 | Half(at + 2); }
+
+    void Put(std::size_t at, uint16_t value)
+    {
+        m_headers[at] = static_cast<uint8_t>(value >> 8);
+        m_headers[at + 1] = static_cast<uint8_t>(value);
+    }
+
+    /** Of the 16-bit words of an even place (RFC 1071). */
+    static uint64_t Sum(std::span<const uint8_t> bytes)
+    {
+        uint64_t sum = 0;
+        for (std::size_t i = 0; i < bytes.size(); ++i)
+        {
+            sum += uint64_t{bytes[i]} << (i % 2 == 0 ? 8 : 0);
+        }
+        return sum;
+    }
+    static uint16_t Folded(uint64_t sum)
+    {
+        while (sum > 0xffff)
+        {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        return static_cast<uint16_t>(~sum);
+    }
 
     uint16_t m_ip_bytes = 0;
     uint8_t m_header_bytes = 0;

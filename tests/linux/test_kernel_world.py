@@ -300,6 +300,19 @@ def test_a_small_receive_buffer_holds_the_sender_back():
     assert flow["goodput_mbps"] < 10.0
 
 
+def test_what_tso_hands_over_is_lost_together():
+    def goodput_mbps(world, cc, unit):
+        loss = {"kind": "bernoulli", "rate": 0.02, "unit": unit}
+        flows, _ = summary_of(scenario({"cc": cc}, duration_s=4.0, loss=loss), world)
+        return flows[0]["goodput_mbps"]
+
+    kernel, together, apart = (
+        goodput_mbps(*run)
+        for run in (("linux", "kernel-cubic", "skb"), ("twin", "cubic", "skb"), ("twin", "cubic", "packet"))
+    )
+    assert abs(kernel - together) < abs(kernel - apart)
+
+
 def test_one_segment_at_a_time_is_a_choice():
     flows, _ = summary_of(scenario({"cc": "kernel-bbr", "stack": {"gso_max_segs": 1}}), timestamps=True)
     assert flows[0]["sent_pkts"] > 150
@@ -423,7 +436,8 @@ def test_a_fork_neither_uses_nor_ends_the_run():
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="no root, which may enter network namespaces")
-def test_connections_of_other_programs_take_the_path_of_the_first_flow():
+@pytest.mark.parametrize("link", [{}, {"loss": {"kind": "bernoulli", "rate": 0.01, "unit": "skb"}}])
+def test_connections_of_other_programs_take_the_path_of_the_first_flow(link):
     def enter(tun):
         return ctypes.CDLL(None).setns(fcntl.ioctl(tun, TUNGETDEVNETNS), CLONE_NEWNET)
 
@@ -435,7 +449,7 @@ def test_connections_of_other_programs_take_the_path_of_the_first_flow():
         with listener, listener.accept()[0] as connection, connection.makefile("rb") as file:
             return file.read()
 
-    content, silent = np.random.default_rng(1).bytes(500_000), scenario({"start_s": 999.0}, duration_s=1000.0)
+    content, silent = np.random.default_rng(1).bytes(500_000), scenario({"start_s": 999.0}, duration_s=1000.0, **link)
     with (
         bbrgym.make_world("linux", silent, options=ANY_LATENESS, isolation="none") as world,
         ThreadPoolExecutor(1) as senders,
