@@ -194,7 +194,8 @@ class Sb3Trainer(Trainer):
         except (TypeError, ValueError, AssertionError, UserWarning, RuntimeError) as error:
             if LACKS_MEMORY in str(error):
                 raise
-            raise ConfigError(f"agent: {self.name} cannot be made: {one_line(error)}") from error
+            hint = "; action=grid and action=switch are Discrete" if "as action spaces" in str(error) else ""
+            raise ConfigError(f"agent: {self.name} cannot be made: {one_line(error)}{hint}") from error
         if self.start_at is not None:
             start_at(model, searched_action(self.start_at, env))
         elif self.start_at_default:

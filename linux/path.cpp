@@ -359,9 +359,9 @@ Path::Summarise(std::span<double> flow_table, std::span<double> link_row) const
         const Hop& hop = m_hops[link];
         hop.measurement.Summarise(View(*this, hop), rows[link], link == 0 ? link_row : std::span<double>(unseen));
     }
-    WriteRowsOnPaths<FlowSummary>(
+    WriteSummariesOnPaths(
         rows, m_flows.size(), [this](std::size_t flow) -> const auto& { return m_scenario->flows[flow].there; },
-        flow_table);
+        flow_table, link_row);
 }
 
 } // namespace bbrgym

@@ -75,6 +75,34 @@ WriteRowsOnPaths(const std::vector<std::vector<double>>& tables, std::size_t flo
     }
 }
 
+/** Writes the summaries of all flows, and Jain's index of those with a measured window, on any link, to each link's. */
+template <class PathOf>
+void
+WriteSummariesOnPaths(const std::vector<std::vector<double>>& tables, std::size_t flows, PathOf&& path_of,
+                      std::span<double> flow_table, std::span<double> link_rows)
+{
+    WriteRowsOnPaths<FlowSummary>(tables, flows, path_of, flow_table);
+    double sum = 0;
+    double sum_of_squares = 0;
+    double count = 0;
+    for (std::size_t flow = 0; flow < flows; ++flow)
+    {
+        const double goodput_mbps = ReadRow<FlowSummary>(flow_table, flow).goodput_mbps;
+        if (!std::isnan(goodput_mbps))
+        {
+            sum += goodput_mbps;
+            sum_of_squares += goodput_mbps * goodput_mbps;
+            ++count;
+        }
+    }
+    for (std::size_t link = 0; link < link_rows.size() / std::size(LINK_SUMMARY_FIELDS); ++link)
+    {
+        auto row = ReadRow<LinkSummary>(link_rows, link);
+        row.jain = sum_of_squares > 0 ? sum * sum / (count * sum_of_squares) : std::numeric_limits<double>::quiet_NaN();
+        WriteRow(row, link_rows, link);
+    }
+}
+
 /** The rows of all links of a scenario, and of its flows from these. */
 class NetworkRows
 {
@@ -145,9 +173,9 @@ SummariseNetwork(const Scenario& scenario, Summarise&& summarise, std::span<doub
         const bool is_seen = (link + 1) * width <= link_rows.size();
         summarise(link, rows[link], is_seen ? link_rows.subspan(link * width, width) : std::span<double>(unseen));
     }
-    WriteRowsOnPaths<FlowSummary>(
+    WriteSummariesOnPaths(
         rows, scenario.flows.size(), [&](std::size_t flow) -> const auto& { return scenario.flows[flow].there; },
-        flow_table);
+        flow_table, link_rows);
 }
 
 /** What a run shows of its links, [links, LINK_STAT + LINK_SUMMARY]. */

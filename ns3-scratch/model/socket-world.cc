@@ -339,8 +339,9 @@ SocketWorld::Summarise(std::span<double> flow_table, std::span<double> link_row)
         tables.emplace_back(flow_table.size());
         m_bottlenecks[i]->Get().Summarise(*m_bottlenecks[i], tables[i], i == 0 ? link_row : std::span(link));
     }
-    WriteRowsOnPaths<FlowSummary>(
-        tables, m_flows.size(), [this](std::size_t flow) -> const auto& { return m_flows[flow].path; }, flow_table);
+    WriteSummariesOnPaths(
+        tables, m_flows.size(), [this](std::size_t flow) -> const auto& { return m_flows[flow].path; }, flow_table,
+        link_row);
 }
 
 } // namespace bbrgym

@@ -189,9 +189,12 @@ class _OwnLoader(_Loader):  # type: ignore[misc, valid-type]
     are_texts_checked = False
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
-        if len(set(keys)) < len(keys):
-            raise _Problem(node, "a key stands twice")
+        known = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value != "<<":
+                if key.value in known:
+                    raise _Problem(key, f"the key {key.value[:24]!r} stands twice")
+                known.add(key.value)
         mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
         return mapping
 

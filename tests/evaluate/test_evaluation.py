@@ -276,6 +276,7 @@ def test_what_a_run_depends_on_is_in_its_key() -> None:
         ({"scenario": "wan_mix", "draws": 2_000_000}, "draws: 2000000 from number 0 on, test has"),
         ({"scenario": "wan_mix", "first_draw": -1}, "first_draw: is -1, expected a number >= 0"),
         ({"scenario": "wan_mix", "first_draw": 999_999}, "draws: 100 from number 999999 on, test has"),
+        ({"draws": 2}, "draws: is 2, but .* is a scenario without draws, expected seeds"),
         ({"first_draw": 2}, "first_draw: is 2, but .* is a scenario without draws, expected 0"),
         ({"scenario": "wan_mix", "split": "tset"}, "split: is 'tset', expected one of 'train'"),
         ({"scenario": "wan_mix", "seeds": [7]}, "but wan_mix is a distribution: its draws have seeds"),

@@ -35,7 +35,7 @@ def cpu_s() -> float:
         ("a: " + "{a: " * 10_000, f"nests deeper than {MAX_YAML_DEPTH} levels"),
         ("- 1\n" * (MAX_YAML_BYTES // 4 + 1), f"has more than {MAX_YAML_BYTES} bytes"),
         ("link: &a [*a]", "contains itself"),
-        ("a: 1\na: 2", "line 1, column 1: a key stands twice"),
+        ("a: 1\na: 2", "line 2, column 1: the key 'a' stands twice"),
         ("a: !!python/object/apply:os.system [echo]", "line 1, column 4: no YAML"),
         ("? [1, 2]\n: 3", "no YAML"),
     ],

@@ -94,9 +94,9 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ),
     ("link.queue.kind", "red", "link.queue.red: is missing, expected min_bytes, max_bytes and max_probability"),
     ("link.queue.codel", {}, "link.queue.codel: is given, expected only with kinds codel and fq_codel"),
-    ("link.queue.quantum_bytes", 300, "link.queue.quantum_bytes: is 300, expected only with kind fq_codel, which is"),
-    ("link.queue.ecn", True, "link.queue.ecn: is true, expected only with kinds red, codel, fq_codel and pie, which"),
-    ("link.queue.pie", {}, "link.queue.pie: is given, expected only with kind pie, which is droptail"),
+    ("link.queue.quantum_bytes", 300, "link.queue.quantum_bytes: is 300, expected only with kind fq_codel; kind is"),
+    ("link.queue.ecn", True, "link.queue.ecn: is true, expected only with kinds red, codel, fq_codel and pie; kind"),
+    ("link.queue.pie", {}, "link.queue.pie: is given, expected only with kind pie; kind is droptail"),
     (
         "link.loss",
         {"kind": "bernoulli", "rate": 0.1, "unit": "gso"},

@@ -117,9 +117,9 @@ def test_a_pair_of_files_is_read(tmp_path: Path) -> None:
 
 BAD_FILES = [
     ("", "has 0 delays, expected 1 to 1000000"),
-    ("12\nx\n", "line 2 of {} expected a delay in ms up to 5000"),
-    ("12\n-3\n", "line 2 of {} is '-3', expected a delay in ms up to 5000"),
-    ("12\n5001\n", "line 2 of {} is '5001', expected a delay in ms up to 5000"),
+    ("12\nx\n", "line 2 of {} is no number, expected a delay in ms from 0 to 5000"),
+    ("12\n-3\n", "line 2 of {} is '-3', expected a delay in ms from 0 to 5000"),
+    ("12\n5001\n", "line 2 of {} is '5001', expected a delay in ms from 0 to 5000"),
 ]
 
 

@@ -98,5 +98,6 @@ def composing(overrides: Sequence[str]) -> Iterator[None]:
 
 
 def hydra_reason(error: BaseException) -> str:
-    """Return the message of an error on one line, without Hydra's links to its pages."""
-    return one_line(error).split(" See https://")[0]
+    """Return the message of an error on one line, without Hydra's links to its pages and OmegaConf's types."""
+    plain = one_line(error).split(" See https://")[0]
+    return re.sub(r" full_key: (\S+) object_type=\S+", r" at \1", plain)

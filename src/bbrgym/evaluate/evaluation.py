@@ -285,14 +285,15 @@ def draws_of(source: Scenario | Distribution, settings: Evaluation) -> list[Draw
     """Return the draws that every entrant runs.
 
     Raises:
-        ConfigError: there are seeds beside a distribution, a first draw of a scenario, or more draws than the split
-            has.
+        ConfigError: there are seeds beside a distribution, draws of a scenario, or more draws than the split has.
     """
     if isinstance(source, Scenario):
         if settings.first_draw:
             raise ConfigError(
                 f"first_draw: is {settings.first_draw}, but {source.name} is a scenario without draws, expected 0"
             )
+        if settings.draws != Evaluation.model_fields["draws"].default:
+            raise ConfigError(f"draws: is {settings.draws}, but {source.name} is a scenario without draws, expected seeds")
         return [Draw(source, seed) for seed in settings.seeds]
     if settings.seeds != Evaluation.model_fields["seeds"].default:
         raise ConfigError(

@@ -126,7 +126,7 @@ class Queue(Model):
             value = getattr(self, name)
             if value not in (None, False) and self.kind not in kinds:
                 is_what = "given" if isinstance(value, Model) else str(value).lower()
-                raise FieldProblem(name, f"is {is_what}, expected only with {words}, which is {self.kind}")
+                raise FieldProblem(name, f"is {is_what}, expected only with {words}; kind is {self.kind}")
         if self.red is None and self.kind == "red":
             raise FieldProblem("red", "is missing, expected min_bytes, max_bytes and max_probability for kind red")
         thresholds = ("ecn_threshold_bytes", "ecn_threshold_packets", "ecn_threshold_ms")

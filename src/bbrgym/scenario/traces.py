@@ -129,8 +129,8 @@ def read_delays(path: str) -> tuple[float, ...]:
     most = BOUNDS["delay_ms"].high
     for number, line in enumerate(lines, start=1):
         if not _DELAY.fullmatch(line) or float(line) > most:
-            found = f"is {line!r}, " if _NUMBER.fullmatch(line) else ""
-            raise ConfigError(f"line {number} of {path} {found}expected a delay in ms up to {most:g}")
+            found = f"is {line!r}" if _NUMBER.fullmatch(line) else "is no number"
+            raise ConfigError(f"line {number} of {path} {found}, expected a delay in ms from 0 to {most:g}")
     if not 0 < len(lines) <= BOUNDS["delay_steps"].high:
         raise ConfigError(f"{path} has {len(lines)} delays, expected 1 to {BOUNDS['delay_steps'].high:.0f}")
     return tuple(map(float, lines))
