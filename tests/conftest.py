@@ -2,6 +2,7 @@
 """What holds for all tests: the environment is the same whoever runs them, on whatever machine."""
 
 import contextlib
+import functools
 import gc
 import os
 import signal
@@ -139,6 +140,16 @@ def _nothing_drawn() -> Iterator[None]:
 #: For a test, or a file of tests, that does not look at figures/, whose drawing takes most of a short command's time.
 undrawn = pytest.fixture(_nothing_drawn)
 undrawn_file = pytest.fixture(_nothing_drawn, scope="module")
+
+
+@pytest.fixture(scope="session")
+def operators_once() -> Iterator[None]:
+    """Lets PyTorch read ONNX's operators, which takes it a second, once for all exports."""
+    from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ONNXRegistry, "from_torchlib", staticmethod(functools.cache(ONNXRegistry.from_torchlib)))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from bbrgym.agents.deploy.export_agent import export
 from bbrgym.envs.tune_vec_env import TuneVecEnv
 from bbrgym.errors import ConfigError
 
-pytestmark = pytest.mark.usefixtures("undrawn_file")
+pytestmark = pytest.mark.usefixtures("undrawn_file", "operators_once")
 
 HOW: dict[str, Any] = {"world": "twin", "variant": "bbq", "seeds": [1, 2]}
 TRAINING: dict[str, Any] = {

@@ -289,7 +289,9 @@ def test_ecn_marks_what_asks_for_it():
 
 @pytest.mark.parametrize("mss_bytes", [pytest.param(64, marks=pytest.mark.slow), 65_000])
 def test_segments_are_as_small_and_as_large_as_a_scenario_may_have_them(mss_bytes):
-    (flow,), _ = summary_of(scenario(queue={"size_bytes": 1_000_000}, duration_s=2.0) | {"mss_bytes": mss_bytes, "warmup_s": 0.0})
+    (flow,), _ = summary_of(
+        scenario(queue={"size_bytes": 1_000_000}, duration_s=2.0) | {"mss_bytes": mss_bytes, "warmup_s": 0.0}
+    )
     assert flow["goodput_mbps"] == pytest.approx(flow["throughput_mbps"] * mss_bytes / (mss_bytes + 40), rel=0.2)
     assert flow["throughput_mbps"] * 2e6 / 8 / flow["sent_pkts"] == pytest.approx(mss_bytes + 40, rel=0.5)
 

@@ -23,7 +23,7 @@ onnxruntime = pytest.importorskip("onnxruntime", reason="runs that format")
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
-    pytest.mark.usefixtures("undrawn_file"),
+    pytest.mark.usefixtures("undrawn_file", "operators_once"),
 ]
 
 KINDS = {name: (name, {}) for name in AGENTS if name not in ("torch_ppo", "tqc")}  # as ppo and sac

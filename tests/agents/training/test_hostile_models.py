@@ -30,7 +30,7 @@ from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch
 from bbrgym.errors import ConfigError
 
-pytestmark = pytest.mark.usefixtures("undrawn_file")
+pytestmark = pytest.mark.usefixtures("undrawn_file", "operators_once")
 
 AGENTS: dict[str, dict[str, Any]] = {  # one for each format of checkpoints
     "ppo": {"name": "ppo", "hidden": [4], "n_steps": 8, "batch_size": 32, "acts": "mean"},
