@@ -22,6 +22,8 @@ from bbrgym.evaluate.evaluation_settings import parse_settings
 from bbrgym.evaluate.references import InRunOracle, Oracle
 from bbrgym.report.report import evaluation_page
 
+pytestmark = pytest.mark.usefixtures("undrawn_file")
+
 MIX: dict[str, Any] = {
     "name": "mix",
     "variables": {"rate_mbps": {"log_uniform": [1, 4]}},
@@ -31,7 +33,7 @@ MIX: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Run folders of two trainings of a second."""
     pytest.importorskip("stable_baselines3", reason="NO TRAINED AGENT is evaluated here; pip install '.[train]'")
