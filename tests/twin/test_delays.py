@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from twin_harness import Mapping, Simulation, flow, life, scenario
+from twin_harness import Mapping, Simulation, flow, scenario
 
 import bbrgym
 from bbrgym.worlds.score import base_rtts_ms, score_of_run
@@ -50,16 +50,6 @@ def test_a_fall_reorders_if_the_link_does(reorder: bool) -> None:
         simulation = Simulation({**deep, "warmup_s": 0.0})
         simulation.advance()
         assert (simulation.summary().flow("out_of_order_rate") > 0) is reorder
-
-
-def test_a_run_continues_from_a_snapshot_among_packets_that_overtake() -> None:
-    trace = {"delays_ms": [50.0, 20.0, 0.0, 70.0], "step_ms": 15.0}
-    simulation = Simulation(scenario(flow(), flow("b", "cubic"), delay_trace=trace, reorder=True))
-    simulation.advance(3.03)
-    saved = simulation.native.save(0)
-    first = life(simulation)
-    simulation.native.restore(0, saved)
-    assert life(simulation) == first
 
 
 def test_the_base_rtt_of_a_window_is_the_mean_of_the_paths() -> None:

@@ -157,30 +157,6 @@ def test_a_named_link_alone_is_the_link() -> None:
     assert life(named) == life(Simulation({name: value for name, value in short.items() if name != "links"}))
 
 
-def test_acks_over_a_link_of_the_data_of_others_wait_there() -> None:
-    """A standing queue of 100 packets drains in 119 ms; behind it ACKs of the other flow wait."""
-    links = {"there": link(10.0), "back": link(10.0, queue={"size_packets": 100})}
-    acks = over("there", cc="bbr", ack_path=["back"])
-    alone, beside = (Simulation(network(links, *flows, duration_s=60.0)) for flows in ([acks], [acks, over("back")]))
-    for one in (alone, beside):
-        one.advance()
-    added_ms = beside.summary().flow("rtt_mean_ms") - alone.summary().flow("rtt_mean_ms")
-    assert added_ms > 0.5 * 100 * PACKET_BYTES * 8e-3 / 10.0
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_run_of_several_links_continues_from_a_snapshot(seed: int) -> None:
-    lossy = link(5.0, loss={"kind": "bernoulli", "rate": 0.02}, queue={"kind": "fq_codel", "size_packets": 20})
-    stack = {"preset": "linux-6", "timestamps": True}
-    flows = [over("a", "b", stack=stack), over("b", "a", name="other", cc="bbr3", ack_path=["c"]), over("c")]
-    simulation = Simulation(network({"a": lossy, "b": link(8.0), "c": lossy}, *flows), seed)
-    simulation.advance(3.0)
-    saved = simulation.native.save(0)
-    first = life(simulation), simulation.native.links(0).tobytes()
-    simulation.native.restore(0, saved)
-    assert (life(simulation), simulation.native.links(0).tobytes()) == first
-
-
 # ---- the world's view --------------------------------------------------------------------------------------
 
 

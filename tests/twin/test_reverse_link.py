@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from native_simulation import MSS_BYTES, PACKET_BYTES
-from twin_harness import Mapping, Simulation, flow, life, scenario
+from twin_harness import Mapping, Simulation, flow, scenario
 
 NARROW_MBPS = 0.1
 
@@ -93,15 +93,3 @@ def test_data_hold_up_the_acks_of_the_other_direction() -> None:
     alone, beside = (run(*some, back=back, queue=queue, duration_s=60.0).summary() for some in (flows[:1], flows))
     added_ms = beside.flow("rtt_mean_ms") - alone.flow("rtt_mean_ms")
     assert added_ms > 0.5 * 100 * PACKET_BYTES * 8e-3 / 10.0
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_run_with_a_reverse_link_continues_from_a_snapshot(seed: int) -> None:
-    flows = (flow("there", "bbr"), flow("back", "bbr3", direction="reverse"))
-    back = reverse(1.0, loss={"kind": "bernoulli", "rate": 0.05}, queue={"kind": "fq_codel", "size_packets": 20})
-    simulation = Simulation(scenario(*flows, reverse=back, acks={"kind": "slots", "every_ms": 7.0}), seed)
-    simulation.advance(3.0)
-    saved = simulation.native.save(0)
-    first = life(simulation)
-    simulation.native.restore(0, saved)
-    assert life(simulation) == first

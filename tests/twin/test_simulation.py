@@ -8,7 +8,7 @@ import os
 import numpy as np
 import pytest
 from native_simulation import PACKET_BYTES, TUNABLES
-from random_scenarios import random_scenario
+from random_scenarios import NETWORKS, random_scenario
 from twin_harness import Simulation, flow, life, scenario
 
 import bbrgym
@@ -248,6 +248,18 @@ def test_a_spurious_timeout_is_undone_as_in_linux(cc, kernel_pkts):
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # Python 3.12
+@pytest.mark.parametrize("network", NETWORKS)
+def test_a_run_continues_from_a_snapshot_in_each_kind_of_network(network):
+    for seed in range(20):
+        mapping = NETWORKS[network](random_scenario(seed), seed)
+        simulation = Simulation(mapping, seed)
+        simulation.advance(mapping["duration_s"] / 3)
+        links, saved = len(mapping.get("links", {})) > 1, simulation.native.save(0)
+        first = life(simulation), links and simulation.native.links(0).tobytes()
+        simulation.native.restore(0, saved)
+        assert (life(simulation), links and simulation.native.links(0).tobytes()) == first
+
+
 def test_a_fork_goes_on_by_itself():
     simulation, alone = Simulation(mixed(), 5), Simulation(mixed(), 5)
     for each in (simulation, alone):
