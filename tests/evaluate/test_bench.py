@@ -113,11 +113,7 @@ def written() -> str:
         return path.read_text(encoding="utf-8")
 
 
-def entries_once(names: list[str], on_progress: Any = None) -> Any:
-    """Return those of the small benchmark, which running it again gives again (test_the_file_is_the_same_each_time)."""
-    return entries_of(*names)
-
-
+#: Those of the small benchmark, which running it again gives again (test_the_file_is_the_same_each_time).
 entries_of = functools.cache(lambda *names: entries.run_entrants(names))
 
 
@@ -148,7 +144,7 @@ entries_of = functools.cache(lambda *names: entries.run_entrants(names))
 def test_a_tampered_file_is_refused(
     small: Benchmark, tmp_path: Path, change: Any, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(results, "run_entrants", entries_once)
+    monkeypatch.setattr(results, "run_entrants", lambda names, _=None: entries_of(*names))
     path = tmp_path / "results.json"
     content = json.loads(written())
     change(content)

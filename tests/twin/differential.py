@@ -19,11 +19,8 @@ from random_scenarios import MAX_PACKETS, NETWORKS, random_changes, random_scena
 
 
 def packets_and_difference(seed: int, network: str = "link") -> tuple[int, str | None]:
-    """Return how many packets a random scenario sends in ns-3, and how the twin differs; None: not at all.
-
-    A rate set from outside is at most one that sends ten times what the link may carry: of a million packets that it
-    drops, the last nine tenths show nothing new.
-    """
+    """Return how many packets a random scenario sends in ns-3, and how the twin differs; None: not at all."""
+    # Of a million packets that a rate set from outside sends and the link drops, nine tenths would show nothing new.
     mapping = random_scenario(seed)
     most_kbps = round(10 * MAX_PACKETS * mapping["mss_bytes"] * 8e-3 / mapping["duration_s"])
     for flow in mapping["flows"]:
