@@ -70,7 +70,7 @@ def test_the_command_writes_a_scenario_that_jumps(tmp_path: Path, capsys: pytest
     mine = tmp_path / "mine.yaml"
     assert main(["path", str(log), f"output={mine}"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "its delay jumps 2 times" in said
+    assert "its delay changes: 2 jumps, to 31 ms above its least" in said
     assert "on it agrees" in said
     trace = bbrgym.load_scenario(mine).link.delay_trace
     assert trace is not None

@@ -113,7 +113,9 @@ def fit_path(log: PathLog) -> PathFit:
 def _delay_notes(delays: DelaySteps | None, *, is_changing: bool) -> list[str]:
     if delays is None:
         return ["its delay changes"] if is_changing else []
-    return [f"its delay jumps {len(delays.times_s) - 1} times, to {delays.delays_s.max() * 1e3:.3g} ms above its least"]
+    jumps = len(delays.times_s) - 1
+    most_ms = delays.delays_s.max() * 1e3
+    return [f"its delay changes: {jumps} jump{'s' if jumps > 1 else ''}, to {most_ms:.3g} ms above its least"]
 
 
 def _share(proposal: Proposal, is_trusted: dict[str, bool]) -> tuple[bool | None, bool | None]:

@@ -10,7 +10,9 @@ jumped by the difference of their least RTTs if
 - ACKs came sooner by at least half of it, where the delay fell: from a queue that drains, none come faster.
 
 From jump to jump the delay is the least RTT but for the first and the last bin, so a queue that never emptied is in it.
-If these delays differ by something else than the jumps, by more than half, a jump was missed, and none is told.
+If these delays differ by something else than the jumps, by more than half, a jump was missed, and none is told. Nor is
+one where samples are rarer than ten in a second, connections share the path, or a capture lacks SACK blocks, without
+which delivery leaps at a gap's end.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from numpy.typing import NDArray
 
 from bbrgym.paths.series import PathSeries, nan_min
 
-_BIN_S, _BIN_RTTS, _BIN_SAMPLES = 0.25, 2.0, 2.5  # a bin is the longest of these
+_BIN_S, _BIN_RTTS = 0.25, 2.0  # a bin is the longer of these
+_MOST_STEP_S = 0.11  # from sample to sample
 _SIDE, _SIDE_OF_FALL = 4, 2  # bins on each side of a jump, and after a fall
 _LEAST_S, _LEAST_RTTS, _LEAST_PKTS = 0.005, 0.1, 4.0  # a jump is at least the longest of these
 _STEADY, _PAUSE, _ERROR = 0.25, 0.5, 0.5  # of a jump: spread of a side's floor, pause of the ACKs, error of the delays
@@ -46,9 +49,10 @@ def delay_steps(series: PathSeries) -> DelaySteps | None:
     known = ~np.isnan(series.rtt_s)
     time_s, rtt_s = series.time_s[known] - series.time_s[0], series.rtt_s[known]
     delivered = series.delivered_bytes[known]
-    if len(time_s) < _SIDE or series.largest.options_cut:  # without SACK blocks, delivery leaps at a gap's end
+    step_s = float(np.median(np.diff(time_s))) if len(time_s) > _SIDE else np.inf
+    if step_s > _MOST_STEP_S or series.connections > 1 or series.largest.options_cut:
         return None
-    bin_s = max(_BIN_S, _BIN_RTTS * series.floor_s, _BIN_SAMPLES * float(np.median(np.diff(time_s))))
+    bin_s = max(_BIN_S, _BIN_RTTS * series.floor_s)
     cuts = np.searchsorted(time_s, np.arange(0.0, time_s[-1], bin_s))
     floors_s = np.array([nan_min(rtt_s[begin:end]) for begin, end in itertools.pairwise(cuts)])
     packet_s = series.mss_bytes * time_s[-1] / max(np.ptp(delivered), 1.0)
