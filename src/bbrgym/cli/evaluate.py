@@ -29,6 +29,7 @@ from bbrgym.loggers.logger import Logger, NoLoggerSettings, completed_loggers, l
 from bbrgym.report.output_settings import OUTPUT_OPTIONS, taken_output_settings
 from bbrgym.report.report import write_report
 from bbrgym.report.tables import speed_table, tables_of_results
+from bbrgym.runs import drawing
 
 DESCRIPTION = """\
 Runs every variant, and the agents beside them, with every seed on a scenario, or on draws of a distribution; writes a
@@ -88,6 +89,8 @@ def run(options: argparse.Namespace) -> None:
                 if results.timing["world"].n_unique() > 1:
                     print_results(speed_table(results.timing))
             finally:
+                if output.figures.are_asked_for and drawing.reason_not_to_draw() is None:
+                    drawing.leave_out_help()
                 write_report(folder.path, results, shlex.join(["bbrgym", "evaluate", *options.overrides]), output)
                 log_results(log, results)
                 _log_figures(log, folder.path)

@@ -55,7 +55,7 @@ _COMMANDS = {
     "doctor": _Command("tell what worlds miss on this machine"),
 }
 _INTERRUPTED = 130
-_GARBAGE = 200_000  # objects until a collection: imports and figures make many, and little garbage
+_GARBAGE = 400_000  # objects until a collection: imports and figures make many, and little garbage
 #: Environment of a process that starts soon: NumPy's idle threads sleep at once, and Pydantic looks for no plugins.
 _SAVING = {"OPENBLAS_THREAD_TIMEOUT": "4", "PYDANTIC_DISABLE_PLUGINS": "__all__"}
 _NO_THREAD = "can't start new thread"  # Python's RuntimeError

@@ -32,3 +32,10 @@ def reason_not_to_draw() -> str | None:
     except MissingExtraError as error:
         return str(error)
     return None
+
+
+def leave_out_help() -> None:
+    """Let Matplotlib's setters have no help texts, whose making is a quarter of its import: a command shows none."""
+    import matplotlib.artist  # after `reason_not_to_draw`
+
+    matplotlib.artist.kwdoc = lambda artist: ""  # noqa: ARG005 - the name of Matplotlib's own
