@@ -2,7 +2,7 @@
 """Draws to train on, sampled by cost: a fast network takes long to simulate, so fewer of these are run.
 
 A draw is kept with the probability min(1, (`CHEAP_MBPS` / rate)^`EXPONENT`) and weighs its inverse, so weighted means
-over the kept draws estimate means over the distribution.
+over the kept draws estimate means over the distribution. Episodes weigh the same, whatever their draw: `DrawsByCost`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ CHEAP_MBPS = 30.0
 
 EXPONENT = 0.8
 """How fast the probability falls with the rate; packets, and so the cost, rise almost in proportion to it."""
+
+
+EPISODES_MBPS, EPISODES_EXPONENT = 15.0, 1.0
+"""Both for the draws of episodes: each step of a policy costs a simulation, so fewer yet are of fast networks."""
 
 
 class DrawSettings(Model):
@@ -43,20 +47,30 @@ class TrainingDraw:
         return int(drawn >> np.uint64(1))
 
 
-def training_draws(source: Scenario | Distribution, seed: int, *, by_cost: bool = True) -> Iterator[TrainingDraw]:
+def training_draws(
+    source: Scenario | Distribution,
+    seed: int,
+    *,
+    by_cost: bool = True,
+    cheap_mbps: float = CHEAP_MBPS,
+    exponent: float = EXPONENT,
+) -> Iterator[TrainingDraw]:
     """Yield draws of the training split without end.
 
     Args:
         source: a distribution; or a scenario, which all draws are then.
         seed: of the sampling.
         by_cost: whether draws are sampled by cost, see the module. Default: true.
+        cheap_mbps: rate up to which every draw is kept.
+        exponent: how fast the probability falls with the rate.
     """
     generator = np.random.default_rng(seed)
     split = SPLITS["train"]
     while True:
         drawn, part = int(generator.integers(split.start, split.stop)), float(generator.random())
         scenario = source if isinstance(source, Scenario) else source(drawn)
-        kept = _probability(scenario) if by_cost else 1.0
+        rate_mbps = scenario.link.rate_mbps if by_cost else None  # also None of a link that follows a trace
+        kept = 1.0 if rate_mbps is None else min(1.0, (cheap_mbps / rate_mbps) ** exponent)
         if part < kept:
             yield TrainingDraw(scenario, drawn, 1.0 / kept)
 
@@ -79,11 +93,5 @@ class DrawsByCost:
 
     def __call__(self, seed: int) -> Scenario:
         """Return the scenario of an episode's seed."""
-        return next(training_draws(self.source, seed)).scenario
-
-
-def _probability(scenario: Scenario) -> float:
-    rate_mbps = scenario.link.rate_mbps
-    if rate_mbps is None:  # the link follows a trace
-        return 1.0
-    return float(min(1.0, (CHEAP_MBPS / rate_mbps) ** EXPONENT))
+        draws = training_draws(self.source, seed, cheap_mbps=EPISODES_MBPS, exponent=EPISODES_EXPONENT)
+        return next(draws).scenario

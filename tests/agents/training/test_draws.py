@@ -66,6 +66,9 @@ def test_draws_by_cost_are_of_slower_networks_and_repeat():
     assert np.mean(rates) < np.mean(np.log([source(seed).link.rate_mbps for seed in range(1000)])) - 0.2
     assert draw(7) == draw(7) != draw(8)
     assert np.exp(rates.max()) > CHEAP_MBPS  # fast ones are rare, not left out
+    total = np.log(15) + 1 - 15 / 400  # of the density: 1 / rate up to 15 Mbit/s, from there 15 / rate^2
+    parts = [(15 / mbps - 15 / 400) / total for mbps in (15, 60)]
+    assert [np.mean(rates > np.log(mbps)) for mbps in (15, 60)] == pytest.approx(parts, abs=0.03)
 
 
 def test_the_draws_are_what_the_training_learns_from(tmp_path):
