@@ -48,9 +48,9 @@ import numpy as np
 from report import command, publish
 
 import bbrgym
-from bbrgym.envs.library import ARMS
 from bbrgym.report.markdown import markdown_table
 from bbrgym.runs.atomic_files import write_text
+from bbrgym.tunables import ARMS
 from bbrgym.worlds import LateRunError
 from bbrgym.worlds.score import score_of_run
 

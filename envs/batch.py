@@ -16,7 +16,7 @@ from bbrgym.envs.critic import CriticObservation
 from bbrgym.envs.episodes import Episodes, EpisodeSnapshot
 from bbrgym.envs.features import Observation
 from bbrgym.envs.infos import numbers_of
-from bbrgym.envs.library import load_library
+from bbrgym.envs.library import check_arms, load_library
 from bbrgym.envs.memory import FlowMemory
 from bbrgym.envs.observation import SenderObservation
 from bbrgym.envs.options import Options
@@ -39,6 +39,7 @@ class Batch(ABC):
         self.num_envs = num_envs
         self._options = options
         library = None if options.library is None else load_library(options.library, options.variant)
+        check_arms(options.world, options.variant, library)
         tunables = library.tunables if library is not None and options.tunables is None else options.tunables
         self.scaling = TunableScaling(options.variant, tunables)  # mapping between normalised actions and tunables
         # mapping from actions to tunables

@@ -30,9 +30,9 @@ from bbrgym.errors import ConfigError, nearest
 from bbrgym.runs.atomic_files import write_text
 from bbrgym.scenario.flow import check_tunables
 from bbrgym.schema import FieldProblem, Float, Model, shown, validated
-from bbrgym.tunables import TUNABLES, VARIANTS
+from bbrgym.tunables import ARMS, TUNABLES, VARIANTS, nearest_variant
 from bbrgym.untrusted_files import read_yaml
-from bbrgym.worlds import Table
+from bbrgym.worlds import Table, world_spec
 
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=64)]
 
@@ -50,7 +50,7 @@ class Library(Model):
     @model_validator(mode="after")
     def _check(self) -> Library:
         if self.variant not in VARIANTS:
-            raise FieldProblem("variant", f"is {shown(self.variant)}; {nearest(self.variant, VARIANTS)}")
+            raise FieldProblem("variant", f"is {shown(self.variant)}; {nearest_variant(self.variant)}")
         for setting, values in self.settings.items():
             try:
                 check_tunables(self.variant, values)
@@ -110,10 +110,6 @@ def load_library(source: LibrarySource, variant: str | None = None) -> Library:
     return library
 
 
-#: The algorithms of variant ``switch``, by the value of its tunable (cc/params.h).
-ARMS = ("cubic", "reno", "bbr", "bbr3")
-
-
 def library_of_arms(arms: Sequence[str], variant: str, library: LibrarySource | None) -> Library:
     """Return the settings of variant ``switch`` that run one algorithm each, in the order of the actions.
 
@@ -129,6 +125,19 @@ def library_of_arms(arms: Sequence[str], variant: str, library: LibrarySource | 
     if len(arms) < 2 or len(set(arms)) < len(arms):
         raise ConfigError(f"arms: {list(arms)}, expected two or more of {', '.join(ARMS)}, each once")
     return Library(variant=variant, settings={arm: {"switch_arm": float(ARMS.index(arm))} for arm in arms})
+
+
+def check_arms(world: str, variant: str, library: Library | None) -> None:
+    """Check that a world has the algorithms that actions may choose.
+
+    Raises:
+        ConfigError: it does not.
+    """
+    have, arms = world_spec(world).arms, set(ARMS if variant == "switch" else ())
+    if library is not None:
+        arms = {ARMS[int(values.get("switch_arm", 0))] for values in library.settings.values()} & arms
+    for arm in sorted(arms - set(have)):
+        raise ConfigError(f"arms: {arm!r}, which world {world!r} does not have, expected some of {', '.join(have)}")
 
 
 def _read(source: str | Path | Mapping[str, Any]) -> Library:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.schema import argument, shown_array
-from bbrgym.tunables import TUNABLES, VARIANTS, Tunable
+from bbrgym.tunables import TUNABLES, VARIANTS, Tunable, nearest_variant
 from bbrgym.worlds import Table
 
 NormalisedAction = NDArray[np.float32]
@@ -47,7 +47,7 @@ class TunableScaling:
 
     def __init__(self, variant: str, tunables: Sequence[str] | None = None) -> None:
         if not isinstance(variant, str) or variant not in VARIANTS:
-            raise ConfigError(f"variant {variant!r}: {nearest(str(variant), VARIANTS)}")
+            raise ConfigError(f"variant {variant!r}: {nearest_variant(str(variant))}")
         preset = VARIANTS[variant].preset
         if not preset:
             raise ConfigError(f"variant {variant!r} has no tunables to set")

@@ -37,7 +37,7 @@ from bbrgym.untrusted_files import MAX_TEXT_BYTES, read_text
 
 _PACKAGE = Path(__file__).resolve().parent
 _FILES = _PACKAGE / "plugin_files"
-_FLAGS = ("-std=gnu11", "-fno-strict-aliasing", "-Wall")
+_FLAGS = ("-std=gnu11", "-fno-strict-aliasing", "-Wall", "-Werror=implicit-function-declaration")
 _SANITIZED = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 _COMPILE_TIMEOUT_S = 600.0  # 5 s alone; 120 were not enough beside a dozen others
 _CHECK_TIMEOUT_S = 120.0
@@ -47,6 +47,8 @@ _EXPECTED = "expected a name that ends with .c, .so, .py or .py:CLASS"
 _KINDS = {
     "heap-buffer-overflow": "reads or writes outside its state",
     "FPE": "division by zero",
+    "ABRT": "calls abort",
+    "ILL": "runs an instruction that ends it",
     "SEGV": "reads or writes outside its state",
 }
 
@@ -165,7 +167,7 @@ def check_controller(file: str | Path) -> str:
 def _check(path: Path, source: Path, cache: Path) -> None:
     with TemporaryDirectory(prefix="bbrgym-") as folder:
         # The laws take seconds to compile, as much as ten files, and are the same for each file.
-        laws = _built(_preprocessed(_FILES / "check.c", folder, "check.i"), cache, ".o", [*_SANITIZED, "-c"])
+        laws = _built(path, _preprocessed(_FILES / "check.c", folder, "check.i"), cache, ".o", [*_SANITIZED, "-c"])
         program = Path(folder) / "check"
         _compile(path, [*_SANITIZED, str(laws), str(source), "-o", str(program)])
         command = [str(program), str(_CHECK_SEED), str(_CHECK_EVENTS)]
@@ -178,7 +180,10 @@ def _check(path: Path, source: Path, cache: Path) -> None:
                 timeout=_CHECK_TIMEOUT_S,
                 check=False,
                 cwd=folder,
-                env={"ASAN_OPTIONS": "detect_leaks=0"},
+                env={
+                    "ASAN_OPTIONS": "detect_leaks=0:handle_abort=1:handle_sigill=1",
+                    "UBSAN_OPTIONS": "print_stacktrace=1",
+                },
             )
         except subprocess.TimeoutExpired:
             raise ConfigError(f"{path.name}: {_CHECK_EVENTS} events take more than {_CHECK_TIMEOUT_S:g} s") from None
@@ -206,14 +211,14 @@ def _checked_and_compiled(path: Path, *, again: bool = False) -> str:
         source = _preprocessed(path, folder, f"{path.stem}.i")
         if again or not _target(source, cache, ".so").exists():
             _check(path, source, cache)
-        return str(_built(source, cache, ".so", ["-O2", "-fPIC", "-shared"]))
+        return str(_built(path, source, cache, ".so", ["-O2", "-fPIC", "-shared"]))
 
 
 def compiled(path: Path, include: Sequence[str], libraries: Sequence[str]) -> str:
     """Return the shared object of a C file of this package, compiled once, by the flags of its libraries."""
     with TemporaryDirectory(prefix="bbrgym-") as folder:
         source = _preprocessed(path, folder, f"{path.stem}.i", include)
-        return str(_built(source, _cache(), ".so", ["-O2", "-fPIC", "-shared", *libraries]))
+        return str(_built(path, source, _cache(), ".so", ["-O2", "-fPIC", "-shared", *libraries]))
 
 
 def _cache() -> Path:
@@ -235,13 +240,13 @@ def _target(source: Path, cache: Path, suffix: str) -> Path:
     return cache / f"{source.stem}-{_digest(what.encode(errors='surrogateescape'))}{suffix}"
 
 
-def _built(source: Path, cache: Path, suffix: str, flags: Sequence[str]) -> Path:
+def _built(path: Path, source: Path, cache: Path, suffix: str, flags: Sequence[str]) -> Path:
     """Return what a text is compiled to: what is in the cache, or what is put there."""
     target = _target(source, cache, suffix)
     if not target.exists():
         with TemporaryDirectory(dir=cache) as building:
             built = Path(building) / target.name
-            _compile(source, [*flags, str(source), "-o", str(built)])
+            _compile(path, [*flags, str(source), "-o", str(built)])
             built.rename(target)
     return target
 
@@ -259,14 +264,15 @@ def _compile(path: Path, arguments: Sequence[str]) -> None:
 
 
 def first_error(name: str, stderr: str) -> str:
-    """Return the first error of a compiler, with its line if it is in the file."""
+    """Return the first error of a compiler or linker, with its line, and its file if it is another one."""
     if "undefined reference to `bbrgym_plugin'" in stderr:
         return "it has no line CC_PLUGIN(...), which names its functions"
+    what = r"((?:fatal )?error: |(?=undefined reference|multiple definition))(?P<what>[^;]*)"
     for line in stderr.splitlines():
-        found = re.search(r"(?:(\d+):\d+: )?(?:fatal )?error: (.*)", line)
+        found = re.search(rf"(?:(?P<file>[^\s/:]+):(?P<line>\d+):(?:\d+:)? )?{what}", line)
         if found:
-            at = f"line {found[1]}: " if found[1] and f"{name}:" in line else ""
-            return at + found[2]
+            file = "" if found["file"] == name else f"{found['file']}, "
+            return (f"{file}line {found['line']}: " if found["file"] else "") + found["what"]
     return (stderr.strip().splitlines() or ["no reason"])[-1]
 
 
@@ -279,9 +285,9 @@ def _compiler(path: Path) -> str:
 
 def _why(name: str, done: subprocess.CompletedProcess[str]) -> str:
     """Return why a check ended: the law that it printed, or what a sanitizer found, with the file's line."""
-    if done.stdout.strip():
-        return done.stdout.strip().splitlines()[-1]
     kind = re.search(r"runtime error: (.*)|AddressSanitizer: ([\w-]+)", done.stderr)
+    if kind is None and done.stdout.strip():
+        return done.stdout.strip().splitlines()[-1]
     if kind is None:
         return f"the check {describe_exit(done.returncode)}"
     line = next(_lines_of(name, done.stderr), None)

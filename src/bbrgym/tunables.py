@@ -12,13 +12,14 @@ Example:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import bbrgym._cc as _cc
-from bbrgym.errors import ConfigError
+from bbrgym.errors import ConfigError, nearest
 
 #: ns-3's own congestion controls, uncured; they run on ns-3's own socket and have no tunables.
 STOCK_CONTROLS = ("ns3-bbr", "ns3-cubic", "ns3-linux-reno", "ns3-bic", "ns3-vegas", "ns3-westwood")
@@ -37,6 +38,9 @@ PLUGIN_ALGORITHMS = ("plugin", "plugin-bbr")
 
 #: The algorithm of a user's Python class (`bbrgym.Controller`).
 PYTHON_ALGORITHM = "python"
+
+#: The algorithms of variant ``switch``, by the value of its tunable (cc/params.h).
+ARMS = ("cubic", "reno", "bbr", "bbr3")
 
 #: Whose own congestion controls these are: the algorithm of a variant that is not of ``cc/``.
 STOCK_OWNERS = ("ns-3", "linux")
@@ -142,6 +146,13 @@ _variants = _declared_variants()
 VARIANTS: Mapping[str, Variant] = MappingProxyType(_variants)
 
 
+def nearest_variant(name: str) -> str:
+    """Suggest variants in place of an unknown one; of a user's file, how it becomes one."""
+    if re.search(r"\.(c|so|py(:\w+)?)$", name):
+        return f"a file is a variant where it is named: 'variants=[...,{name}]', or bbrgym.load_controller({name!r})"
+    return nearest(name, VARIANTS)
+
+
 def add_variant(
     name: str, algorithm: str, source: str, base: Sequence[str], own: Mapping[int, Mapping[str, Any]]
 ) -> None:
@@ -155,12 +166,16 @@ def add_variant(
         own: rows of its own tunables, by column.
 
     Raises:
-        ConfigError: a tunable has the name of another's.
+        ConfigError: a tunable has the name of a built-in's, or of another file's that is not the same tunable.
     """
     rows = {column: Tunable(**{**row, "mechanism": name}) for column, row in own.items()}
-    for row in rows.values():
-        if row.name in _tunables and _tunables[row.name].mechanism != name:
-            raise ConfigError(f"{name}: tunable {row.name} has the name of one of {_tunables[row.name].mechanism}'s")
+    for column, row in rows.items():
+        other = _tunables.get(row.name, row)
+        is_shared = other.mechanism in _variants and _columns[row.name] == column
+        like = all(getattr(row, key) == getattr(other, key) for key in ("unit", "low", "high", "scale"))
+        if other.mechanism != name and not (is_shared and like):
+            expected = "another name, or that one's unit, range, scale and row"
+            raise ConfigError(f"{name}: tunable {row.name} is one of {other.mechanism}'s, expected {expected}")
     for column, row in rows.items():
         _tunables[row.name], _columns[row.name] = row, column
     values = {**{one: _tunables[one].default for one in base}, **{row.name: row.default for row in rows.values()}}

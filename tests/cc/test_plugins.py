@@ -61,6 +61,10 @@ HOSTILE = {
         "int64_t x = INT64_MAX; x += (int64_t)sample->acked_pkts + 1; state->own[0] = (uint64_t)x;",
         "line 10: signed integer overflow",
     ),
+    "abort": ("__builtin_trap();", "line 10: runs an instruction that ends it"),
+    "division in a header": ("state->own[0] = cc_div_wide(0, 1, sample->lost_pkts * 0U);", "line 10: division by zero"),
+    "no such function": ("state->cwnd_pkts = helper(sample);", "cannot be compiled: line 10: implicit declaration of"),
+    "no such symbol": ("extern uint32_t far; state->cwnd_pkts = far;", "line 10: undefined reference to `far'"),
     "no such field": ("state->window = 1;", "cannot be compiled: line 10: "),
 }  # fmt: skip
 
@@ -154,11 +158,17 @@ def test_a_run_is_saved_and_restored_with_a_files_state() -> None:
         assert world.flow_stats().tobytes() == after
 
 
-def test_two_files_may_not_share_a_tunables_name(tmp_path: Path) -> None:
-    load_controller(write(tmp_path / "one.c"))
-    with pytest.raises(ConfigError, match=r"two\.c: tunable mine_step has the name of one of one\.c's"):
-        load_controller(write(tmp_path / "two.c"))
-    with pytest.raises(ConfigError, match=r"tunable bbq_beta has the name of one of PROBE_CAP's"):
+def test_files_share_a_tunable_that_is_the_same(tmp_path: Path) -> None:
+    window = "state->cwnd_pkts = 10 * (uint32_t)(tunable(params, mine_step));"
+    one, two = (
+        load_controller(write(tmp_path / f"{name}.c", window, **{"count, 1, 1,": f"count, {preset}, 1,"}))
+        for name, preset in (("one", 1), ("two", 2))
+    )
+    assert run("twin", one, {"mine_step": 2.0}) == run("twin", two, {})
+    assert run("twin", one, {}) != run("twin", two, {})
+    with pytest.raises(ConfigError, match=r"three\.c: tunable mine_step is one of two\.c's, expected another name, or"):
+        load_controller(write(tmp_path / "three.c", window, **{"1, 10, log": "1, 11, log"}))
+    with pytest.raises(ConfigError, match=r"tunable bbq_beta is one of PROBE_CAP's, expected another name"):
         load_controller(write(tmp_path / "three.c", mine_step="bbq_beta"))
 
 
@@ -208,7 +218,7 @@ def test_a_run_folder_and_a_scenario_run_no_file(tmp_path: Path, monkeypatch: py
     write(Path("stranger.c"))
     with pytest.raises(ConfigError, match=r"flows\[0\]\.cc: is .*stranger\.c"):
         run("twin", "stranger.c", {})
-    with pytest.raises(ConfigError, match=r"variants\[0\]: is .*stranger\.c"):
+    with pytest.raises(ConfigError, match=r"variants\[0\]: is 'stranger\.c'; .* named: 'variants=\[...,stranger\.c\]'"):
         bbrgym.evaluate("steady", ["stranger.c"], world="twin")
 
 

@@ -9,9 +9,9 @@ import pytest
 
 import bbrgym
 from bbrgym.cli.main import main
-from bbrgym.envs.library import ARMS
 from bbrgym.envs.tune_env import TuneEnv
 from bbrgym.errors import ConfigError
+from bbrgym.tunables import ARMS
 from bbrgym.worlds import VectorWorld, World
 
 MSS_BITS = 1448 * 8
@@ -146,6 +146,10 @@ def test_an_action_chooses_the_algorithm() -> None:
         ({"arms": ["bbr", "bbr"]}, "each once"),
         ({}, r"arms: \[\], expected two or more"),
         ({"arms": ["bbr", "reno"], "variant": "bbr"}, "with variant 'bbr', expected variant 'switch' and arms"),
+        (
+            {"arms": ["bbr", "bbr3"], "world": "linux"},
+            "arms: 'bbr3', which world 'linux' does not have, .* cubic",
+        ),
         ({"arms": ["bbr", "reno"], "action_kind": "absolute"}, "arms: .* allowed is 'switch'"),
     ],
 )

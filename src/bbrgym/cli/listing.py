@@ -26,11 +26,15 @@ _CONF = Path(str(resources.files("bbrgym") / "conf"))
 _GROUPS = ("experiment", "agent", "env", "observation", "action", "reward", "logger", "rollouts")
 
 
-def listing() -> Iterator[Table]:
-    """Yield the tables of variants, tunables, scenarios, experiments, worlds and all other named options."""
-    yield _table("Variants", ("name", "tunables (and its base's)", "source"), _variants())
+def listing(names: Sequence[str] = ()) -> Iterator[Table]:
+    """Yield the tables of variants, tunables, scenarios, experiments, worlds and all other named options.
+
+    Args:
+        names: of the variants whose rows and tunables are shown. Default: all.
+    """
+    yield _table("Variants", ("name", "tunables (and its base's)", "source"), _variants(names or VARIANTS))
     headings = ("name", "symbol", "unit", "default", "range", "scale", "source")
-    yield _table("Tunables", headings, _tunables())
+    yield _table("Tunables", headings, _tunables(names or VARIANTS))
     yield _table("Scenarios", ("name", "link", "flows", "duration"), _scenarios())
     yield _table("Scenario distributions", ("name", "description"), _distributions())
     papers = ((name, *heading_of(name)) for name in experiment_names())
@@ -47,16 +51,17 @@ def _table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -
     return table
 
 
-def _variants() -> Iterator[Sequence[str]]:
-    for variant in VARIANTS.values():
+def _variants(names: Iterable[str]) -> Iterator[Sequence[str]]:
+    for variant in (VARIANTS[name] for name in names):
         base = BASES.get(variant.algorithm, variant.name)
         own = [name for name in variant.preset if variant.name == base or name not in VARIANTS[base].preset]
         is_all = variant.name != base and set(own) >= set(SWITCHES.values())
         yield variant.name, "all mechanisms'" if is_all else ", ".join(own) or "-", variant.source
 
 
-def _tunables() -> Iterator[Sequence[str]]:
-    for one in TUNABLES.values():
+def _tunables(names: Iterable[str]) -> Iterator[Sequence[str]]:
+    shown = {tunable for name in names for tunable in VARIANTS[name].preset}
+    for one in (one for name, one in TUNABLES.items() if name in shown):
         bounds = f"{one.low:.10g} to {one.high:.10g}"
         yield one.name, one.symbol, one.unit, f"{one.default:.10g}", bounds, one.scale, one.source
 
@@ -90,7 +95,5 @@ def _first_sentence(group: str, name: str) -> str:
 
 
 def run(words: Sequence[str], given: Sequence[str]) -> None:  # noqa: ARG001
-    """Print the tables, with those of congestion controls of the user's own."""
-    for file in words:
-        load_controller(file)
-    print_results(*listing())
+    """Print the tables; given congestion controls of the user's own, their rows alone."""
+    print_results(*itertools.islice(listing([load_controller(file) for file in words]), 2 if words else None))

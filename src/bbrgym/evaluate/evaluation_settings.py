@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.scenario.distribution import Split
 from bbrgym.schema import Count, FieldProblem, Float, List, Model, Whole, plain, shown, validated
-from bbrgym.tunables import TUNABLES, VARIANTS
+from bbrgym.tunables import TUNABLES, VARIANTS, nearest_variant
 from bbrgym.worlds import REFERENCE_WORLD, WorldSettings, registered_worlds, runs_at_once
 
 MAX_JOBS = 256
@@ -67,7 +67,7 @@ class Evaluation(Model):
         named = {f"variants[{index}]": variant for index, variant in enumerate(self.variants)}
         for name, variant in {**named, "variant": self.variant}.items():
             if variant not in VARIANTS:
-                raise FieldProblem(name, f"is {shown(variant)}; {nearest(variant, VARIANTS)}")
+                raise FieldProblem(name, f"is {shown(variant)}; {nearest_variant(variant)}")
             for world in self.world:
                 if not registered_worlds()[world].has_controller(variant):
                     raise FieldProblem(name, f"is {shown(variant)}, which world {world} does not have")

@@ -42,6 +42,10 @@ static void too_long(int signal)
     _exit(1);
 }
 
+/* Called by the sanitizers: to look up the lines of a report may take long. */
+void __asan_on_error(void) { alarm(0); }
+void __ubsan_on_report(void) { alarm(0); }
+
 /* One event, drawn by the caller; each gets the same on two copies of the state. */
 struct event {
     uint64_t kind;

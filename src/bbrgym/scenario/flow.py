@@ -15,7 +15,7 @@ from bbrgym.scenario.bounds import BurstSeconds, Bytes, Name, Probability, Rate,
 from bbrgym.scenario.shipped import role_of
 from bbrgym.scenario.stack import SenderStack
 from bbrgym.schema import FieldProblem, Float, List, Model, Whole, fits_float, is_number, shown
-from bbrgym.tunables import TUNABLES, VARIANTS
+from bbrgym.tunables import TUNABLES, VARIANTS, nearest_variant
 
 
 class Bulk(Model):
@@ -192,7 +192,7 @@ class Flow(Model):
     @model_validator(mode="after")
     def _check(self) -> Flow:
         if self.cc not in VARIANTS:
-            raise FieldProblem("cc", f"is {shown(self.cc)}; {nearest(self.cc, VARIANTS)}")
+            raise FieldProblem("cc", f"is {shown(self.cc)}; {nearest_variant(self.cc)}")
         if self.stop_s is not None and not is_before(self.start_s, self.stop_s):
             raise FieldProblem("stop_s", f"is {self.stop_s}, expected more than start_s = {self.start_s}")
         check_tunables(self.cc, self.tunables)

@@ -57,7 +57,8 @@ class LateRunFailure(EngineFailure):
 
 def reason_of(error: Exception) -> str:
     """Return the reason of a `WorldError` that an engine's error causes."""
-    return str(error) if isinstance(error, EngineFailure) else f"{type(error).__name__}: {error}"
+    is_sentence = isinstance(error, EngineFailure) or type(error) is RuntimeError  # of native code
+    return str(error) if is_sentence else f"{type(error).__name__}: {error}"
 
 
 def repeat_late(run: Callable[[], _Result], on_late: Callable[[LateRunError], None]) -> _Result:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from bbrgym.errors import ConfigError, nearest
 from bbrgym.tunables import (
+    ARMS,
     KERNEL_ALGORITHMS,
     KERNEL_STAND_INS,
     PLUGIN_ALGORITHMS,
@@ -58,6 +59,7 @@ class WorldSpec:
     stock_controls: tuple[str, ...] = ()  # whose own congestion controls flows can run, unchanged: ``ns-3``, ``linux``
     loads_plugins: bool = False  # whether flows can run a user's file (`bbrgym.plugins`)
     loads_classes: bool = False  # whether they can run a user's Python class (`bbrgym.Controller`)
+    arms: tuple[str, ...] = ARMS  # of variant ``switch``, those that flows can run
     has_last_hops: bool = False  # whether a scenario's receivers can be behind a radio
     runs_quic: bool = False  # whether flows can be of other projects' stacks (`bbrgym.quic`)
     has_paths: bool = True  # whether flows can cross several links, each of which is measured
@@ -180,6 +182,7 @@ register_world(
     is_real_time=True,
     our_algorithms=KERNEL_ALGORITHMS,
     stand_ins={**KERNEL_STAND_INS, "switch": "kernel-cubic"},
+    arms=("cubic", "reno", "bbr"),
     stock_controls=("linux",),
     has_paths=False,
     options=("timestamps", "user_namespace", "max_late_share", "policy"),
