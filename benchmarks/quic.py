@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Measure congestion controls of QUIC stacks beside ours in the twin, on the same scenarios.
 
-usage: python benchmarks/quic.py [--only reno aioquic-cubic ...] [--seeds 3] [--seconds 60] [--write PAGE]
+usage: python benchmarks/quic.py [--only reno aioquic-cubic ...] [--seeds 3] [--seconds 40] [--write PAGE]
 
 Prints command and date, then a Markdown table. A sender that is not there is left out, which it says.
 """
@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import math
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from report import command, publish
 
 import bbrgym
@@ -25,49 +27,77 @@ from bbrgym.quic import STACKS
 OURS = ("reno", "cubic", "bbr", "bbr2", "bbr3")
 SENDERS = (*(f"{name}-{cc}" for name, stack in STACKS.items() for cc in stack.controls), *OURS)
 RTT_MS, RATE_MBPS = 40.0, 10.0
+#: Scenarios of RFC 9743 whose rate a stack in Python can fill; their checks read what is measured of the path.
+CHECKED = ("app_limited", "beside_reno", "bufferbloat", "collapse", "high_delay", "low_rate", "real_time")
+CHECKED_SEED = 1
 
-
-def columns() -> dict[str, list[tuple[dict[str, Any], bool]]]:
-    """Return the scenarios of each column: what differs in the link, and whether CUBIC is there, too."""
-    return {
-        "0, 1, 2, 5 % loss": [(_loss(loss / 100), False) for loss in (0, 1, 2, 5)],
-        "beside CUBIC, 1, 2, 4, 8 BDP": [({"queue": {"size_bdp": bdp}}, True) for bdp in (1, 2, 4, 8)],
-    }
-
-
-def _loss(rate: float) -> dict[str, Any]:
-    return {"loss": {"kind": "bernoulli", "rate": rate}} if rate else {}
+Case = Mapping[str, Any]
+#: The scenarios of each column: what the link has, what the flow has, and whether CUBIC is there, too.
+COLUMNS: Mapping[str, Sequence[Case]] = {
+    "0, 1, 2, 5 % loss": [{"link": {"loss": {"kind": "bernoulli", "rate": rate}}} for rate in (0, 0.01, 0.02, 0.05)],
+    "beside CUBIC, 1, 2, 4, 8 BDP": [{"link": {"queue": {"size_bdp": bdp}}, "rival": True} for bdp in (1, 2, 4, 8)],
+    "writes 5, or 20 for 1 s of 4": [
+        {"flow": {"app": {"kind": "cbr", "rate_mbps": 5.0}}},
+        {"flow": {"app": {"kind": "onoff", "rate_mbps": 20.0, "on_s": 1.0, "off_s": 3.0}}},
+    ],
+    "RTT 40, then 100 ms": [{"link": {"changes": [{"at_s": 15.0, "delay_ms": 40.0}]}}],
+}
 
 
 def scenario(sender: str, seconds: float, column: str, index: int, seed: int) -> dict[str, Any]:
-    link, has_rival = columns()[column][index]
-    stack, _, cc = sender.rpartition("-")
-    flow = {"name": "flow", "cc": cc, "rtt_ms": RTT_MS, **({"quic": stack} if stack else {})}
+    case = COLUMNS[column][index]
+    flow = {"name": "flow", "rtt_ms": RTT_MS, **control(sender), **case.get("flow", {})}
     # not the same RTT: packets in lockstep at a drop-tail queue decide whose are dropped (phase effects)
     rival = {"name": "cubic", "cc": "cubic", "rtt_ms": RTT_MS + 3 * (seed % 3 - 1) + 1}
-    link = {"rate_mbps": RATE_MBPS, "delay_ms": 10.0, "queue": {"size_bdp": 1.0}, **link}
-    return {"name": "quic", "duration_s": seconds, "link": link, "flows": [flow, rival] if has_rival else [flow]}
+    link = {"rate_mbps": RATE_MBPS, "delay_ms": 10.0, "queue": {"size_bdp": 1.0}, **case.get("link", {})}
+    return {"name": "quic", "duration_s": seconds, "link": link, "flows": [flow, rival][: 1 + case.get("rival", False)]}
 
 
-def measure(job: tuple[str, str, int, int, float]) -> float | str:
-    """Return the goodput in Mbit/s; or why the sender is not there."""
-    sender, column, index, seed, seconds = job
+def control(sender: str) -> dict[str, str]:
+    """Return the fields of a flow by a sender's name, STACK-CC or one of ours."""
+    stack, _, cc = sender.rpartition("-")
+    return {"cc": cc, **({"quic": stack} if stack else {})}
+
+
+def measure(job: tuple[Any, ...]) -> float | str:
+    """Return the goodput in Mbit/s, or the names of scenarios of RFC 9743 that fail; or why the sender is not there."""
+    sender, seconds, *where = job
     try:
-        with bbrgym.make_world("twin", scenario(sender, seconds, column, index, seed), seed=seed) as world:
-            world.advance(seconds)
-            flows, _ = world.summary()
+        if not where:
+            return ", ".join(name for name in CHECKED if not passes(sender, name)) or "none"
+        return run(scenario(sender, seconds, *where), where[-1])["goodput_mbps"][0]
     except bbrgym.ScenarioError:
         raise
     except (bbrgym.ConfigError, ModuleNotFoundError) as error:  # of missing packages
-        return str(error)
-    return float(flows[0, world.flow_summary_fields.index("goodput_mbps")])
+        return f"! {error}"
+
+
+def passes(sender: str, name: str) -> bool:
+    """Return whether a scenario's checks pass, but for those that read what a stack does not tell."""
+    fields = bbrgym.load_scenario(f"rfc9743_{name}").model_dump(mode="json", exclude_unset=True)
+    for flow in fields["flows"]:
+        if "cc" not in flow:
+            flow.update(control(sender), role="background")
+    rows = run(fields, CHECKED_SEED)
+    checks = [(check, check.measured(rows)) for check in bbrgym.load_scenario(fields).checks]
+    return all(check.holds(value) for check, value in checks if not math.isnan(value))
+
+
+def run(fields: Mapping[str, Any], seed: int) -> dict[str, list[Any]]:
+    """Return the columns of a run's summary."""
+    with bbrgym.make_world("twin", fields, seed=seed) as world:
+        world.advance(fields["duration_s"])
+        flows, link = world.summary()
+        columns = dict(zip(world.link_summary_fields, np.tile(link, (len(flows), 1)).T.tolist(), strict=True))
+        columns |= dict(zip(world.flow_summary_fields, flows.T.tolist(), strict=True))
+        return {**columns, "flow": list(world.flow_names)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="+", metavar="SENDER", default=SENDERS, choices=SENDERS)
     parser.add_argument("--seeds", type=int, default=3, help="runs of each cell (default: 3)")
-    parser.add_argument("--seconds", type=float, default=60.0, help="of a run (default: 60)")
+    parser.add_argument("--seconds", type=float, default=40.0, help="of a run (default: 40)")
     parser.add_argument("--jobs", type=int, default=2, help="runs at once (default: 2)")
     parser.add_argument("--write", type=Path, help="page whose section is replaced")
     options = parser.parse_args(arguments)
@@ -77,24 +107,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def table(options: argparse.Namespace) -> Iterator[str]:
-    cells = {column: range(len(rows)) for column, rows in columns().items()}
     seeds = range(1, options.seeds + 1)
-    where = [(column, index, seed) for column, indices in cells.items() for index in indices for seed in seeds]
-    jobs = [(sender, *one, options.seconds) for sender in options.only for one in where]
+    where = [
+        (column, index, seed) for column, cases in COLUMNS.items() for index in range(len(cases)) for seed in seeds
+    ]
+    jobs = [(sender, options.seconds, *one) for sender in options.only for one in [(), *where]]
     with ProcessPoolExecutor(options.jobs) as pool:
         measured = dict(zip(jobs, pool.map(measure, jobs), strict=True))
-    yield f"| goodput, Mbit/s | {' | '.join(cells)} |"
-    yield f"| --- |{' --- |' * len(cells)}"
+    yield f"| goodput, Mbit/s | {' | '.join(COLUMNS)} | fails of RFC 9743 |"
+    yield f"| --- |{' --- |' * (len(COLUMNS) + 1)}"
     for sender in options.only:
-        runs = {job[1:4]: found for job, found in measured.items() if job[0] == sender}
-        if missing := [found for found in runs.values() if isinstance(found, str)]:
-            yield f"| {sender} | {missing[0]} |"
+        failed, *goodputs = (found for job, found in measured.items() if job[0] == sender)
+        if str(failed).startswith("!"):
+            yield f"| {sender} | {str(failed)[2:]} |"
             continue
-        texts = [
-            "/".join(f"{statistics.fmean(runs[column, index, seed] for seed in seeds):.1f}" for index in indices)
-            for column, indices in cells.items()
-        ]
-        yield f"| {sender} | {' | '.join(texts)} |"
+        cells = iter(np.reshape(goodputs, (-1, options.seeds)).tolist())
+        texts = ["/".join(shown(next(cells)) for _ in cases) for cases in COLUMNS.values()]
+        yield f"| {sender} | {' | '.join(texts)} | {failed} |"
+
+
+def shown(values: Sequence[float]) -> str:
+    """Return the mean of some runs, and half their range where it shows."""
+    half = f"{(max(values) - min(values)) / 2:.1f}"
+    return f"{statistics.fmean(values):.1f}" + (f"±{half}" if half != "0.0" else "")
 
 
 if __name__ == "__main__":
