@@ -27,7 +27,7 @@ static const char PRIORITY[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-1
                                "%DISABLE_TLS13_COMPAT_MODE";
 
 struct datagram {
-    struct datagram *next, **link; /* of those in flight */
+    struct datagram *next, **link; /* of those in flight; or the next spare one */
     uint32_t bytes;
     uint8_t data[MAX_DATAGRAM_BYTES];
 };
@@ -52,7 +52,7 @@ struct stack {
     uint64_t left_bytes;
     int is_endless;
     ngtcp2_conn_stat last;
-    struct datagram *flying;
+    struct datagram *flying, *spare; /* malloc of so much is slow */
     char problem[160];
 };
 
@@ -176,12 +176,13 @@ static const char *make(struct stack *stack, enum bbrgym_end which, int64_t now_
     return NULL;
 }
 
-static void forget(struct datagram *one)
+static void forget(struct stack *stack, struct datagram *one)
 {
     *one->link = one->next;
     if (one->next)
         one->next->link = one->link;
-    free(one);
+    one->next = stack->spare;
+    stack->spare = one;
 }
 
 /* Sends what an end may send and sets its timer. */
@@ -197,8 +198,10 @@ static const char *pump(struct stack *stack, enum bbrgym_end which, int64_t now_
         const uint64_t left = stack->is_endless ? CHUNK_BYTES : stack->left_bytes;
         const int has_data = which == BBRGYM_SENDER && stack->stream >= 0 && left > 0 && !is_blocked;
         const ngtcp2_vec data = { (uint8_t *)zeros, left < CHUNK_BYTES ? left : CHUNK_BYTES };
-        struct datagram *one = malloc(sizeof *one);
-        if (!one)
+        struct datagram *one = stack->spare;
+        if (one)
+            stack->spare = one->next;
+        else if (!(one = malloc(sizeof *one)))
             return "ngtcp2: no memory is left";
         one->link = &stack->flying;
         if ((one->next = stack->flying))
@@ -210,7 +213,7 @@ static const char *pump(struct stack *stack, enum bbrgym_end which, int64_t now_
             conn, NULL, &info, one->data, stack->settings.max_tx_udp_payload_size, &taken,
             NGTCP2_WRITE_STREAM_FLAG_NONE, has_data ? stack->stream : -1, &data, has_data, now);
         if (bytes <= 0)
-            forget(one);
+            forget(stack, one);
         if (bytes == NGTCP2_ERR_STREAM_DATA_BLOCKED && !is_blocked) {
             is_blocked = 1;
             continue;
@@ -280,7 +283,7 @@ static const char *delivered(void *self, int64_t now_ns, enum bbrgym_end which, 
     }
     const int code =
         ngtcp2_conn_read_pkt(stack->ends[which].conn, &path, &info, one->data, one->bytes, BEGIN_NS + (uint64_t)now_ns);
-    forget(one);
+    forget(stack, one);
     if (code != 0)
         return fail(stack, "receiving", code);
     if (which == BBRGYM_SENDER)
@@ -290,8 +293,8 @@ static const char *delivered(void *self, int64_t now_ns, enum bbrgym_end which, 
 
 static const char *dropped(void *self, int64_t now_ns, uint64_t tag)
 {
-    (void)self, (void)now_ns;
-    forget((struct datagram *)(uintptr_t)tag);
+    (void)now_ns;
+    forget(self, (struct datagram *)(uintptr_t)tag);
     return NULL;
 }
 
@@ -331,7 +334,9 @@ static void close_stack(void *self)
     if (stack->credentials)
         gnutls_certificate_free_credentials(stack->credentials);
     while (stack->flying)
-        forget(stack->flying);
+        forget(stack, stack->flying);
+    for (struct datagram *one; (one = stack->spare); free(one))
+        stack->spare = one->next;
     free(stack);
 }
 
