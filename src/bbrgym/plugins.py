@@ -22,7 +22,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -59,16 +59,15 @@ PLUGINS: Mapping[str, str] = MappingProxyType(_loaded)
 _classes: dict[str, type[Controller]] = {}
 
 
-def headers() -> Path:
-    """Return the folder of the public headers: of the package, or of the tree that it is run from."""
+def headers(of_tree: str = "cc") -> Path:
+    """Return the folder of the public headers, or other sources: of the package, or of the tree that it is run from."""
     installed = _PACKAGE / "_bpf_source"
-    return installed if installed.is_dir() else _PACKAGE.parents[1] / "cc"
+    return installed if installed.is_dir() else _PACKAGE.parents[1] / of_tree
 
 
 def bpf_sources() -> Path:
     """Return the folder of the sources of the program for the kernel."""
-    installed = _PACKAGE / "_bpf_source"
-    return installed if installed.is_dir() else _PACKAGE.parents[1] / "linux" / "bpf"
+    return headers("linux/bpf")
 
 
 def is_file(name: Any) -> bool:
@@ -143,7 +142,7 @@ def _load_class(what: str | Path | type[Any]) -> str:
     else:
         file = Path(str(what).rpartition(":")[0] if ".py:" in str(what) else what)
         name, place = Path(what).name, f"{file.resolve()}:{kind.__name__}"
-        text = _read(file)
+        text = read_text(file, MAX_TEXT_BYTES)
     add_variant(name, PYTHON_ALGORITHM, f"{name}, {_digest(text.encode())}", (), {})
     _classes[name], _loaded[name] = kind, place
     return name
@@ -229,7 +228,7 @@ def _cache() -> Path:
 
 def _preprocessed(path: Path, folder: str, name: str, include: Sequence[str] = ()) -> Path:
     """Write a C file with what it includes as one text into a folder, and return the text's path."""
-    _read(path)
+    read_text(path, MAX_TEXT_BYTES)
     source = Path(folder) / name
     _compile(path, [*include, "-E", str(path.resolve()), "-o", str(source)])
     return source
@@ -290,16 +289,8 @@ def _why(name: str, done: subprocess.CompletedProcess[str]) -> str:
         return done.stdout.strip().splitlines()[-1]
     if kind is None:
         return f"the check {describe_exit(done.returncode)}"
-    line = next(_lines_of(name, done.stderr), None)
-    return (f"line {line}: " if line else "") + (kind[1] or _KINDS.get(kind[2], kind[2]))
-
-
-def _lines_of(name: str, text: str) -> Iterator[str]:
-    yield from (found[1] for found in re.finditer(rf"{re.escape(name)}:(\d+)", text))
-
-
-def _read(path: Path) -> str:
-    return read_text(path, MAX_TEXT_BYTES)
+    line = re.search(rf"{re.escape(name)}:(\d+)", done.stderr)
+    return (f"line {line[1]}: " if line else "") + (kind[1] or _KINDS.get(kind[2], kind[2]))
 
 
 def _digest(data: bytes) -> str:

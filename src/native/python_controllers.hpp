@@ -51,17 +51,11 @@ struct FlowObject
     py::object decide;
 };
 
-/** What on_acks is given. A field of a sample is a signed number of 64 bits, so that differences do not wrap. */
-struct Batch
+/** The type of on_acks' samples. A field is a signed number of 64 bits, so that differences do not wrap. */
+inline py::dtype
+SampleType()
 {
-    explicit Batch(std::size_t flows) : objects(flows)
-    {
-        static const py::handle dtype = Dtype().release(); // stays to the end of the process
-        samples = py::array(py::reinterpret_borrow<py::dtype>(dtype), static_cast<py::ssize_t>(flows));
-    }
-
-    static py::dtype Dtype()
-    {
+    static const py::handle made = [] {
         py::list names;
         py::list formats;
         py::list offsets;
@@ -71,20 +65,10 @@ struct Batch
     offsets.append(8 * offsets.size());
         SAMPLE_FIELDS(FIELD)
 #undef FIELD
-        return py::dtype(names, formats, offsets, static_cast<py::ssize_t>(8 * offsets.size()));
-    }
-
-    static int64_t* Put(int64_t* row, const cc_sample& sample)
-    {
-#define FIELD(name) *row++ = std::in_range<int64_t>(sample.name + 0) ? static_cast<int64_t>(sample.name) : INT64_MAX;
-        SAMPLE_FIELDS(FIELD)
-#undef FIELD
-        return row;
-    }
-
-    py::list objects;
-    py::array samples;
-};
+        return py::dtype(names, formats, offsets, static_cast<py::ssize_t>(8 * offsets.size())).release();
+    }(); // stays to the end of the process
+    return py::reinterpret_borrow<py::dtype>(made);
+}
 
 /** An event of a flow with an object, to be decided. */
 struct OwnEvent
@@ -169,18 +153,30 @@ class PythonControllers
     /** Makes a class the congestion control `name` of the runs to come. */
     static void Load(const std::string& name, const py::object& type)
     {
-        const auto if_has = [&type](const char* method, auto function) {
-            return py::hasattr(type, method) ? function : nullptr;
-        };
         py::module_::import("bbrgym._cc"); // knows samples
         Plugin plugin{};
         plugin.name = name;
         plugin.paces = true;
         plugin.init = &Init;
         plugin.on_ack = &OnAck;
-        plugin.on_rto = if_has("on_rto", &OnRto);
-        plugin.on_restart = if_has("on_restart", &OnRestart);
-        plugin.on_loss_state = if_has("on_loss_state", &OnLossState);
+        if (py::hasattr(type, "on_rto"))
+        {
+            plugin.on_rto = [](cc_state* state, const cc_params* params, bool /*saves*/, uint64_t /*total_lost_pkts*/) {
+                Tell(state, params, "on_rto");
+            };
+        }
+        if (py::hasattr(type, "on_restart"))
+        {
+            plugin.on_restart = [](cc_state* state, const cc_params* params, uint64_t now_us, bool is_app_limited) {
+                Tell(state, params, "on_restart", now_us, is_app_limited);
+            };
+        }
+        if (py::hasattr(type, "on_loss_state"))
+        {
+            plugin.on_loss_state = [](cc_state* state, const cc_params* params, cc_ca_state before, cc_ca_state now) {
+                Tell(state, params, "on_loss_state", static_cast<int>(before), static_cast<int>(now));
+            };
+        }
         const py::handle kept = type.inc_ref(); // stays to the end of the process, as its variant
         plugin.of_flow = [plugin, kept](const std::string& flow, uint64_t seed) {
             const py::gil_scoped_acquire acquire;
@@ -196,10 +192,12 @@ class PythonControllers
     static void RunWorlds(std::size_t count, const std::function<void(std::size_t)>& work)
     {
         std::exception_ptr first;
-        const auto note = [&first](std::size_t world, const std::exception_ptr& error) {
+        std::size_t place = 0;
+        const auto note = [&](std::size_t world, const std::exception_ptr& error) {
             if (error && !first)
             {
-                first = Placed(error, world);
+                first = error;
+                place = world;
             }
         };
         if (!s_has_batches || count == 1)
@@ -220,7 +218,16 @@ class PythonControllers
             {
             }
         }
-        Rethrow(first);
+        try
+        {
+            Rethrow(first);
+        }
+        catch (py::error_already_set& raised)
+        {
+            const py::gil_scoped_acquire acquire;
+            raised.value().attr("place") = place;
+            throw;
+        }
     }
 
   private:
@@ -285,22 +292,10 @@ class PythonControllers
         Decide({Of(params), state, sample, {}});
     }
 
-    static void OnRto(cc_state* state, const cc_params* params, bool /*saves*/, uint64_t /*total_lost_pkts*/)
+    static void Tell(cc_state* state, const cc_params* params, const char* method, auto... arguments)
     {
-        Decide({Of(params), state, nullptr, [](const py::object& object) { return object.attr("on_rto")(); }});
-    }
-
-    static void OnRestart(cc_state* state, const cc_params* params, uint64_t now_us, bool is_app_limited)
-    {
-        Decide({Of(params), state, nullptr,
-                [=](const py::object& object) { return object.attr("on_restart")(now_us, is_app_limited); }});
-    }
-
-    static void OnLossState(cc_state* state, const cc_params* params, cc_ca_state old_state, cc_ca_state new_state)
-    {
-        Decide({Of(params), state, nullptr, [=](const py::object& object) {
-                    return object.attr("on_loss_state")(static_cast<int>(old_state), static_cast<int>(new_state));
-                }});
+        Decide(
+            {Of(params), state, nullptr, [=](const py::object& object) { return object.attr(method)(arguments...); }});
     }
 
     // ---- decisions -----------------------------------------------------------------------------------------
@@ -379,28 +374,25 @@ class PythonControllers
     static std::exception_ptr DecideBatch(const std::vector<const OwnEvent*>& events)
     {
         return Failure(*events[0]->plugin, [&events] {
-            std::unique_ptr<Batch> batch(std::exchange(s_batch, nullptr)); // the class may let other threads run
-            if (!batch || batch->objects.size() != events.size())
-            {
-                batch = std::make_unique<Batch>(events.size());
-            }
-            auto* row = static_cast<int64_t*>(batch->samples.mutable_data());
+            py::list objects(events.size());
+            py::array samples(SampleType(), static_cast<py::ssize_t>(events.size()));
+            auto* row = static_cast<int64_t*>(samples.mutable_data());
             for (std::size_t i = 0; i < events.size(); ++i)
             {
-                batch->objects[i] = events[i]->Object().self;
-                row = Batch::Put(row, *events[i]->sample);
+                objects[i] = events[i]->Object().self;
+#define FIELD(name)                                                                                                    \
+    *row++ = std::in_range<int64_t>(events[i]->sample->name + 0) ? static_cast<int64_t>(events[i]->sample->name)       \
+                                                                 : INT64_MAX;
+                SAMPLE_FIELDS(FIELD)
+#undef FIELD
             }
-            const py::object returned = events[0]->Object().decide(batch->objects, batch->samples);
+            const py::object returned = events[0]->Object().decide(objects, samples);
             const auto [windows, rates] = Pair(*events[0], returned);
             const std::vector<double> cwnd_pkts = Numbers(*events[0], windows, events.size());
             const std::vector<double> pacing_mbps = Numbers(*events[0], rates, events.size());
             for (std::size_t i = 0; i < events.size(); ++i)
             {
                 Take(*events[i], cwnd_pkts[i], pacing_mbps[i]);
-            }
-            if (batch->objects.ref_count() == 1 && batch->samples.ref_count() == 1) // the class has kept neither
-            {
-                delete std::exchange(s_batch, batch.release());
             }
         });
     }
@@ -502,27 +494,7 @@ class PythonControllers
         return nullptr;
     }
 
-    /** An error that says in which world it was. */
-    static std::exception_ptr Placed(const std::exception_ptr& error, std::size_t world)
-    {
-        try
-        {
-            std::rethrow_exception(error);
-        }
-        catch (py::error_already_set& raised)
-        {
-            const py::gil_scoped_acquire acquire;
-            raised.value().attr("place") = world;
-            return error;
-        }
-        catch (...)
-        {
-            return error;
-        }
-    }
-
     static inline bool s_has_batches = false; ///< a class that has been loaded does
-    static inline Batch* s_batch = nullptr;   ///< to be used again, by who has the GIL
 };
 
 } // namespace bbrgym::binding

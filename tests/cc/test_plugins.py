@@ -203,23 +203,30 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
         take_files(options)
 
 
-def test_evaluate_takes_a_file_beside_variants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluate_takes_files_beside_variants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["cc", "new", "mine.c"]) == 0
-    variants = ["scenario=steady", "scenario.duration_s=6", "world=twin", "variants=[cubic,mine.c]"]
-    assert main(["evaluate", *variants, "output_dir=out", "figures.format=null"]) == 0
+    body = "    def on_ack(self, sample):\n        return 60, None\n"
+    Path("mine.py").write_text(f"import bbrgym\nclass Mine(bbrgym.Controller):\n{body}")
+    names = ["cubic", "mine.c", "mine.py:Mine"]
+    options = ["scenario=steady", "scenario.duration_s=6", "world=twin", f"variants=[{','.join(names)}]"]
+    assert main(["evaluate", *options, "output_dir=out", "figures.format=null"]) == 0
     rows = pl.read_parquet(tmp_path / "out" / "summary.parquet")
-    assert rows["variant"].to_list() == ["cubic", "mine.c"]
+    assert rows["variant"].to_list() == names
     assert rows["goodput_mbps"].min() > 5
 
 
 def test_a_run_folder_and_a_scenario_run_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write(Path("stranger.c"))
-    with pytest.raises(ConfigError, match=r"flows\[0\]\.cc: is .*stranger\.c"):
-        run("twin", "stranger.c", {})
+    Path("stranger.py").write_text("raise SystemExit('it ran')\n")
+    for name in ("stranger.c", "stranger.py:Mine"):
+        with pytest.raises(ConfigError, match=rf"flows\[0\]\.cc: is '{name}'"):
+            run("twin", name, {})
     with pytest.raises(ConfigError, match=r"variants\[0\]: is 'stranger\.c'; .* named: 'variants=\[...,stranger\.c\]'"):
         bbrgym.evaluate("steady", ["stranger.c"], world="twin")
+    with pytest.raises(ConfigError, match=r"variants\[0\]: is 'stranger\.py'"):
+        bbrgym.evaluate("steady", ["stranger.py"], world="twin")
 
 
 # ---- what files do wrong --------------------------------------------------------------------------------

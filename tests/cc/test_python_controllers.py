@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 
 import bbrgym
@@ -174,15 +173,6 @@ def test_hooks_may_decide_too(file: Path) -> None:
     assert set(seen) == {"rto", "restart", "loss state"}
 
 
-def test_evaluate_takes_a_class_by_its_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(file.parent)
-    command = ["evaluate", "scenario=steady", "scenario.duration_s=6", "world=twin", "figures.format=null"]
-    assert main([*command, "variants=[cubic,mine.py:Alone]", "output_dir=out"]) == 0
-    found = pl.read_parquet(file.parent / "out" / "summary.parquet")
-    assert found["variant"].to_list() == ["cubic", "mine.py:Alone"]
-    assert (found["goodput_mbps"] > 5).all()
-
-
 # ---- what goes wrong ----------------------------------------------------------------------------------------
 
 
@@ -281,15 +271,6 @@ def test_a_class_is_the_twins_alone_and_one_of_this_process_stays_there(
 
     with pytest.raises(ConfigError, match=r"is 'Here', a class of this process; expected isolation none"):
         run(load_controller(Here), isolation="process")
-
-
-def test_a_run_folder_and_a_scenario_run_no_class(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file.write_text("raise SystemExit('it ran')\n")
-    monkeypatch.chdir(file.parent)
-    with pytest.raises(ConfigError, match=r"flows\[0\]\.cc: is .*mine\.py:Alone"):
-        run("mine.py:Alone")
-    with pytest.raises(ConfigError, match=r"variants\[0\]: is .*mine\.py"):
-        bbrgym.evaluate("steady", ["mine.py"], world="twin")
 
 
 def test_windows_are_rounded_down_and_rates_bounded() -> None:

@@ -14,7 +14,6 @@ from twin_harness import flow, scenario
 import bbrgym
 from bbrgym import quic
 
-UNKNOWN = (math.nan,) * 5
 MS = 1_000_000
 
 
@@ -46,18 +45,21 @@ class Script:
         self.seen.append(("dropped", now_ns, None, tag))
 
     def state(self):
-        return UNKNOWN
+        return (math.nan,) * 5
+
+
+def open_scripts(patch, kind=Script):
+    """Make ``quic: script`` a stack; return its plan and what it opened."""
+    plan: list[tuple[int, int, int]] = []
+    made: list[Script] = []
+    opens = quic.Stack(("reno",), lambda *given: made.append(kind(given[-1], plan[:])) or made[-1])
+    patch.setitem(quic.STACKS, "script", opens)
+    return plan, made
 
 
 @pytest.fixture
 def opened(monkeypatch):
-    """Makes ``quic: script`` a stack; returns its plan and what it opened."""
-    made: list[Script] = []
-    plan: list[tuple[int, int, int]] = []
-    monkeypatch.setitem(
-        quic.STACKS, "script", quic.Stack(("reno",), lambda *given: made.append(Script(given[-1], plan[:])) or made[-1])
-    )
-    return plan, made
+    return open_scripts(monkeypatch)
 
 
 def run(mapping, steps=1, seed=1):
@@ -94,9 +96,8 @@ def test_what_is_sent_arrives_once_or_is_dropped_once_in_order(data):
     seen, rows = [], []
     for cut in (1, steps):
         with pytest.MonkeyPatch.context() as patch:
-            made = []
-            stack = quic.Stack(("reno",), lambda *given: made.append(Script(given[-1], plan[:])) or made[-1])  # noqa: B023
-            patch.setitem(quic.STACKS, "script", stack)
+            planned, made = open_scripts(patch)
+            planned += plan
             rows.append(run(mapping, cut))
         seen.append((made[0].sent, made[0].seen))
     assert seen[0] == seen[1], "the size of the steps changes nothing"
@@ -143,10 +144,8 @@ class Timers(Script):
             self.port.set_timer(0, now_ns - self.left)
 
 
-def test_timers_come_in_the_order_in_which_they_were_set(opened, monkeypatch):
-    made = []
-    stack = quic.Stack(("reno",), lambda *given: made.append(Timers(given[-1], [])) or made[-1])
-    monkeypatch.setitem(quic.STACKS, "script", stack)
+def test_timers_come_in_the_order_in_which_they_were_set(monkeypatch):
+    _, made = open_scripts(monkeypatch, Timers)
     run(scenario(flow(**EXTERNAL), duration_s=1.0))
     at = 7 * MS
     assert made[0].seen == [(at, 0), (at, 1), (at + 1000, 0), (at + 2000, 0), (at + 3000, 0)]
