@@ -22,12 +22,12 @@ import bbrgym
 from bbrgym.evaluate.records import per_run
 from bbrgym.evaluate.statistics import bootstrap_mean
 
-#: Trained here by these options, about half an hour of CPU in all. By default a training takes 2,000,000 steps.
+#: Trained here for so many steps by these options, about half an hour of CPU in all.
 TRAINED = {
-    "aurora": ["experiment=aurora"],
-    "orca": ["experiment=orca", "total_steps=1_000_000"],
-    "astraea": ["experiment=astraea", "total_steps=400_000"],
-    "switch": ["variant=switch", "action=switch", "total_steps=600_000"],
+    "aurora": (2_000_000, ["experiment=aurora"]),
+    "orca": (1_000_000, ["experiment=orca"]),
+    "astraea": (400_000, ["experiment=astraea"]),
+    "switch": (600_000, ["variant=switch", "action=switch"]),
 }
 #: Their names by variant and agent.
 NAMES = {"direct ppo": "aurora", "cubic-scaled sac": "orca", "direct ppo-multi": "astraea", "switch ppo": "switch"}
@@ -41,7 +41,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=Path, default=Path("runs/recipes"), help="run folders (default: runs/recipes)")
     parser.add_argument("--draws", type=int, default=100, help="test draws of each scenario (default: 100)")
-    parser.add_argument("--jobs", type=int, default=2, help="runs at once (default: 2)")
     parser.add_argument("--write", type=Path, help="page whose section is replaced")
     options = parser.parse_args(arguments)
     section = "\n".join([f"`{command()}`, {datetime.date.today().isoformat()}", "", *table(options)])
@@ -53,12 +52,11 @@ def trained(folder: Path, name: str) -> str:
     """Train an agent where it is not yet; return its steps and the CPU minutes."""
     spent = folder / f"{name}.txt"
     if not spent.exists():
-        steps = next((int(word.split("=")[1]) for word in TRAINED[name] if word.startswith("total_steps")), 2_000_000)
-        where = [f"output_dir={folder / name}", f"checkpoint_steps={steps // CHECKPOINTS}", "resume=true"]
+        steps, options = TRAINED[name]
+        options = [*options, f"total_steps={steps}", f"checkpoint_steps={steps // CHECKPOINTS}", "resume=true"]
+        program = [sys.executable, "-m", "bbrgym", "train", f"output_dir={folder / name}", *options]
         before = os.times()
-        subprocess.run(
-            [sys.executable, "-m", "bbrgym", "train", *TRAINED[name], *where], check=True, timeout=PATIENCE_S
-        )
+        subprocess.run(program, check=True, timeout=PATIENCE_S)
         after = os.times()
         cpu_s = after.children_user + after.children_system - before.children_user - before.children_system
         spent.write_text(f"{steps / 1e6:g} M, {cpu_s / 60:.1f} min", encoding="utf-8")
@@ -72,7 +70,7 @@ def table(options: argparse.Namespace) -> Iterator[str]:
     where = {"world": "twin", "split": "test", "first_draw": 9600, "draws": options.draws, "series_draws": 0}
     rows: dict[str, list[str]] = {}
     for scenario in SCENARIOS:
-        summary = bbrgym.evaluate(scenario, agent=agents, variants=BESIDE["variants"], jobs=options.jobs, **where)
+        summary = bbrgym.evaluate(scenario, agent=agents, variants=BESIDE["variants"], **where)
         for (variant, agent), runs in per_run(summary).group_by("variant", "agent", maintain_order=True):
             name = variant if agent == "fixed" else NAMES.get(f"{variant} {agent}", agent)
             columns = ("score", "own_score") if scenario == "wan_mix" else ("score", "harm")
