@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Measure congestion controls of QUIC stacks beside ours in the twin, on the same scenarios.
 
-usage: python benchmarks/quic.py [--only reno aioquic-cubic ...] [--seeds 3] [--seconds 30] [--kept FILE] [--write PAGE]
+usage: python benchmarks/quic.py [--only ngtcp2 ours ...] [--seeds 3] [--seconds 30] [--kept FILE] [--write PAGE]
 
 Prints command and date, then a Markdown table. A sender that is not there is left out, which it says.
 """
@@ -27,6 +27,7 @@ from bbrgym.quic import STACKS
 
 OURS = ("reno", "cubic", "bbr", "bbr2", "bbr3")
 SENDERS = (*(f"{name}-{cc}" for name, stack in STACKS.items() for cc in stack.controls), *OURS)
+STACKED = (*STACKS, "ours")
 RTT_MS, RATE_MBPS = 40.0, 10.0
 #: Scenarios of RFC 9743 whose rate a stack in Python can fill; their checks read what is measured of the path.
 CHECKED = ("beside_reno", "bufferbloat", "collapse", "low_rate", "real_time")
@@ -35,13 +36,13 @@ CHECKED_SEED = 1
 Case = Mapping[str, Any]
 #: The scenarios of each column: what the link has, what the flow has, and whether CUBIC is there, too.
 COLUMNS: Mapping[str, Sequence[Case]] = {
-    "0, 1, 2, 5 % loss": [{"link": {"loss": {"kind": "bernoulli", "rate": rate}}} for rate in (0, 0.01, 0.02, 0.05)],
-    "beside CUBIC, 1, 2, 4, 8 BDP": [{"link": {"queue": {"size_bdp": bdp}}, "rival": True} for bdp in (1, 2, 4, 8)],
-    "writes 5, or 20 for 1 s of 4": [
+    "loss 0/1/2/5 %": [{"link": {"loss": {"kind": "bernoulli", "rate": rate}}} for rate in (0, 0.01, 0.02, 0.05)],
+    "beside CUBIC, 1/2/4/8 BDP": [{"link": {"queue": {"size_bdp": bdp}}, "rival": True} for bdp in (1, 2, 4, 8)],
+    "writes 5/20 for 1 s of 4/RTT 40, then 100 ms": [
         {"flow": {"app": {"kind": "cbr", "rate_mbps": 5.0}}},
         {"flow": {"app": {"kind": "onoff", "rate_mbps": 20.0, "on_s": 1.0, "off_s": 3.0}}},
+        {"link": {"changes": [{"at_s": 15.0, "delay_ms": 40.0}]}},
     ],
-    "RTT 40, then 100 ms": [{"link": {"changes": [{"at_s": 15.0, "delay_ms": 40.0}]}}],
 }
 
 
@@ -65,7 +66,7 @@ def measure(job: tuple[Any, ...]) -> float | str:
     sender, seconds, *where = job
     try:
         if not where:
-            return ", ".join(name for name in CHECKED if not passes(sender, name)) or "none"
+            return "/".join(name for name in CHECKED if not passes(sender, name)) or "none"
         return run(scenario(sender, seconds, *where), where[-1])["goodput_mbps"][0]
     except bbrgym.ScenarioError:
         raise
@@ -96,7 +97,7 @@ def run(fields: Mapping[str, Any], seed: int) -> dict[str, list[Any]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", nargs="+", metavar="SENDER", default=SENDERS, choices=SENDERS)
+    parser.add_argument("--only", nargs="+", default=STACKED, choices=STACKED, help="default: all")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each cell (default: 3)")
     parser.add_argument("--seconds", type=float, default=30.0, help="of a run (default: 30)")
     parser.add_argument("--jobs", type=int, default=2, help="runs at once (default: 2)")
@@ -109,11 +110,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def table(options: argparse.Namespace) -> Iterator[str]:
+    senders = [sender for sender in SENDERS if (sender.rpartition("-")[0] or "ours") in options.only]
     seeds = range(1, options.seeds + 1)
     where = [
         (column, index, seed) for column, cases in COLUMNS.items() for index in range(len(cases)) for seed in seeds
     ]
-    jobs = [(sender, options.seconds, *one) for sender in options.only for one in [*where, ()]]
+    jobs = [(sender, options.seconds, *one) for sender in senders for one in [*where, ()]]
     lines = options.kept.read_text(encoding="utf-8").splitlines() if options.kept.exists() else []
     measured = {tuple(job): found for job, found in map(json.loads, lines)}
     new = [job for job in jobs if job not in measured]
@@ -122,9 +124,9 @@ def table(options: argparse.Namespace) -> Iterator[str]:
             measured[job] = found
             kept.write(f"{json.dumps([job, found])}\n")
             kept.flush()
-    yield f"| goodput, Mbit/s | {' | '.join(COLUMNS)} | fails of RFC 9743 |"
+    yield f"| Mbit/s | {' | '.join(COLUMNS)} | fails of RFC 9743 |"
     yield f"| --- |{' --- |' * (len(COLUMNS) + 1)}"
-    for sender in options.only:
+    for sender in senders:
         *goodputs, failed = (measured[job] for job in jobs if job[0] == sender)
         if str(failed).startswith("!"):
             yield f"| {sender} | {str(failed)[2:]} |"
