@@ -132,8 +132,12 @@ def test_bbq_as_a_file_decides_as_the_built_in_on_each_event(stack: str) -> None
 # ---- a variant ----------------------------------------------------------------------------------------
 
 
-def test_the_skeleton_is_a_variant_whose_tunables_act(tmp_path: Path) -> None:
+def test_the_skeleton_is_a_variant_whose_tunables_act(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = load_controller(new_controller(tmp_path / "mine.c"))
+    assert main(["list", str(tmp_path / "mine.c")]) == 0
+    listed = capsys.readouterr().out
+    assert listed.count("aimd_keep") == 2
+    assert "bbr_cwnd_gain" not in listed
     assert dict(bbrgym.VARIANTS[name].preset) == {"aimd_add": 1.0, "aimd_keep": 0.5}
     assert bbrgym.TUNABLES["aimd_keep"].high == 0.95
     assert len({run("twin", name, {"aimd_keep": keep}) for keep in (0.5, 0.9)}) == 2
