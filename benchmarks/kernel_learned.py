@@ -7,6 +7,7 @@ tuned flows, which harm is measured against. Each is kept as it ends.
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -82,14 +83,14 @@ class Plan:
 
     @cached_property
     def policies(self) -> dict[str, str]:
-        """The learned policy compiled for each world's data path."""
-        kept = self.kept.resolve()
-        header, library, program = (kept / f"policy.{end}" for end in ("h", "so", "bpf.o"))
-        run = SHIPPED.get(self.learned, Path(self.learned))
+        """The learned policy compiled for each world's data path; its file's name changes with it."""
+        run, kept = SHIPPED.get(self.learned, Path(self.learned)), self.kept.resolve()
+        kept.mkdir(parents=True, exist_ok=True)
+        header = export(run, "c", output=kept / "policy.h")
+        digest = hashlib.sha256(header.read_bytes()).hexdigest()[:16]
+        library, program = (kept / f"policy-{digest}.{end}" for end in ("so", "bpf.o"))
         if not program.exists():
-            kept.mkdir(parents=True, exist_ok=True)
             flags = ["-O2", "-shared", "-fPIC", "-DBBRGYM_POLICY_ENTRY", "-x", "c"]
-            export(run, "c", output=header)
             subprocess.run(["cc", *flags, str(header), "-o", str(library)], check=True, timeout=600)
             export(run, "bpf", output=program)
         return {"linux": str(program), "twin": str(library)}
