@@ -404,7 +404,7 @@ def cells_section(runs: Runs, asked: list[Setup], arguments: argparse.Namespace)
     cells = {setup.name: cells_of(runs, setup, arguments) for setup in asked if runs.of(setup, "linux", arguments.runs)}
     rows = []
     for name, found in cells.items():
-        outside = [f"{one.figure}: {shown(one.kernel)}, {shown(one.twin)}" for one in found if not one.is_inside]
+        outside = [f"{one.figure}: {shown(one.kernel)}, {one.twin.mean():.3g}" for one in found if not one.is_inside]
         if outside:
             rows.append([name, f"{len(found) - len(outside)} of {len(found)}", "; ".join(outside)])
     return inside_of(cells, arguments) + markdown_table(
@@ -438,8 +438,8 @@ def order_section(runs: Runs, asked: list[Setup], arguments: argparse.Namespace)
         f"{head(arguments)}. Two flows of one variant, 10 and 50 ms, 20 Mbit/s, two BDP of queue; in the twin `bbr` "
         "and `cubic` stand for the kernel's.\n\n"
     ) + markdown_table(
-        ["variant", "score, kernel", "score, twin", "place, kernel", "place, twin"],
-        [[cc, *map(shown, scores[cc]), str(kernel.index(cc) + 1), str(twin.index(cc) + 1)] for cc in kernel],
+        ["variant", "score, kernel", "twin", "place, twin"],
+        [[cc, shown(scores[cc][0]), f"{scores[cc][1].mean():.3g}", str(twin.index(cc) + 1)] for cc in kernel],
     )
 
 

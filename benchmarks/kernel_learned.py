@@ -185,15 +185,11 @@ def section(plan: Plan) -> str:
         for at, name in sorted(enumerate(plan.entrants), key=lambda entrant: orders[0].index(entrant[1]))
     ]
     beside = int(np.isfinite(values["harm"][0][0]).sum())
-    same = (
-        "The twin's order by N is the same"
-        if orders[0] == orders[1]
-        else f"The twin's order by N: {', '.join(orders[1])}"
-    )
+    twins = "the same" if orders[0] == orders[1] else ", ".join(orders[1])
     return (
-        f"First {len(done)} test draws of `{DISTRIBUTION}` with at most {MAX_MBPS:g} Mbit/s, cut to "
-        f"{plan.seconds:g} s, {beside} of them with other flows: in the kernel its own `bbr`, `cubic` and `reno`, and "
-        f"our `bbr3`. `{plan.learned}` runs in each flow's data path, in BPF and in C. {same}.\n\n"
+        f"{len(done)} test draws of `{DISTRIBUTION}` from {plan.first_draw} on with at most {MAX_MBPS:g} Mbit/s, the "
+        f"first {plan.seconds:g} s, {beside} with other flows: in the kernel its own `bbr`, `cubic` and `reno`, our "
+        f"`bbr3`. `{plan.learned}` runs in each flow's data path, in BPF and in C. The twin's order by N: {twins}.\n\n"
     ) + markdown_table(["kernel/twin", *COLUMNS.values(), f"{plan.learned}'s N over it, kernel", "twin"], rows)
 
 
