@@ -10,6 +10,7 @@ import driver
 import polars as pl
 import pytest
 from driver import random_events
+from twin_harness import flow, scenario
 
 import bbrgym
 from bbrgym.cli.main import main
@@ -87,18 +88,10 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 def run(world: str, cc: str, tunables: dict[str, float], **link: object) -> bytes:
     """Return all that a run of two flows, the second 2 s later, shows."""
-    scenario = {
-        "name": "two",
-        "link": {"rate_mbps": 12.0, "queue": {"kind": "droptail", "size_bdp": 2.0}, **link},
-        "flows": [
-            {"name": "a", "cc": cc, "rtt_ms": 30.0, "tunables": tunables},
-            {"name": "b", "cc": cc, "rtt_ms": 60.0, "start_s": 2.0, "tunables": tunables},
-        ],
-        "duration_s": 12.0,
-        "warmup_s": 1.0,
-    }
+    flows = [flow("a", cc, 30.0, tunables=tunables), flow("b", cc, 60.0, tunables=tunables, start_s=2.0)]
+    two = scenario(*flows, duration_s=12.0, **{"rate_mbps": 12.0, "queue": {"size_bdp": 2.0}, **link})
     shown = []
-    with bbrgym.make_world(world, scenario, seed=5) as one:
+    with bbrgym.make_world(world, {**two, "warmup_s": 1.0}, seed=5) as one:
         while not one.done:
             one.advance(0.5)
             shown += [one.flow_stats().tobytes(), one.link_stats().tobytes()]
@@ -148,10 +141,7 @@ def test_the_skeleton_is_a_variant_whose_tunables_act(tmp_path: Path, capsys: py
 
 def test_a_run_is_saved_and_restored_with_a_files_state() -> None:
     name = load_controller(BBQ)
-    with bbrgym.make_world("twin", "steady", seed=2, isolation="none") as plain:
-        scenario = plain.scenario.model_dump(mode="json")
-    scenario["flows"][0]["cc"] = name
-    with bbrgym.make_world("twin", scenario, seed=2, isolation="none") as world:
+    with bbrgym.make_world("twin", scenario(flow(cc=name)), seed=2, isolation="none") as world:
         world.set_tunables(0, {"cap_beta": 0.1})
         world.advance(3.0)
         saved = world.save()

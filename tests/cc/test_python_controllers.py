@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import twin_harness
+from twin_harness import flow
 
 import bbrgym
 from bbrgym.cli.main import main
@@ -53,22 +55,10 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def scenario(cc: str, other: str = "cubic", duration_s: float = 8.0) -> dict[str, Any]:
-    return {
-        "name": "two",
-        "link": {
-            "rate_mbps": 12.0,
-            "queue": {"kind": "droptail", "size_bdp": 1.0},
-            "loss": {"kind": "gilbert_elliott", "good_to_bad": 0.005, "bad_to_good": 0.2, "loss_bad": 1.0},
-        },
-        "flows": [
-            {"name": "a", "cc": cc, "rtt_ms": 30.0},
-            {"name": "b", "cc": cc, "rtt_ms": 60.0, "start_s": 1.0},
-            {"name": "c", "cc": other, "rtt_ms": 40.0},
-        ],
-        "duration_s": duration_s,
-        "warmup_s": 1.0,
-    }
+def scenario(cc: str, other: str = "cubic") -> dict[str, Any]:
+    loss = {"kind": "gilbert_elliott", "good_to_bad": 0.005, "bad_to_good": 0.2, "loss_bad": 1.0}
+    flows = [flow("a", cc, 30.0), flow("b", cc, 60.0, start_s=1.0), flow("c", other)]
+    return twin_harness.scenario(*flows, duration_s=8.0, rate_mbps=12.0, loss=loss) | {"warmup_s": 1.0}
 
 
 def rows(worlds: Any) -> bytes:

@@ -157,6 +157,26 @@ def test_a_named_link_alone_is_the_link() -> None:
     assert life(named) == life(Simulation({name: value for name, value in short.items() if name != "links"}))
 
 
+def test_acks_over_a_link_of_the_data_of_others_wait_there() -> None:
+    """A standing queue of 100 packets drains in 119 ms; behind it ACKs of the other flow wait."""
+    links = {"there": link(10.0), "back": link(10.0, queue={"size_packets": 100})}
+    acks = over("there", cc="bbr", ack_path=["back"])
+    alone, beside = (Simulation(network(links, *flows, duration_s=60.0)) for flows in ([acks], [acks, over("back")]))
+    for one in (alone, beside):
+        one.advance()
+    added_ms = beside.summary().flow("rtt_mean_ms") - alone.summary().flow("rtt_mean_ms")
+    assert added_ms > 0.5 * 100 * PACKET_BYTES * 8e-3 / 10.0
+
+
+def test_jains_index_is_that_of_the_flows_on_all_links() -> None:
+    simulation = Simulation(network({"a": link(8.0), "b": link(4.0)}, over("a"), over("b", name="other")))
+    simulation.advance()
+    summary = simulation.summary()
+    first, second = (summary.flow("goodput_mbps", index) for index in (0, 1))
+    assert first > 1.5 * second
+    assert summary.link("jain") == pytest.approx((first + second) ** 2 / (2 * (first**2 + second**2)))
+
+
 # ---- the world's view --------------------------------------------------------------------------------------
 
 

@@ -247,7 +247,6 @@ def test_a_spurious_timeout_is_undone_as_in_linux(cc, kernel_pkts):
 # ---- many in one process ----------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # Python 3.12
 @pytest.mark.parametrize("network", NETWORKS)
 def test_a_run_continues_from_a_snapshot_in_each_kind_of_network(network):
     for seed in range(20):
@@ -260,6 +259,7 @@ def test_a_run_continues_from_a_snapshot_in_each_kind_of_network(network):
         assert (life(simulation), links and simulation.native.links(0).tobytes()) == first
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # Python 3.12
 def test_a_fork_goes_on_by_itself():
     simulation, alone = Simulation(mixed(), 5), Simulation(mixed(), 5)
     for each in (simulation, alone):

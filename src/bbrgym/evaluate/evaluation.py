@@ -293,7 +293,9 @@ def draws_of(source: Scenario | Distribution, settings: Evaluation) -> list[Draw
                 f"first_draw: is {settings.first_draw}, but {source.name} is a scenario without draws, expected 0"
             )
         if settings.draws != Evaluation.model_fields["draws"].default:
-            raise ConfigError(f"draws: is {settings.draws}, but {source.name} is a scenario without draws, expected seeds")
+            raise ConfigError(
+                f"draws: is {settings.draws}, but {source.name} is a scenario without draws, expected seeds"
+            )
         return [Draw(source, seed) for seed in settings.seeds]
     if settings.seeds != Evaluation.model_fields["seeds"].default:
         raise ConfigError(
