@@ -30,7 +30,7 @@ def advice_on_interrupt(folder: RunFolder, *command: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        if not folder.has_config():
+        if not folder.has_config() or folder.owner() is not None:  # of another process, which goes on
             raise
         raise KeyboardInterrupt(f"what is finished is kept; {shlex.join(['bbrgym', *command])} goes on") from error
 
