@@ -124,7 +124,7 @@ def fitted(seen: dict[str, list[Tensor]], selector: dict[str, Tensor], seed: int
         batch = torch.searchsorted(ends, torch.rand(_BATCH).double() * ends[-1]).clamp(max=len(targets) - 1)
         loss = nn.functional.binary_cross_entropy_with_logits(gate(inputs[batch])[:, 0], targets[batch])
         optimiser.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         optimiser.step()
         schedule.step()
     return gate
