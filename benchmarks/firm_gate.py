@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Adds to a trained portfolio of flows two firm settings, and a gate that holds them where others are BBR's.
+"""Adds to a trained portfolio of flows three settings, and a gate that holds them by who the others are.
 
-usage: python benchmarks/firm_gate.py AGENT FOLDER
+usage: python benchmarks/firm_gate.py AGENT FOLDER, such as shipped/flow of d7a04436 and agents/shipped/flow
 
-A classifier tells by the features of a choice whether others, or most flows, are of BBR, which a flow that drains loses
-to, from CUBIC and Reno, which one that is firm takes from, and from no others. It learns from training draws in turns:
-after each the flows hold what it chose. Gate and settings become units of the selector's own networks.
+A classifier tells by the features of a choice whether others, or most flows, are of BBR, which a flow that drains
+loses to, from CUBIC and Reno, which one that is firm takes from, and from no others. Two settings are firm; a gentle
+one probes less where losses are many and nobody is of BBR. It learns from training draws in turns: after each the
+flows hold what it chose. Gate and settings become units of the selector's own networks, with weights for 16 bits.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ import torch
 import yaml
 from torch import Tensor, nn
 
+from bbrgym.agents.deploy.export_agent import integer_form
+from bbrgym.agents.deploy.policy_file import policy_file
 from bbrgym.agents.loading import load_agent
 from bbrgym.agents.portfolio.policy import PortfolioPolicy
 from bbrgym.agents.portfolio.stages import LIBRARY
 from bbrgym.agents.rollout import batch_of, options_for
-from bbrgym.agents.shipped import SHIPPED, shipped_setting
+from bbrgym.agents.shipped import POLICY, SHIPPED, shipped_setting
 from bbrgym.agents.training.checkpoints import SUFFIX
 from bbrgym.agents.training.folder import CHECKPOINTS
 from bbrgym.envs.scaling import TunableScaling
@@ -34,14 +37,25 @@ from bbrgym.scenario.distribution import load_distribution, split_seeds
 from bbrgym.scenario.files import with_variant
 
 FIRM = {"use_forced_drain": 0, "acd_verdict": 0, "use_congestion_detect": 0, "bbr_probe_rtt_interval_us": 1e7}
-GAINS = (1.3, 2.0)  # window gain of shipped/fixed with `FIRM`; the second one where the own queue has been deep
-LEAST = (1.0, 0.5)  # log odds of the gate from which each is held
-DEEP = 0.62  # of the feature: 2.3 of the smallest RTT, from where CUBIC sets the delay
-TASKS = {"deployed_90": (1, 1.0), "deployed_50": (1, 0.4), "alone": (0, 0.8), "beside_loss_based": (0, 3.0)}
-"""Whether to be firm in each task of deployment, and its weight."""
+SPECIALS = (  # two firm settings and a gentle one, by what differs from another
+    ("shipped/fixed", {**FIRM, "bbr_cwnd_gain": 1.3}),
+    ("shipped/fixed", {**FIRM, "bbr_cwnd_gain": 2.0}),
+    ("setting-3", {"bbr_up_gain": 1.05}),
+)
+FIRM_ODDS, GENTLE_ODDS = 1.0, -3.0  # log odds that to be firm is right, from which, and up to which, each is held
+DEEP = 0.62  # of the feature of the largest queue: 2.3 of the smallest RTT, from where CUBIC sets the delay
+LOST = 0.03  # of the mean feature of losses, from where the gentle one is held
+TASKS = {
+    "deployed_90": (1, 1.0),
+    "deployed_50": (1, 0.4),
+    "alone": (0, 0.8),
+    "beside_loss_based": (0, 3.0),
+    "wan_mix": (0, 1.0),
+}
+"""Whether to be firm in each task, and its weight."""
 _TURNS, _DRAWS, _FIRST = 3, 60, 940_000
 _HIDDEN, _STEPS, _BATCH, _RATE, _DECAY = 32, 2500, 2048, 5e-3, 0.3
-_STEEP, _SURE = 0.1, 4.0  # log odds in which the gate opens; what it adds to, or takes from, a firm setting's merit
+_SPAN = 0.02  # of the feature of losses in which what it adds rises
 
 
 def main(source: str, target: Path) -> None:
@@ -49,7 +63,8 @@ def main(source: str, target: Path) -> None:
     shutil.copytree(SHIPPED.get(source, source), target)
     checkpoint = target / CHECKPOINTS / f"best{SUFFIX}"
     found = torch.load(checkpoint, weights_only=True)
-    plain, settings = found["state"], firm_settings()
+    library = yaml.safe_load((target / LIBRARY).read_text())
+    plain, settings = found["state"], special_settings(library["settings"])
     seen: dict[str, list[Tensor]] = {task: [] for task in TASKS}
     for turn in range(_TURNS):
         for task, rows in seen.items():
@@ -59,17 +74,17 @@ def main(source: str, target: Path) -> None:
         with checkpoint.open("w+b") as file:
             torch.save(found, file)
             add_checksum(file)
-    library = yaml.safe_load((target / LIBRARY).read_text())
     for values in settings:
         library["settings"][f"setting-{len(library['settings']) + 1}"] = values
     (target / LIBRARY).write_text(yaml.safe_dump(library, sort_keys=False, default_flow_style=None, width=128))
+    (target / POLICY).write_bytes(policy_file(integer_form(*load_agent(target))))
 
 
-def firm_settings() -> list[dict[str, float]]:
+def special_settings(library: dict[str, dict[str, float]]) -> list[dict[str, float]]:
     _, fixed = shipped_setting(SHIPPED["shipped/fixed"]) or ("", {})
-    scaling = TunableScaling("bbr-mix", None)
+    known, scaling = {"shipped/fixed": fixed, **library}, TunableScaling("bbr-mix", None)
     return [
-        scaling.to_values(scaling.from_values({**fixed, **FIRM, "bbr_cwnd_gain": gain})) for gain in GAINS
+        scaling.to_values(scaling.from_values({**known[base], **changed})) for base, changed in SPECIALS
     ]  # as they are stored
 
 
@@ -84,7 +99,7 @@ def features_seen(folder: Path, task: str, first: int) -> Tensor:
         rows.append(network.features(torch.from_numpy(histories)))
         return agent.library[network.selector(rows[-1]).argmax(-1).numpy()]
 
-    source: Any = load_benchmark().deployment[task].source()
+    source: Any = load_benchmark().tasks[task].source()
     source = load_distribution(source) if isinstance(source, str) else source
     seeds = split_seeds("train", _DRAWS, first)
     scenarios = [with_variant(source(seed), arguments["variant"]) for seed in seeds]
@@ -136,29 +151,27 @@ def gated(plain: dict[str, Any], settings: list[dict[str, float]], gate: nn.Sequ
     first, last = gate[0], gate[2]
     assert isinstance(first, nn.Linear)
     assert isinstance(last, nn.Linear)
-    queue, hidden = names.index("max_queue at the end"), first.out_features
-    selector = dict(plain["selector"])
-    mean, deviation = (selector[name][queue] for name in ("mean", "deviation"))
-    steep = _STEEP / 5  # of the feature of the queue
-    new, added = _wider(selector, 0, hidden + 2)
-    new[0, : first.in_features, -hidden - 2 : -2], added[0, 0, -hidden - 2 : -2] = first.weight.T, first.bias
-    new[0, queue, -2:] = deviation / steep  # the last two units differ by 0 below DEEP, by 1 above it
-    added[0, 0, -2:] = (mean - DEEP) / steep - torch.tensor([0.0, 1.0])
-    new, added = _wider(selector, 1, 4, hidden + 2)
-    for place, (least, sign) in enumerate(zip(LEAST, (-1.0, 1.0), strict=True)):
-        unit = 2 * place - 4  # of two, which differ by 1 where the gate is open, and the queue of the setting's kind
-        for part in (unit, unit + 1):
-            new[0, -hidden - 2 : -2, part] = last.weight[0] / _STEEP
-            new[0, -2:, part] = torch.tensor([sign, -sign]) * 600
-            added[0, 0, part] = (last.bias[0] - least) / _STEEP - (part - unit) - 600 * (sign > 0)
-    new, added = _wider(selector, 2, 2, 4)
-    added[..., -2:] = -_SURE
-    for place in (0, 1):
-        new[0, 2 * place - 4, place - 2] = 2 * _SURE * len(new)
-        new[0, 2 * place - 4 + 1 if place == 0 else -1, place - 2] = -2 * _SURE * len(new)
+    selector, hidden = dict(plain["selector"]), first.out_features
+    mean, deviation = selector["mean"], selector["deviation"]
+    queue, lost = names.index("max_queue at the end"), names.index("lost, mean")
+    new, added = _wider(selector, 0, hidden + 3)
+    new[0, : first.in_features, -hidden - 3 : -3], added[0, 0, -hidden - 3 : -3] = first.weight.T, first.bias
+    new[0, queue, -3], added[0, 0, -3] = deviation[queue], mean[queue]
+    new[0, lost, -2:] = 0.4 * deviation[lost] / _SPAN  # they differ by 0 below LOST, by 0.4 above it
+    added[0, 0, -2:] = 0.4 * ((mean[lost] - LOST) / _SPAN + torch.tensor([0.5, -0.5]))
+    new, added = _wider(selector, 1, 7, hidden + 3)
+    for unit, sign, odds in ((-7, 1.0, FIRM_ODDS), (-5, -1.0, GENTLE_ODDS)):  # two that differ by 2 beyond the odds
+        new[0, -hidden - 3 : -3, unit : unit + 2] = 2 * sign * last.weight.T
+        added[0, 0, unit : unit + 2] = 2 * (sign * (last.bias - odds) + torch.tensor([0.5, -0.5]))
+    new[0, -3:, -3:] = torch.eye(3) * torch.tensor([1.0, 2.0, 2.0])
+    new, added = _wider(selector, 2, 3, 7)
+    new[0, -7:, -3:] = len(new) * torch.tensor(  # to the merits, which without are within 1
+        [[1.0, 1.0, 0], [-1.0, -1.0, 0], [0, 0, 1.0], [0, 0, -1.0], [0, 0.5, 0], [0, 0, 2.5], [0, 0, -2.5]]
+    )
+    added[..., -3:] = torch.tensor([-1.0, -1.0 - 0.5 * DEEP, -3.0])
     privileged = dict(plain["privileged"])
     end = max(int(name.split("_")[1]) for name in privileged if name.startswith("weights_"))
-    _wider(privileged, end, 2)[1][..., -2:] = -_SURE
+    _wider(privileged, end, 3)[1][..., -3:] = -4.0
     scaling = TunableScaling("bbr-mix", None)
     library = torch.from_numpy(np.stack([scaling.from_values(values) for values in settings]))
     return {**plain, "library": torch.cat([plain["library"], library]), "selector": selector, "privileged": privileged}
