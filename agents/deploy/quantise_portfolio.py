@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from bbrgym.agents.deploy.integer_policy import Activation, Choice, Identification, IntegerLayer, IntegerPolicy
+from bbrgym.agents.deploy.integer_policy import Choice, Identification, IntegerLayer, IntegerPolicy
 from bbrgym.agents.deploy.quantise import ObservationPlan, whole_settings, whole_weights
 from bbrgym.agents.deploy.trace_program import traced
 from bbrgym.agents.portfolio.policy import PortfolioAgent
@@ -47,17 +47,24 @@ def quantise_portfolio(agent: PortfolioAgent, batch: TuneBatch | FlowBatch, opti
 
 
 def quantise_networks(selector: Selector) -> tuple[IntegerLayer, ...]:
-    """Return one network whose outputs are the means of the networks' outputs."""
-    layers = []
+    """Return one network whose outputs are the means of the networks' outputs, without units that count nowhere."""
+    layers: list[tuple[torch.Tensor, torch.Tensor]] = []
     for place, (weights, biases) in enumerate(selector.layers):
         each = weights.transpose(1, 2)  # [networks, outputs, inputs]
         if place == 0:
-            whole, added = each.flatten(0, 1), biases.flatten()
+            layers.append((each.flatten(0, 1), biases.flatten()))
         elif place < len(selector.layers) - 1:
-            whole, added = torch.block_diag(*each), biases.flatten()  # type: ignore[no-untyped-call]
+            layers.append((torch.block_diag(*each), biases.flatten()))  # type: ignore[no-untyped-call]
         else:
-            whole, added = torch.cat([*each], dim=1) / len(each), biases.mean((0, 1))
-        activation: Activation = "relu" if place < len(selector.layers) - 1 else "none"
-        numbers = whole_weights(whole.double().numpy(), added.double().numpy())
-        layers.append(IntegerLayer(*numbers, activation))
-    return tuple(layers)
+            layers.append((torch.cat([*each], dim=1) / len(each), biases.mean((0, 1))))
+    for place in range(len(layers) - 1, 0, -1):
+        (before, added_before), (whole, added) = layers[place - 1 : place + 1]
+        counts = whole.any(0)
+        layers[place - 1 : place + 1] = (before[counts], added_before[counts]), (whole[:, counts], added)
+    return tuple(
+        IntegerLayer(
+            *whole_weights(whole.double().numpy(), added.double().numpy()),
+            "relu" if place < len(layers) - 1 else "none",
+        )
+        for place, (whole, added) in enumerate(layers)
+    )
