@@ -142,7 +142,7 @@ def _load_class(what: str | Path | type[Any]) -> str:
     else:
         file = Path(str(what).rpartition(":")[0] if ".py:" in str(what) else what)
         name, place = Path(what).name, f"{file.resolve()}:{kind.__name__}"
-        text = read_text(file, MAX_TEXT_BYTES)
+        text = _read(file)
     add_variant(name, PYTHON_ALGORITHM, f"{name}, {_digest(text.encode())}", (), {})
     _classes[name], _loaded[name] = kind, place
     return name
@@ -228,7 +228,7 @@ def _cache() -> Path:
 
 def _preprocessed(path: Path, folder: str, name: str, include: Sequence[str] = ()) -> Path:
     """Write a C file with what it includes as one text into a folder, and return the text's path."""
-    read_text(path, MAX_TEXT_BYTES)
+    _read(path)
     source = Path(folder) / name
     _compile(path, [*include, "-E", str(path.resolve()), "-o", str(source)])
     return source
@@ -291,6 +291,10 @@ def _why(name: str, done: subprocess.CompletedProcess[str]) -> str:
         return f"the check {describe_exit(done.returncode)}"
     line = re.search(rf"{re.escape(name)}:(\d+)", done.stderr)
     return (f"line {line[1]}: " if line else "") + (kind[1] or _KINDS.get(kind[2], kind[2]))
+
+
+def _read(path: Path) -> str:
+    return read_text(path, MAX_TEXT_BYTES)
 
 
 def _digest(data: bytes) -> str:

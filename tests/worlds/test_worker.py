@@ -37,7 +37,7 @@ def advance_until(world, misbehaves_at_s):
             r"the worker was killed by SIGABRT; it last wrote:\nline 81\n(.*\n)*assert failed\. cond=\"cwnd > 0\"$",
         ),
         ("exit", bbrgym.WorldError, r"the worker exited with code 7$"),
-        ("raise", bbrgym.WorldError, r"RuntimeError: the model broke$"),
+        ("raise", bbrgym.WorldError, r"the model broke$"),
         ("give-up", bbrgym.WorldError, r"the other side has gone$"),
         ("late", LateRunError, r"packets were late$"),
     ],
