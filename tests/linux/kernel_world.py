@@ -49,16 +49,13 @@ def scenario(*flows: dict[str, Any], duration_s: float = 1.0, **link: Any) -> di
     }
 
 
-def summary_of(
-    mapping: dict[str, Any], world: str = "linux", **options: Any
-) -> tuple[list[dict[str, float]], dict[str, float]]:
+def summary_of(mapping: dict[str, Any], **options: Any) -> tuple[list[dict[str, float]], dict[str, float]]:
     """Run a scenario to its end; return the summary of each flow and of the link."""
-    options = {**ANY_LATENESS, **options} if world == "linux" else options
-    with bbrgym.make_world(world, mapping, seed=1, options=options) as run:
-        while not run.done:
-            run.advance(0.5)
-        flows, link = run.summary()
-    names, link_names = run.flow_summary_fields, run.link_summary_fields
+    with bbrgym.make_world("linux", mapping, seed=1, options={**ANY_LATENESS, **options}) as world:
+        while not world.done:
+            world.advance(0.5)
+        flows, link = world.summary()
+    names, link_names = world.flow_summary_fields, world.link_summary_fields
     return [dict(zip(names, row, strict=True)) for row in flows], dict(zip(link_names, link, strict=True))
 
 
