@@ -315,9 +315,10 @@ def _arrange(figure: Figure, grid: Sequence[Axes], scales: Mapping[Axes, Axes], 
     top = sum(_height_in(text.get_text(), text.get_fontsize()) for text in headings) + _MARGIN_IN
     left = sum(_height_in(text.get_text(), text.get_fontsize()) for text in figure.texts if text not in headings)
     for text in figure.texts:
-        text.set(x=_MARGIN_IN / figure.get_figwidth()) if text not in headings else text.set(
-            y=1 - _MARGIN_IN / figure.get_figheight()
-        )
+        if text in headings:
+            text.set_y(1 - _MARGIN_IN / figure.get_figheight())
+        else:
+            text.set_x(_MARGIN_IN / figure.get_figwidth())
     bottom = max((box.get_window_extent().y1 / figure.dpi for box in figure.legends), default=_MARGIN_IN)
     above, below = np.zeros((2, spec.rows))
     under: dict[Axes, float] = {}  # inches from a panel to the name of its x axis, and of its y axis
