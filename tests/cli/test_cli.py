@@ -155,6 +155,8 @@ def test_a_wrong_option_is_one_clear_line(given: str | list[str], says: str, her
     [
         (["export"], "export: nothing is given, expected RUN_DIR"),
         (["list", "a=1"], "a=1: is not an option, bbrgym list has none"),
+        (["list", "world"], "list: 'world': did you mean worlds?"),
+        (["lsit"], "command 'lsit': did you mean list? bbrgym --help shows all "),
         (["conformance", "wrld=ns3"], "wrld: is not an option; did you mean world?"),
         (["kernel", "lod", "bbq"], "ACTION: is 'lod'; did you mean load?"),
         (["kernel", "set", "a", "b"], "kernel set: a b is given, expected NAME"),
@@ -389,6 +391,10 @@ def test_list_shows_everything_there_is(here: Here) -> None:
     for tunable in bbrgym.TUNABLES.values():
         assert tunable.symbol in done.stdout
         assert tunable.source in done.stdout
+    of_one = here("list", "bbq").stdout
+    assert "bbq_alpha_us" in of_one
+    assert "steady" not in of_one
+    assert "steady" in here("list", "scenarios").stdout
 
 
 @pytest.mark.parametrize("command", ["evaluate", "list", "scenario"])

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -14,34 +14,39 @@ from rich.table import Table
 
 from bbrgym.cli.plain_command import Words
 from bbrgym.cli.terminal import named_table, print_results
+from bbrgym.errors import ConfigError, nearest
 from bbrgym.papers.names import experiment_names, heading_of
 from bbrgym.plugins import load_controller
 from bbrgym.scenario.shipped import distribution_names, role_of, scenario_names, shipped
 from bbrgym.tunables import BASES, SWITCHES, TUNABLES, VARIANTS
 from bbrgym.worlds import registered_worlds
 
-DESCRIPTION = "Shows tables of all names to choose from.\n"
-WORDS = Words("[FILE.c ...]", 0, math.inf)
+DESCRIPTION = "Shows all names to choose from, or some: a table, or the tunables of variants and of C files.\n"
+WORDS = Words("[TABLE | VARIANT | FILE.c ...]", 0, math.inf)
 _CONF = Path(str(resources.files("bbrgym") / "conf"))
 _GROUPS = ("experiment", "agent", "env", "observation", "action", "reward", "logger", "rollouts")
 
 
-def listing(names: Sequence[str] = ()) -> Iterator[Table]:
-    """Yield the tables of variants, tunables, scenarios, experiments, worlds and all other named options.
+def listing(words: Sequence[str] = ()) -> Iterator[Table]:
+    """Yield tables of names to choose from.
 
     Args:
-        names: of the variants whose rows and tunables are shown. Default: all.
+        words: the tables' names, or variants and C files whose rows and tunables alone are shown. Default: all tables.
+
+    Raises:
+        ConfigError: a word is none of these, or a file cannot be compiled.
     """
-    yield _table("Variants", ("name", "tunables (and its base's)", "source"), _variants(names or VARIANTS))
-    headings = ("name", "symbol", "unit", "default", "range", "scale", "source")
-    yield _table("Tunables", headings, _tunables(names or VARIANTS))
-    yield _table("Scenarios", ("name", "link", "flows", "duration"), _scenarios())
-    yield _table("Scenario distributions", ("name", "description"), _distributions())
-    papers = ((name, *heading_of(name)) for name in experiment_names())
-    yield _table("Experiments of the papers", ("name", "in the paper", "content"), papers)
-    worlds = ((name, world.meaning) for name, world in registered_worlds().items())
-    yield _table("Worlds", ("name", "description"), worlds)
-    yield _table("Other options that are chosen by name", ("option", "description"), _choices())
+    asked = [word for word in words if word in _TABLES]
+    names = [_variant(word) for word in words if word not in _TABLES]
+    for table in asked or (("variants", "tunables") if names else _TABLES):
+        title, headings, rows = _TABLES[table]
+        yield _table(title, headings, rows(names or VARIANTS))
+
+
+def _variant(word: str) -> str:
+    if word in VARIANTS or "." in word:
+        return word if word in VARIANTS else load_controller(word)
+    raise ConfigError(f"list: {word!r}: {nearest(word, [*_TABLES, *VARIANTS])}")
 
 
 def _table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
@@ -80,6 +85,14 @@ def _distributions() -> Iterator[Sequence[str]]:
         yield name, _first_sentence("scenario", name)
 
 
+def _experiments() -> Iterator[Sequence[str]]:
+    return ((name, *heading_of(name)) for name in experiment_names())
+
+
+def _worlds() -> Iterator[Sequence[str]]:
+    return ((name, world.meaning) for name, world in registered_worlds().items())
+
+
 def _choices() -> Iterator[Sequence[str]]:
     for group in _GROUPS:
         for file in sorted((_CONF / group).glob("*.yaml")):
@@ -94,6 +107,18 @@ def _first_sentence(group: str, name: str) -> str:
     return re.split(r"(?<=\.)\s|:\sbbrgym", comment)[0].rstrip(".")
 
 
+#: Titles, headings and rows by the words that ask for them; the rows are of variants, where they are of some.
+_TABLES: dict[str, tuple[str, Sequence[str], Callable[[Iterable[str]], Iterable[Sequence[str]]]]] = {
+    "variants": ("Variants", ("name", "tunables (and its base's)", "source"), _variants),
+    "tunables": ("Tunables", ("name", "symbol", "unit", "default", "range", "scale", "source"), _tunables),
+    "scenarios": ("Scenarios", ("name", "link", "flows", "duration"), lambda _: _scenarios()),
+    "distributions": ("Scenario distributions", ("name", "description"), lambda _: _distributions()),
+    "experiments": ("Experiments of the papers", ("name", "in the paper", "content"), lambda _: _experiments()),
+    "worlds": ("Worlds", ("name", "description"), lambda _: _worlds()),
+    "options": ("Other options that are chosen by name", ("option", "description"), lambda _: _choices()),
+}
+
+
 def run(words: Sequence[str], given: Sequence[str]) -> None:  # noqa: ARG001
-    """Print the tables; given congestion controls of the user's own, their rows alone."""
-    print_results(*itertools.islice(listing([load_controller(file) for file in words]), 2 if words else None))
+    """Print the tables."""
+    print_results(*listing(words))

@@ -18,7 +18,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple, NoReturn
 
 from bbrgym.cli.interrupts import came, interrupt, interruptible
-from bbrgym.errors import ConfigError, MissingExtraError, SweepError, TrainingError, WorldError, one_line
+from bbrgym.errors import ConfigError, MissingExtraError, SweepError, TrainingError, WorldError, nearest, one_line
 from bbrgym.host.errors import HostError
 from bbrgym.ns3gym.errors import ProtocolError
 from bbrgym.runs import drawing
@@ -144,6 +144,8 @@ def _plain(given: Sequence[str]) -> argparse.Namespace | None:
 
 
 def _parsed(given: Sequence[str]) -> argparse.Namespace:
+    if given and not given[0].startswith("-") and given[0] not in _COMMANDS:
+        raise ConfigError(f"command {given[0]!r}: {nearest(given[0], _COMMANDS, 'bbrgym --help')}")
     parser = _parser([name for name in _COMMANDS if name in given])
     options, others = parser.parse_known_args(given)
     translate = getattr(options, "other_flags", None)

@@ -232,7 +232,7 @@ class RunFolder:
             raise ConfigError(f"{self._no_folder()}: {CONFIG}: {error}") from error
 
     def _no_folder(self) -> str:
-        return f"{self.option}: {str(self.path)!r} is not a run folder of bbrgym {self.command}"
+        return f"{str(self.path)!r} is not a run folder of bbrgym {self.command}"
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         """Write the request, and where the results come from."""
