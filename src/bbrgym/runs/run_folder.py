@@ -232,7 +232,8 @@ class RunFolder:
             raise ConfigError(f"{self._no_folder()}: {CONFIG}: {error}") from error
 
     def _no_folder(self) -> str:
-        return f"{str(self.path)!r} is not a run folder of bbrgym {self.command}"
+        option = "" if self.option == RunFolder.option else f"{self.option}: "  # `resume` and `agent` name folders, too
+        return f"{option}{str(self.path)!r} is not a run folder of bbrgym {self.command}"
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         """Write the request, and where the results come from."""
