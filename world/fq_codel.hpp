@@ -2,12 +2,12 @@
 //
 // Fair queueing with CoDel as Linux's fq_codel does it (RFC 8290): a queue for each flow, deficit round robin between
 // them, flows that begin first, CoDel for each flow's queue. If all of it is full, the flow with most bytes loses
-// packets from its front: half of its bytes, at most 64 packets. Flows are told apart without hashing, so none shares a
-// queue.
+// packets from its front: half of its bytes, at most 64 packets.
 #ifndef BBRGYM_WORLD_FQ_CODEL_HPP
 #define BBRGYM_WORLD_FQ_CODEL_HPP
 
 #include "codel.hpp"
+#include "flow_queues.hpp"
 #include "ring.hpp"
 
 #include <cstddef>
@@ -17,38 +17,24 @@
 namespace bbrgym
 {
 
-template <class Packet> class FairQueue
+template <class Packet> class FairQueue : public FlowQueues<Packet>
 {
   public:
     /** Empties it and takes settings; keeps its memory. */
     void Reset(const FqCoDel& settings, std::size_t flows, uint32_t packet_bytes)
     {
+        this->ResetQueues(flows, packet_bytes);
         m_quantum_bytes = static_cast<int64_t>(settings.quantum_bytes);
-        m_packet_bytes = packet_bytes;
-        m_bytes = m_size = 0;
         m_new.clear();
         m_old.clear();
-        m_flows.resize(flows);
-        for (FlowQueue& flow : m_flows)
-        {
-            flow.packets.clear();
-            // The queue as a whole is asked, and more than one packet must be left, as in Linux.
-            flow.codel = CoDelState(settings.codel, uint64_t{packet_bytes} + 1);
-            flow.bytes = 0;
-            flow.deficit_bytes = 0;
-            flow.is_listed = false;
-        }
+        // The queue as a whole is asked, and more than one packet must be left, as in Linux.
+        m_flows.assign(flows, {.codel = CoDelState(settings.codel, uint64_t{packet_bytes} + 1)});
     }
-
-    uint64_t Bytes() const { return m_bytes; }
-    std::size_t Size() const { return m_size; }
-    const Ring<Packet>& PacketsOf(std::size_t flow) const { return m_flows[flow].packets; }
 
     [[gnu::noinline]] void Put(const Packet& packet)
     {
-        FlowQueue& flow = m_flows[packet.Flow()];
-        flow.packets.push_back(packet);
-        Count(flow, packet, 1);
+        this->Push(packet);
+        Flow& flow = m_flows[packet.Flow()];
         if (!flow.is_listed)
         {
             flow.is_listed = true;
@@ -57,25 +43,26 @@ template <class Packet> class FairQueue
         }
     }
 
-    /** The queue is full: the flow with most bytes loses some. */
-    template <class Report> [[gnu::noinline]] void DropFromFattest(Report& report)
+    /** If it is too full the flow with most bytes loses some. */
+    template <class IsOver, class Report>
+    [[gnu::noinline]] void DropWhile(const IsOver& is_over, int64_t /*now_ns*/, Report& report)
     {
         constexpr uint32_t MAX_DROPS = 64; // Linux: drop_batch_size
-        FlowQueue* fattest = &m_flows[0];
-        for (FlowQueue& flow : m_flows)
+        if (!is_over())
         {
-            fattest = flow.bytes > fattest->bytes ? &flow : fattest;
+            return;
         }
-        const uint64_t goal_bytes = fattest->bytes - fattest->bytes / 2;
-        const uint64_t before_bytes = fattest->bytes;
+        const std::size_t fattest = this->Fattest();
+        const uint64_t before_bytes = this->BytesOf(fattest);
+        const uint64_t goal_bytes = before_bytes - before_bytes / 2;
         uint32_t drops = 0;
         Packet packet;
         do
         {
-            Front{*this, *fattest}.PopFront(packet);
+            this->Pop(fattest, packet);
             report.Dropped(packet);
-        } while (++drops < MAX_DROPS && before_bytes - fattest->bytes < goal_bytes);
-        fattest->codel.CountForcedDrops(drops);
+        } while (++drops < MAX_DROPS && before_bytes - this->BytesOf(fattest) < goal_bytes);
+        m_flows[fattest].codel.CountForcedDrops(drops);
     }
 
     template <class Report> [[gnu::noinline]] bool Dequeue(Packet& packet, bool marks, int64_t now_ns, Report& report)
@@ -87,17 +74,18 @@ template <class Packet> class FairQueue
             {
                 return false;
             }
-            FlowQueue& flow = m_flows[list.front()];
+            const std::size_t index = list.front();
+            Flow& flow = m_flows[index];
             if (flow.deficit_bytes <= 0)
             {
                 flow.deficit_bytes += m_quantum_bytes;
                 MoveToOld(list);
                 continue;
             }
-            Front front{*this, flow};
+            Front front{*this, index};
             if (DequeueByCoDel(flow.codel, front, marks, packet, now_ns, report))
             {
-                flow.deficit_bytes -= packet.Bytes(m_packet_bytes);
+                flow.deficit_bytes -= this->BytesOf(packet);
                 return true;
             }
             if (&list == &m_new && !m_old.empty())
@@ -113,11 +101,9 @@ template <class Packet> class FairQueue
     }
 
   private:
-    struct FlowQueue
+    struct Flow
     {
-        Ring<Packet> packets;
         CoDelState codel;
-        uint64_t bytes = 0;
         int64_t deficit_bytes = 0;
         bool is_listed = false;
     };
@@ -126,29 +112,11 @@ template <class Packet> class FairQueue
     struct Front
     {
         FairQueue& all;
-        FlowQueue& flow;
+        std::size_t flow;
 
-        uint64_t Bytes() const { return all.m_bytes; }
-        bool PopFront(Packet& packet)
-        {
-            if (flow.packets.empty())
-            {
-                return false;
-            }
-            packet = flow.packets.front();
-            flow.packets.pop_front();
-            all.Count(flow, packet, -1);
-            return true;
-        }
+        uint64_t Bytes() const { return all.Bytes(); }
+        bool PopFront(Packet& packet) { return all.Pop(flow, packet); }
     };
-
-    void Count(FlowQueue& flow, const Packet& packet, int sign)
-    {
-        const uint64_t bytes = packet.Bytes(m_packet_bytes);
-        flow.bytes += sign > 0 ? bytes : -bytes;
-        m_bytes += sign > 0 ? bytes : -bytes;
-        m_size += sign > 0 ? 1 : -1;
-    }
 
     void MoveToOld(Ring<uint32_t>& list)
     {
@@ -158,10 +126,7 @@ template <class Packet> class FairQueue
     }
 
     int64_t m_quantum_bytes = 0;
-    uint32_t m_packet_bytes = 0;
-    uint64_t m_bytes = 0;
-    std::size_t m_size = 0;
-    std::vector<FlowQueue> m_flows;
+    std::vector<Flow> m_flows;
     Ring<uint32_t> m_new; ///< flows, the next one in front
     Ring<uint32_t> m_old;
 };

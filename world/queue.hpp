@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// The bottleneck's queue under its discipline: drop-tail, RED, CoDel, fq_codel or PIE. ECN-capable packets may be
-// marked instead: by RED, CoDel and PIE where they would drop, on arrival at a queue of some length, on departure after
-// some wait.
+// The bottleneck's queue under its discipline: drop-tail, RED, CoDel, fq_codel, PIE or CAKE. ECN-capable packets may be
+// marked instead: by RED, CoDel, PIE and CAKE where they would drop, on arrival at a queue of some length, on departure
+// after some wait.
 #ifndef BBRGYM_WORLD_QUEUE_HPP
 #define BBRGYM_WORLD_QUEUE_HPP
 
+#include "cake.hpp"
 #include "codel.hpp"
 #include "fq_codel.hpp"
 #include "packet_events.hpp"
@@ -15,6 +16,7 @@
 #include "scenario.hpp"
 #include "times.hpp"
 
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <variant>
@@ -28,7 +30,7 @@ template <class Packet> class PacketQueue
     /** Empties it and takes a link's settings; keeps its memory. */
     void Reset(const Link& link, std::size_t flows, uint32_t packet_bytes, uint64_t run_seed);
 
-    /** Takes a packet, unless it is dropped; fq_codel may drop others. */
+    /** Takes a packet, unless it is dropped; fq_codel and CAKE may drop others. */
     template <class Report> [[gnu::always_inline]] void Put(Packet packet, int64_t now_ns, Report&& report);
 
     /** Whether a packet's length alone decides whether it is taken, if it is not ECN-capable. */
@@ -42,14 +44,14 @@ template <class Packet> class PacketQueue
     uint64_t Bytes() const { return m_bytes; }
     std::size_t Size() const
     {
-        const auto* fair = std::get_if<Fair>(&m_discipline);
-        return fair != nullptr ? fair->Size() : m_packets.size();
+        const FlowQueues<Packet>* queues = OfFlows();
+        return queues != nullptr ? queues->Size() : m_packets.size();
     }
     /** The packets among which are those of a flow. */
     const Ring<Packet>& PacketsWith(std::size_t flow) const
     {
-        const auto* fair = std::get_if<Fair>(&m_discipline);
-        return fair != nullptr ? fair->PacketsOf(flow) : m_packets;
+        const FlowQueues<Packet>* queues = OfFlows();
+        return queues != nullptr ? queues->PacketsOf(flow) : m_packets;
     }
 
     // A source of CoDel's.
@@ -57,6 +59,14 @@ template <class Packet> class PacketQueue
 
   private:
     using Fair = FairQueue<Packet>;
+    using OfCake = CakeQueue<Packet>;
+
+    /** Null: the packets are in m_packets. */
+    const FlowQueues<Packet>* OfFlows() const
+    {
+        const FlowQueues<Packet>* fair = std::get_if<Fair>(&m_discipline);
+        return fair != nullptr ? fair : std::get_if<OfCake>(&m_discipline);
+    }
 
     // A discipline is a state in m_discipline and a set of these three: Begin, PutBy, DequeueBy.
 
@@ -103,26 +113,35 @@ template <class Packet> class PacketQueue
 
     void Begin(const FqCoDel& settings, const Link&, std::size_t flows, uint64_t)
     {
-        auto* fair = std::get_if<Fair>(&m_discipline);
-        (fair != nullptr ? *fair : m_discipline.template emplace<Fair>()).Reset(settings, flows, m_full_packet_bytes);
+        Kept<Fair>().Reset(settings, flows, m_full_packet_bytes);
     }
-    template <class Report> void PutBy(Fair& fair, Packet& packet, int64_t, Report& report)
+    void Begin(const Cake& cake, const Link& link, std::size_t flows, uint64_t run_seed)
     {
-        if (fair.Bytes() >= m_mark_at_bytes || fair.Size() >= m_mark_at_packets)
+        Kept<OfCake>().Reset(cake, link, flows, m_full_packet_bytes, run_seed);
+    }
+    /** A state of that kind, in the memory of the one before. */
+    template <class State> State& Kept()
+    {
+        auto* state = std::get_if<State>(&m_discipline);
+        return state != nullptr ? *state : m_discipline.template emplace<State>();
+    }
+    template <class Report, std::derived_from<FlowQueues<Packet>> Queues>
+    void PutBy(Queues& queues, Packet& packet, int64_t now_ns, Report& report)
+    {
+        if (queues.Bytes() >= m_mark_at_bytes || queues.Size() >= m_mark_at_packets)
         {
             MarkPacket(packet, report);
         }
-        fair.Put(packet);
-        if (fair.Bytes() > m_max_bytes || fair.Size() > m_max_packets)
-        {
-            fair.DropFromFattest(report);
-        }
-        m_bytes = fair.Bytes();
+        queues.Put(packet);
+        const auto is_over = [&] { return queues.Bytes() > m_max_bytes || queues.Size() > m_max_packets; };
+        queues.DropWhile(is_over, now_ns, report);
+        m_bytes = queues.Bytes();
     }
-    template <class Report> bool DequeueBy(Fair& fair, Packet& packet, int64_t now_ns, Report& report)
+    template <class Report, std::derived_from<FlowQueues<Packet>> Queues>
+    bool DequeueBy(Queues& queues, Packet& packet, int64_t now_ns, Report& report)
     {
-        const bool is_there = fair.Dequeue(packet, m_marks, now_ns, report);
-        m_bytes = fair.Bytes();
+        const bool is_there = queues.Dequeue(packet, m_marks, now_ns, report);
+        m_bytes = queues.Bytes();
         return is_there;
     }
 
@@ -168,14 +187,14 @@ template <class Packet> class PacketQueue
 
     Ring<Packet> m_packets;
     uint32_t m_full_packet_bytes = 0;
-    bool m_marks = false; ///< RED, CoDel and PIE mark what they can
+    bool m_marks = false; ///< RED, CoDel, PIE and CAKE mark what they can
     uint64_t m_bytes = 0;
     uint64_t m_max_bytes = 0;
     uint64_t m_max_packets = 0;
     uint64_t m_mark_at_bytes = 0;
     uint64_t m_mark_at_packets = 0;
     int64_t m_mark_after_ns = 0;
-    std::variant<DropTail, RedState, CoDelState, Fair, PieState> m_discipline; ///< fq_codel holds the packets itself
+    std::variant<DropTail, RedState, CoDelState, Fair, PieState, OfCake> m_discipline; ///< FlowQueues hold the packets
 };
 
 template <class Packet>

@@ -68,12 +68,17 @@ struct Pie
     int64_t target_ns = 0;
 };
 
+struct Cake
+{
+    int64_t rtt_ns = 0;
+};
+
 struct Queue
 {
-    std::variant<DropTail, Red, CoDel, FqCoDel, Pie> discipline;
+    std::variant<DropTail, Red, CoDel, FqCoDel, Pie, Cake> discipline;
     std::optional<uint64_t> size_bytes; ///< exactly one of the two is set
     std::optional<uint64_t> size_packets;
-    bool ecn = false; ///< RED (below max), CoDel, fq_codel and PIE mark what is ECN-capable instead of dropping it
+    bool ecn = false; ///< all but drop-tail mark what is ECN-capable instead of dropping it; RED below its max
 
     // Marks what is ECN-capable, at most one of them: on arrival at a queue that holds so much, or on departure after
     // more than that wait.

@@ -174,7 +174,7 @@ ReadRed(const Value& value)
 using Discipline = decltype(Queue::discipline);
 
 /** The kinds and their readers; a discipline ignores the parameters of the others. */
-constexpr std::array<std::pair<const char*, Discipline (*)(const Value&)>, 5> DISCIPLINES{{
+constexpr std::array<std::pair<const char*, Discipline (*)(const Value&)>, 6> DISCIPLINES{{
     {"droptail", [](const Value&) -> Discipline { return DropTail{}; }},
     {"red", [](const Value& value) -> Discipline { return ReadRed(value["red"]); }},
     {"codel", [](const Value& value) -> Discipline { return ReadCoDel(value["codel"]); }},
@@ -183,6 +183,7 @@ constexpr std::array<std::pair<const char*, Discipline (*)(const Value&)>, 5> DI
          return FqCoDel{ReadCoDel(value["codel"]), value["quantum_bytes"].Whole(bounds::quantum_bytes)};
      }},
     {"pie", [](const Value& value) -> Discipline { return Pie{value["pie"]["target_ms"].Ms(bounds::codel_ms)}; }},
+    {"cake", [](const Value& value) -> Discipline { return Cake{value["cake"]["rtt_ms"].Ms(bounds::rtt_ms)}; }},
 }};
 
 Discipline

@@ -90,13 +90,23 @@ MISTAKES: list[tuple[str, Any, str]] = [
     (
         "link.queue.kind",
         "fifo",
-        "link.queue.kind: is 'fifo', expected one of 'droptail', 'red', 'codel', 'fq_codel' or 'pie'",
+        "link.queue.kind: is 'fifo', expected one of 'droptail', 'red', 'codel', 'fq_codel', 'pie' or 'cake'",
     ),
     ("link.queue.kind", "red", "link.queue.red: is missing, expected min_bytes, max_bytes and max_probability"),
     ("link.queue.codel", {}, "link.queue.codel: is given, expected only with kinds codel and fq_codel"),
     ("link.queue.quantum_bytes", 300, "link.queue.quantum_bytes: is 300, expected only with kind fq_codel; kind is"),
-    ("link.queue.ecn", True, "link.queue.ecn: is true, expected only with kinds red, codel, fq_codel and pie; kind"),
+    (
+        "link.queue.ecn",
+        True,
+        "link.queue.ecn: is true, expected only with kinds red, codel, fq_codel, pie and cake; kind",
+    ),
     ("link.queue.pie", {}, "link.queue.pie: is given, expected only with kind pie; kind is droptail"),
+    ("link.queue.cake", {}, "link.queue.cake: is given, expected only with kind cake; kind is droptail"),
+    (
+        "link.queue",
+        {"kind": "cake", "size_bytes": 9000, "cake": {"rtt_ms": 0}},
+        "link.queue.cake.rtt_ms: is 0, expected a number >= 0.01",
+    ),
     (
         "link.loss",
         {"kind": "bernoulli", "rate": 0.1, "unit": "gso"},

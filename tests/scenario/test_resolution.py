@@ -37,7 +37,10 @@ def test_only_plain_values_remain() -> None:
     assert set(plain["flows"][0]) == {"name", "cc", "role", "rtt_ms", "start_s", "stop_s", "app", "stack", "tunables"}
 
 
-def test_fq_codel_is_as_in_linux_unless_said() -> None:
+def test_fair_queues_are_as_in_linux_unless_said() -> None:
+    cake = load(link={"rate_mbps": 10.0, "queue": {"kind": "cake", "size_bdp": 2.0}}).resolved().link.queue
+    assert cake.cake is not None
+    assert (cake.cake.rtt_ms, cake.ecn) == (100.0, True)
     queue = load(link={"rate_mbps": 10.0, "queue": {"kind": "fq_codel", "size_bdp": 2.0}}).resolved().link.queue
     assert queue.codel is not None
     assert (queue.codel.target_ms, queue.codel.interval_ms) == (5.0, 100.0)

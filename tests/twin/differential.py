@@ -3,8 +3,8 @@
 
 usage: python tests/twin/differential.py FIRST_SEED SCENARIOS [reverse|links|parts|delays]
 
-With ``reverse`` each has a reverse link, with ``links`` several links, with ``parts`` sk_buffs that are lost, PIE and
-frames, with ``delays`` delays that move. Prints what ran; or the first difference with its seed, and ends with 1.
+With ``reverse`` each has a reverse link, with ``links`` several links, with ``parts`` sk_buffs that are lost, PIE, CAKE
+and frames, with ``delays`` delays that move. Prints what ran; or the first difference with its seed, and ends with 1.
 """
 
 import random

@@ -149,7 +149,7 @@ def with_links(mapping: Mapping, seed: int) -> Mapping:
 
 
 def with_parts(mapping: Mapping, seed: int) -> Mapping:
-    """Return any network of these whose links and flows have what others have not: losses of sk_buffs, PIE."""
+    """Return any network of these whose links and flows have what others have not: losses of sk_buffs, PIE, CAKE."""
     draw = _Draw(f"parts {seed}")
     mapping = draw.choice([lambda mapping, _: mapping, with_reverse, with_links])(mapping, seed)
     links = [*mapping.get("links", {}).values(), *([mapping["link"]] if "link" in mapping else [])]
@@ -159,7 +159,9 @@ def with_parts(mapping: Mapping, seed: int) -> Mapping:
         link["loss"] = {**link["loss"], "unit": draw.choice(["packet", "skb", "skb"])}
         if draw.chance(0.4):
             size = {name: size for name, size in link["queue"].items() if name in ("size_packets", "size_bytes")}
-            link["queue"] = {"kind": "pie", **size, "pie": {"target_ms": draw.log(0.5, 50)}, "ecn": draw.chance(0.5)}
+            of_kind = {"pie": {"target_ms": draw.log(0.5, 50)}, "cake": {"rtt_ms": draw.log(0.1, 1000)}}
+            kind = draw.choice(list(of_kind))
+            link["queue"] = {"kind": kind, **size, kind: of_kind[kind], "ecn": draw.chance(0.5)}
     flows = [{**flow, "app": _media(draw, mapping)} if draw.chance(0.4) else flow for flow in mapping["flows"]]
     for flow in flows:
         is_bulk = flow.get("app", {"kind": "bulk"})["kind"] == "bulk"

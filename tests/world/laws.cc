@@ -112,6 +112,9 @@ LinkWith(Queue queue)
     return link;
 }
 
+constexpr FqCoDel FQ_CODEL{{5'000'000, 100'000'000}, FULL_BYTES};
+constexpr Cake CAKE{100'000'000};
+
 /** Flows that do not respond: packets of `every_ns` each, for `seconds`, through the queue at 12 Mbit/s. */
 struct Outcome
 {
@@ -178,12 +181,12 @@ Capable()
     return {.ect = true};
 }
 
-/** fq_codel shares bytes equally between flows that do not respond, whatever their rates and packets are. */
+/** fq_codel and CAKE share bytes equally between flows that do not respond, whatever their rates and packets are. */
 void
-CheckFairness(Random& random)
+CheckFairness(Random& random, const decltype(Queue::discipline)& discipline)
 {
     Queue queue;
-    queue.discipline = FqCoDel{{5'000'000, 100'000'000}, FULL_BYTES};
+    queue.discipline = discipline;
     queue.size_packets = 50 + static_cast<uint64_t>(Below(random, 500));
     const std::vector<TestPacket> flows = {{}, {}, {.bytes = 300}, {}};
     // The last one sends less than its share, the others more.
@@ -244,7 +247,7 @@ void
 CheckForcedDrops(Random& random)
 {
     Queue queue;
-    queue.discipline = FqCoDel{{5'000'000, 100'000'000}, FULL_BYTES};
+    queue.discipline = FQ_CODEL;
     queue.size_packets = 40 + static_cast<uint64_t>(Below(random, 300));
     PacketQueue<TestPacket> packets;
     packets.Reset(LinkWith(queue), 2, FULL_BYTES, 1);
@@ -272,8 +275,8 @@ void
 CheckMarks(Random& random)
 {
     Queue queue;
-    queue.discipline = random.Chance(0.5) ? decltype(queue.discipline)(CoDel{5'000'000, 100'000'000})
-                                          : FqCoDel{{5'000'000, 100'000'000}, FULL_BYTES};
+    const decltype(Queue::discipline) disciplines[] = {CoDel{5'000'000, 100'000'000}, FQ_CODEL, CAKE};
+    queue.discipline = disciplines[Below(random, 3)];
     queue.size_packets = 100'000;
     queue.ecn = true;
     const auto run = [&queue](TestPacket packet) { return Overload(queue, {packet}, {900'000}, 5).counts; };
@@ -389,6 +392,154 @@ CheckPie(Random& random, uint64_t seed)
     queue.ecn = true;
     const Counts marked = Overload(queue, {Capable()}, {833'333}, 60).counts;
     Require(!marked.marked.empty() && !marked.dropped.empty(), "marks stand for drops up to a tenth");
+}
+
+/** tc's presets and what sch_cake derives from a rate: a target of 1.5 full packets, a quantum of 2^-12 s of bytes. */
+void
+CheckCakeTimes()
+{
+    constexpr std::pair<int64_t, int64_t> PRESETS_US[] = {
+        {100, 5}, {1000, 50}, {10'000, 500}, {30'000, 1500}, {100'000, 5000}, {300'000, 15'000}, {1'000'000, 50'000}};
+    for (const auto& [rtt_us, target_us] : PRESETS_US)
+    {
+        const CakeTimes fast(Cake{rtt_us * 1000}, 100e9, FULL_BYTES);
+        Require(fast.target_ns == target_us * 1000 && fast.interval_ns == rtt_us * 1000, "a target is rtt / 20");
+        Require(fast.quantum_bytes == 1514, "a quantum is a frame at most");
+    }
+    const CakeTimes slow(CAKE, 1e6, FULL_BYTES);
+    Require(slow.packet_ns == 12'000'000 && slow.target_ns == 18'000'000 && slow.interval_ns == 113'000'000 &&
+                slow.quantum_bytes == 300,
+            "at 1 Mbit/s the target is 1.5 packets, and the interval grows with it");
+    const CakeTimes slowest(CAKE, 100e3, FULL_BYTES);
+    Require(slowest.interval_ns == 2 * slowest.target_ns, "an interval is two targets at least");
+    Require(CakeTimes(CAKE, 24e6, FULL_BYTES).quantum_bytes == 732, "3 MB/s in 2^-12 s");
+}
+
+/** Marks come interval / sqrt(count) apart, and when the wait is short the count falls by the same steps. */
+void
+CheckCobalt(uint64_t seed)
+{
+    constexpr int64_t EVERY_NS = 10'000;
+    const CakeTimes times(CAKE, 1e9, FULL_BYTES);
+    Random random(seed, "cobalt");
+    Cobalt cobalt;
+    int64_t now_ns = 0;
+    int marks = 0;
+    const auto mark = [&] { return ++marks > 0; };
+    const auto pass = [&](int64_t waited_ns) {
+        now_ns += EVERY_NS;
+        Require(!cobalt.Drops(times, waited_ns, now_ns, random, mark), "a mark stands for a drop");
+    };
+    pass(5'000'000);
+    Require(cobalt.Count() == 0, "the target is not too long");
+    pass(5'000'001);
+    pass(5'000'001);
+    Require(marks == 1 && cobalt.Count() == 2, "the first mark of a flow comes at once, as there");
+    double from_ns = static_cast<double>(now_ns - EVERY_NS); // bounds of the time that is due
+    double until_ns = from_ns;
+    const auto step = [&] {
+        const uint32_t count = std::max(cobalt.Count(), 1U);
+        const double step_ns = static_cast<double>(times.interval_ns) / std::sqrt(count);
+        from_ns += step_ns * (1 - (count < 16 ? 1e-9 : 0.45 / count / count)) - 1; // what one step of Newton's errs
+        until_ns += step_ns;
+    };
+    const auto check = [&](int64_t waited_ns, uint32_t then, const char* law) {
+        step();
+        for (const uint32_t before = cobalt.Count(); cobalt.Count() == before;)
+        {
+            pass(waited_ns);
+        }
+        const auto now = static_cast<double>(now_ns);
+        Require(now >= from_ns && now < until_ns + EVERY_NS + 1 && cobalt.Count() == then, law);
+    };
+    while (cobalt.Count() < 400)
+    {
+        check(6'000'000, cobalt.Count() + 1, "marks come sooner by the root of their count");
+    }
+    Require(marks == 399, "each mark counts");
+    while (cobalt.Count() > 0)
+    {
+        check(1'000'000, cobalt.Count() - 1, "the count falls as slowly as it rose");
+    }
+    Require(marks == 399 && cobalt.IsActive(now_ns + times.interval_ns - 1) &&
+                !cobalt.IsActive(now_ns + times.interval_ns),
+            "after an interval of rest it is forgotten");
+}
+
+/** BLUE's probability rises by 1/256 where the queue overflows and falls by 1/4096 where it is empty, once a target. */
+void
+CheckBlue(uint64_t seed)
+{
+    const CakeTimes times(CAKE, 1e9, FULL_BYTES);
+    Cobalt cobalt;
+    int64_t now_ns = 0;
+    for (int i = 1; i <= 300; ++i)
+    {
+        now_ns += times.target_ns + 1;
+        cobalt.NoteOverflow(times, now_ns);
+        cobalt.NoteOverflow(times, now_ns + times.target_ns);
+        Require(cobalt.BlueProbability() == std::min(i / 256.0, 1 - 0x1p-32), "overflows raise it");
+    }
+    Random random(seed, "blue");
+    Require(cobalt.Drops(times, 0, now_ns, random, [] { return true; }), "it drops what could be marked");
+    for (int i = 1; i <= 1024; ++i)
+    {
+        now_ns += times.target_ns + 1;
+        cobalt.NoteEmpty(times, now_ns);
+        cobalt.NoteEmpty(times, now_ns + times.target_ns);
+        Require(cobalt.BlueProbability() == 1 - 0x1p-32 - i / 4096.0, "what is empty lowers it");
+    }
+    int drops = 0;
+    for (int i = 0; i < 10'000; ++i)
+    {
+        drops += cobalt.Drops(times, 0, now_ns, random, [] { return false; }) ? 1 : 0;
+    }
+    Require(std::abs(drops - 7500) < 200, "it is a probability");
+}
+
+/** A flow that begins goes first, the last packet of a flow is never dropped, a full queue takes from the longest. */
+void
+CheckCake()
+{
+    Queue queue;
+    queue.discipline = CAKE;
+    queue.size_packets = 12;
+    PacketQueue<TestPacket> packets;
+    packets.Reset(LinkWith(queue), 3, FULL_BYTES, 1);
+    Counts counts;
+    TestPacket packet;
+    const auto put = [&](std::size_t flow, uint64_t number, int64_t now_ns) {
+        packet.flow = flow;
+        packet.number = number;
+        packet.queued_ns = now_ns;
+        packets.Put(packet, now_ns, counts);
+    };
+    for (uint64_t number = 1; number <= 10; ++number)
+    {
+        put(0, number, 0);
+    }
+    for (int i = 0; i < 3; ++i)
+    {
+        Require(packets.Dequeue(packet, 0, counts) && packet.flow == 0, "alone it has all");
+    }
+    put(1, 1, 0);
+    Require(packets.Dequeue(packet, 0, counts) && packet.flow == 1, "a flow that begins goes first");
+    for (uint64_t number = 1; number <= 10; ++number)
+    {
+        put(2, number, 0);
+    }
+    Require(packets.Size() == 12 && counts.dropped.size() == 5, "the limit is the whole queue's");
+    const TestPacket& first = counts.dropped.front();
+    Require(first.flow == 0 && first.number == 4, "from the front of the longest queue");
+    Require(packets.PacketsWith(0).size() == 6 && packets.PacketsWith(2).size() == 6, "until both are as long");
+    int64_t now_ns = 1'000'000'000;
+    uint64_t last[3] = {};
+    while (packets.Dequeue(packet, now_ns, counts))
+    {
+        last[packet.flow] = packet.number;
+        now_ns += 100'000'000;
+    }
+    Require(last[0] == 10 && last[2] == 10 && packets.Bytes() == 0, "the last packet is not dropped");
 }
 
 /** The threshold says exactly which packets are marked. */
@@ -994,7 +1145,8 @@ main(int argc, char** argv)
     const uint64_t seed = Number(1, argc, argv);
     Random random(seed, "laws");
     CheckPolicer(random);
-    CheckFairness(random);
+    CheckFairness(random, FQ_CODEL);
+    CheckFairness(random, CAKE);
     CheckForcedDrops(random);
     CheckMarks(random);
     CheckGaps(Red::Gaps::NS3, seed);
@@ -1026,6 +1178,10 @@ main(int argc, char** argv)
         CheckTrains(random);
     }
     CheckPie(random, seed);
+    CheckCakeTimes();
+    CheckCobalt(seed);
+    CheckBlue(seed);
+    CheckCake();
     CheckSkbs(true, seed);
     CheckSkbs(false, seed);
     return 0;

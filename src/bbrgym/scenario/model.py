@@ -28,7 +28,7 @@ from bbrgym.scenario.link import (
     Trace,
     WifiHop,
 )
-from bbrgym.scenario.queue import CoDel, Pie, Queue
+from bbrgym.scenario.queue import Cake, CoDel, Pie, Queue
 from bbrgym.scenario.stack import SenderStack
 from bbrgym.scenario.traces import read_delays, read_trace
 from bbrgym.schema import FieldProblem, Float, List, Model, Whole
@@ -213,7 +213,7 @@ class Scenario(Model):
         for link, fields in zip(resolved.all_links().values(), written, strict=True):
             fields["trace"] = None if link.trace is None else link.trace.compact()
             del fields["trace_path"], fields["queue"]["size_bdp"], fields["queue"]["bdp_rtt_ms"]
-            for part, field, usual in (("loss", "unit", "packet"), ("queue", "pie", None)):
+            for part, field, usual in (("loss", "unit", "packet"), ("queue", "pie", None), ("queue", "cake", None)):
                 if fields[part].get(field) == usual:  # only where it says something, as reverse
                     fields[part].pop(field, None)
             if link.delay_trace is None:
@@ -368,9 +368,11 @@ def _resolve_queue(queue: Queue, path: str, packet_bytes: int, rate_mbps: float,
         resolved["codel"] = queue.codel or CoDel()
     if queue.kind == "pie":
         resolved["pie"] = queue.pie or Pie()
+    if queue.kind == "cake":
+        resolved["cake"] = queue.cake or Cake()
     if queue.kind == "fq_codel":
         resolved["quantum_bytes"] = queue.quantum_bytes or packet_bytes
-    resolved["ecn"] = queue.kind == "fq_codel" if queue.ecn is None else queue.ecn
+    resolved["ecn"] = queue.kind in ("fq_codel", "cake") if queue.ecn is None else queue.ecn
     return queue.model_copy(update=resolved)
 
 

@@ -62,45 +62,56 @@ class Pie(Model):
     target_ms: Annotated[Float, within("codel_ms")] = 15.0
 
 
+class Cake(Model):
+    """Linux's sch_cake with the link's rate as ``bandwidth``, ``besteffort``, ``flows``, no ACK filter, no overhead.
+
+    Attributes:
+        rtt_ms: tc's ``rtt``: COBALT's interval; its target is a twentieth, or 1.5 packets' time at the rate if longer.
+    """
+
+    rtt_ms: RoundTrip = 100.0
+
+
 #: The kinds of queues that a field is for, and they in words.
 _KINDS_WITH = {
     "red": (("red",), "kind red"),
     "codel": (("codel", "fq_codel"), "kinds codel and fq_codel"),
     "quantum_bytes": (("fq_codel",), "kind fq_codel"),
-    "ecn": (("red", "codel", "fq_codel", "pie"), "kinds red, codel, fq_codel and pie"),
+    "ecn": (("red", "codel", "fq_codel", "pie", "cake"), "kinds red, codel, fq_codel, pie and cake"),
     "pie": (("pie",), "kind pie"),
+    "cake": (("cake",), "kind cake"),
 }
 
 
 class Queue(Model):
     """The bottleneck's queue; exactly one of the three sizes is given.
 
-    Two queues in a row, such as ns-3's queue discipline above a device's own queue, are one with the sum of their
-    sizes: drop-tail of 30 packets above a device of 100 is ``size_packets: 130``.
+    Two queues in a row, as ns-3's discipline above its device's, are one of both sizes: 30 packets above 100 are
+    ``size_packets: 130``.
 
-    With ECN a packet that is ECN-capable (``stack: {ecn: true}`` of its flow) is marked instead of dropped, and counted
-    in ``ecn_marked_pkts``. At most one threshold is given; it works with every kind.
+    With ECN, packets of flows with ``stack: {ecn: true}`` are marked instead of dropped, and counted in
+    ``ecn_marked_pkts``. At most one threshold is given, with any kind.
 
     Attributes:
-        kind: discipline. ``fq_codel``: a queue for each flow, deficit round robin, CoDel in each (RFC 8290, as Linux).
-            ``pie``: RFC 8033, as Linux.
+        kind: discipline, as in Linux: ``fq_codel`` (RFC 8290), CoDel in each flow's queue; ``pie`` (RFC 8033);
+            ``cake``, whose ``bandwidth`` is the link's rate, isolating flows.
         size_bytes: capacity in IP bytes.
         size_packets: capacity in packets.
         size_bdp: capacity in bandwidth-delay products: link rate (the mean of a trace) times ``bdp_rtt_ms``.
         bdp_rtt_ms: RTT of that product. Default: the largest of the flows.
         red: thresholds, for kind ``red`` only.
         codel: times, for kinds ``codel`` and ``fq_codel`` only.
-        pie: ``target_ms``, the wait that it holds, for kind ``pie`` only. Default: 15.
+        pie: ``target_ms`` that it holds, for kind ``pie`` only. Default: 15.
+        cake: ``rtt_ms``, tc's ``rtt``, for kind ``cake`` only. Default: 100.
         quantum_bytes: credit of a flow in each round of ``fq_codel``. Default: one full packet.
-        ecn: mark where CoDel drops, or RED or PIE drops early; above ``max_bytes`` RED still drops (Linux's
-            ``harddrop``), above a probability of 0.1 PIE.
-            Default: true for ``fq_codel``, as in Linux, else false.
+        ecn: mark where CoDel drops, or RED or PIE early; above ``max_bytes`` RED drops, above a probability of
+            0.1 PIE. Default: true for ``fq_codel`` and ``cake``, else false.
         ecn_threshold_bytes: mark a packet on arrival if the queue already holds so many bytes (DCTCP's K).
         ecn_threshold_packets: the same in packets.
         ecn_threshold_ms: mark a packet on departure if it waited longer (``ce_threshold`` of Linux's CoDel).
     """
 
-    kind: Literal["droptail", "red", "codel", "fq_codel", "pie"] = "droptail"
+    kind: Literal["droptail", "red", "codel", "fq_codel", "pie", "cake"] = "droptail"
     size_bytes: Bytes | None = None
     size_packets: QueuePackets | None = None
     size_bdp: Annotated[Float, within("queue_bdp")] | None = None
@@ -108,6 +119,7 @@ class Queue(Model):
     red: Red | None = None
     codel: CoDel | None = None
     pie: Pie | None = None
+    cake: Cake | None = None
     quantum_bytes: Annotated[Whole, within("quantum_bytes")] | None = None
     ecn: bool | None = None
     ecn_threshold_bytes: Bytes | None = None
