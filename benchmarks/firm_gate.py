@@ -24,35 +24,29 @@ from torch import Tensor, nn
 from bbrgym.agents.deploy.export_agent import integer_form
 from bbrgym.agents.deploy.policy_file import policy_file
 from bbrgym.agents.loading import load_agent
-from bbrgym.agents.portfolio.policy import PortfolioPolicy
+from bbrgym.agents.portfolio.selector import Selector
 from bbrgym.agents.portfolio.stages import LIBRARY
-from bbrgym.agents.rollout import batch_of, options_for
-from bbrgym.agents.shipped import POLICY, SHIPPED, shipped_setting
+from bbrgym.agents.rollout import options_for, validation_rollout
+from bbrgym.agents.shipped import POLICY, SHIPPED
 from bbrgym.agents.training.checkpoints import SUFFIX
 from bbrgym.agents.training.folder import CHECKPOINTS
 from bbrgym.envs.scaling import TunableScaling
 from bbrgym.evaluate.bench.tasks import load_benchmark
 from bbrgym.runs.checksum import add_checksum
 from bbrgym.scenario.distribution import load_distribution, split_seeds
-from bbrgym.scenario.files import with_variant
 
 FIRM = {"use_forced_drain": 0, "acd_verdict": 0, "use_congestion_detect": 0, "bbr_probe_rtt_interval_us": 1e7}
 SPECIALS = (  # two firm settings and a gentle one, by what differs from another
-    ("shipped/fixed", {**FIRM, "bbr_cwnd_gain": 1.3}),
-    ("shipped/fixed", {**FIRM, "bbr_cwnd_gain": 2.0}),
+    ("setting-1", {**FIRM, "bbr_cwnd_gain": 1.3}),
+    ("setting-1", {**FIRM, "bbr_cwnd_gain": 2.0}),
     ("setting-3", {"bbr_up_gain": 1.05}),
 )
 FIRM_ODDS, GENTLE_ODDS = 1.0, -3.0  # log odds that to be firm is right, from which, and up to which, each is held
 DEEP = 0.62  # of the feature of the largest queue: 2.3 of the smallest RTT, from where CUBIC sets the delay
 LOST = 0.03  # of the mean feature of losses, from where the gentle one is held
-TASKS = {
-    "deployed_90": (1, 1.0),
-    "deployed_50": (1, 0.4),
-    "alone": (0, 0.8),
-    "beside_loss_based": (0, 3.0),
-    "wan_mix": (0, 1.0),
-}
-"""Whether to be firm in each task, and its weight."""
+# Weights of the tasks that it learns from: above 0 where it is right to be firm.
+TASKS = {"deployed_90": 1.0, "deployed_50": 0.4, "alone": -0.8, "beside_loss_based": -3.0, "wan_mix": -1.0}
+SCALING = TunableScaling("bbr-mix", None)
 _TURNS, _DRAWS, _FIRST = 3, 60, 940_000
 _HIDDEN, _STEPS, _BATCH, _RATE, _DECAY = 32, 2500, 2048, 5e-3, 0.3
 _SPAN = 0.02  # of the feature of losses in which what it adds rises
@@ -64,7 +58,10 @@ def main(source: str, target: Path) -> None:
     checkpoint = target / CHECKPOINTS / f"best{SUFFIX}"
     found = torch.load(checkpoint, weights_only=True)
     library = yaml.safe_load((target / LIBRARY).read_text())
-    plain, settings = found["state"], special_settings(library["settings"])
+    plain = found["state"]
+    settings = [  # as they are stored
+        SCALING.to_values(SCALING.from_values({**library["settings"][base], **changed})) for base, changed in SPECIALS
+    ]
     seen: dict[str, list[Tensor]] = {task: [] for task in TASKS}
     for turn in range(_TURNS):
         for task, rows in seen.items():
@@ -80,59 +77,34 @@ def main(source: str, target: Path) -> None:
     (target / POLICY).write_bytes(policy_file(integer_form(*load_agent(target))))
 
 
-def special_settings(library: dict[str, dict[str, float]]) -> list[dict[str, float]]:
-    _, fixed = shipped_setting(SHIPPED["shipped/fixed"]) or ("", {})
-    known, scaling = {"shipped/fixed": fixed, **library}, TunableScaling("bbr-mix", None)
-    return [
-        scaling.to_values(scaling.from_values({**known[base], **changed})) for base, changed in SPECIALS
-    ]  # as they are stored
-
-
-@torch.no_grad()
 def features_seen(folder: Path, task: str, first: int) -> Tensor:
     """Return the features of all choices of an agent in training draws of a task, [choices, features]."""
     agent: Any
     agent, arguments = load_agent(folder)
-    network, rows = agent.network(), []
-
-    def choose(histories: Any) -> Any:
-        rows.append(network.features(torch.from_numpy(histories)))
-        return agent.library[network.selector(rows[-1]).argmax(-1).numpy()]
-
+    rows: list[Tensor] = []
+    agent.network().selector.register_forward_pre_hook(lambda _, inputs: rows.append(inputs[0]))
     source: Any = load_benchmark().tasks[task].source()
     source = load_distribution(source) if isinstance(source, str) else source
-    seeds = split_seeds("train", _DRAWS, first)
-    scenarios = [with_variant(source(seed), arguments["variant"]) for seed in seeds]
-    options = options_for(agent, **{**arguments, "world": "twin", "scenario": scenarios, "flow_capacity": None})
-    batch: Any = batch_of(_DRAWS, options)
-    observations, ended = batch.reset(range(_DRAWS), seeds), np.zeros(_DRAWS, np.bool_)
-    flows = batch.will_act.shape
-    policy, has_begun = PortfolioPolicy(batch.will_act.size, agent.routine, choose), np.zeros(flows, np.bool_)
-    while not ended.all():
-        starts, has_begun = batch.will_act & ~has_begun, has_begun | batch.will_act
-        actions = policy.act(observations.reshape(starts.size, -1), starts.ravel())
-        batch.act(actions.reshape(*flows, -1))
-        observations = batch.observe()
-        again = np.flatnonzero(batch.episodes.has_ended)
-        ended[again] = True
-        if len(again) and not ended.all():  # all advance together; what is chosen in another run counts too
-            observations, has_begun[again] = batch.reset(again.tolist(), [seeds[index] for index in again]), False
-    batch.episodes.close()
+    options = options_for(agent, **{**arguments, "world": "twin", "flow_capacity": None})
+    rollout = validation_rollout(options, source, split_seeds("train", _DRAWS, first))
+    rollout.scores(agent.make_policy)
+    rollout.close()
     return torch.cat(rows)
 
 
-def fitted(seen: dict[str, list[Tensor]], selector: dict[str, Tensor], seed: int) -> nn.Sequential:
+def fitted(seen: dict[str, list[Tensor]], selector: dict[str, Tensor], seed: int) -> tuple[nn.Linear, nn.Linear]:
     """Return the gate, from standardised features but for the held setting to the log odds that to be firm is right."""
     torch.manual_seed(seed)
-    rows, is_firm, weights = [], [], []
-    for task, (firm, weight) in TASKS.items():
-        for found in seen[task]:
-            rows.append(((found - selector["mean"]) / selector["deviation"]).clamp(-5, 5))
-            is_firm.append(torch.full((len(found),), float(firm)))
-            weights.append(torch.full((len(found),), weight / len(seen[task]) / len(found)))
-    inputs, targets = torch.cat(rows)[:, : -len(TunableScaling("bbr-mix", None).names)], torch.cat(is_firm)
-    ends = torch.cat(weights).double().cumsum(0)
-    gate = nn.Sequential(nn.Linear(inputs.shape[1], _HIDDEN), nn.ReLU(), nn.Linear(_HIDDEN, 1))
+    parts = [
+        (found, weight / len(turns) / len(found))
+        for weight, turns in zip(TASKS.values(), seen.values(), strict=True)
+        for found in turns
+    ]
+    inputs = Selector(selector).inputs(torch.cat([found for found, _ in parts]))[:, : -len(SCALING.names)]
+    weights = torch.cat([torch.full((len(found),), weight) for found, weight in parts])
+    targets, ends = (weights > 0).float(), weights.abs().double().cumsum(0)
+    first, last = nn.Linear(inputs.shape[1], _HIDDEN), nn.Linear(_HIDDEN, 1)
+    gate = nn.Sequential(first, nn.ReLU(), last)
     optimiser = torch.optim.AdamW(gate.parameters(), _RATE, weight_decay=_DECAY)
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.02, _STEPS)
     for _ in range(_STEPS):
@@ -142,15 +114,15 @@ def fitted(seen: dict[str, list[Tensor]], selector: dict[str, Tensor], seed: int
         torch.autograd.backward(loss)
         optimiser.step()
         schedule.step()
-    return gate
+    return first, last
 
 
 @torch.no_grad()
-def gated(plain: dict[str, Any], settings: list[dict[str, float]], gate: nn.Sequential, names: Any) -> dict[str, Any]:
+def gated(
+    plain: dict[str, Any], settings: list[dict[str, float]], gate: tuple[nn.Linear, nn.Linear], names: Any
+) -> dict[str, Any]:
     """Return what a checkpoint holds, with the settings, and the gate in units of the selector's first network."""
-    first, last = gate[0], gate[2]
-    assert isinstance(first, nn.Linear)
-    assert isinstance(last, nn.Linear)
+    first, last = gate
     selector, hidden = dict(plain["selector"]), first.out_features
     mean, deviation = selector["mean"], selector["deviation"]
     queue, lost = names.index("max_queue at the end"), names.index("lost, mean")
@@ -172,8 +144,7 @@ def gated(plain: dict[str, Any], settings: list[dict[str, float]], gate: nn.Sequ
     privileged = dict(plain["privileged"])
     end = max(int(name.split("_")[1]) for name in privileged if name.startswith("weights_"))
     _wider(privileged, end, 3)[1][..., -3:] = -4.0
-    scaling = TunableScaling("bbr-mix", None)
-    library = torch.from_numpy(np.stack([scaling.from_values(values) for values in settings]))
+    library = torch.from_numpy(np.stack([SCALING.from_values(values) for values in settings]))
     return {**plain, "library": torch.cat([plain["library"], library]), "selector": selector, "privileged": privileged}
 
 
