@@ -135,5 +135,5 @@ def test_a_lead_is_over_every_preset_and_the_shipped_fixed_setting() -> None:
         "`bbq`": "a b c e",
     }
     leads = {row[0].strip("| "): row[12:15] for row in deployability[2:]}
-    assert leads["`mine`"] == ["0.10 [0.10, 0.10]", "0.05 [0.05, 0.05]", "0.05 [0.05, 0.05]"]
-    assert leads["`shipped/fixed`"][1] == "**-0.10 [-0.10, -0.10]**"
+    assert leads["`mine`"] == ["0.10±0.00", "0.05±0.00", "0.05 [0.05, 0.05]"]
+    assert leads["`shipped/fixed`"][1] == "**-0.10±0.00**"

@@ -58,8 +58,8 @@ def bench_tables(files: Mapping[str, BenchResults]) -> tuple[str, str]:
                 str(ranked.get(label, entries[label].kind)),
                 f"`{label}`",
                 whole.mean(label).text(3),
-                entries[label].own_score.estimate.text(3),
-                entries[label].harm.estimate.text(3),
+                _short(entries[label].own_score.estimate, 3),
+                _short(entries[label].harm.estimate, 3),
                 held(measures[label]) or "none",
                 ", ".join(
                     str(rank)
@@ -103,7 +103,12 @@ def _cells(measures: Mapping[str, Estimate]) -> Iterable[str]:
 
 
 def _cell(condition: DeploymentCondition, estimate: Estimate | None) -> str:
-    """Return an estimate, in bold where it fails."""
+    """Return an estimate, in bold where it fails; with both ends where one of them decides."""
     if estimate is None:
         return "-"
-    return estimate.text(2) if condition.holds(estimate) else f"**{estimate.text(2)}**"
+    shown = _short(estimate, 2) if condition.end == "value" else estimate.text(2)
+    return shown if condition.holds(estimate) else f"**{shown}**"
+
+
+def _short(estimate: Estimate, digits: int) -> str:
+    return estimate.short(digits).replace(" ± ", "±")
