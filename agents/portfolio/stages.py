@@ -34,7 +34,6 @@ from bbrgym.agents.portfolio.stage_settings import StageSettings
 from bbrgym.agents.portfolio.tasks import CrossPart, SearchPart, TrainingConditions, scores_of, settings_of
 from bbrgym.agents.start import start_settings
 from bbrgym.agents.training.checkpoints import has_state, restore_state, save_state
-from bbrgym.agents.training.draw_groups import BESIDE_OTHERS, group_of
 from bbrgym.agents.training.draws import TrainingDraw
 from bbrgym.agents.training.loop import TrainingRun
 from bbrgym.envs.library import Library, write_library
@@ -162,7 +161,7 @@ class Stages:
         is best where there are no flows of others, which empties its queue as often as it may: what stays there is
         theirs.
         """
-        is_own = [group_of(draw) != BESIDE_OTHERS for draw in self._plan["refine"]]
+        is_own = [all(flow.role == "tuned" for flow in draw.scenario.resolved().flows) for draw in self._plan["refine"]]
         if not self._assembly.is_per_flow or not any(is_own):
             return self._assembly.draining
         best = int((chosen.weights[is_own] @ chosen.scores[is_own]).argmax())

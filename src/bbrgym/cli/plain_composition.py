@@ -29,7 +29,6 @@ _WORD = re.compile(r"(?!(?:true|false|null|nan|inf)$)[a-z_][\w-]*|/?[a-z_][\w-]*
 _WHOLE = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)
 _DECIMAL = re.compile(r"-?(?:0|[1-9]\d{0,8})\.\d{1,9}", re.ASCII)
 _CONSTANTS = {"true": True, "false": False, "null": None}
-_PROGRAM = "program"  # the file of Hydra's own settings
 _PLUGINS = {"bbrgym_sweeper", "hydra_joblib_launcher", "hydra_submitit_launcher", "hydra_ray_launcher"}  # add no folder
 
 

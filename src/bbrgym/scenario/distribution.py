@@ -49,7 +49,6 @@ SPLITS: Mapping[Split, range] = {
 }
 """Seeds of each split. A reset without a seed draws one from train; no choice may depend on test."""
 
-_Draw: TypeAlias = Callable[["_Drawing", str], Any]
 MAX_PARTS = 10_000
 MAX_MIX_DEPTH = 16
 _SIGNIFICANT_DIGITS = 6  # of a drawn number, so that people can read it
