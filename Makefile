@@ -137,7 +137,7 @@ $(STAMPS)/build: constraints.txt | $(STAMPS)/venv
 # The package without the worlds that take long to build.
 $(STAMPS)/twin: $(SOURCES) $(STAMPS)/build
 	@echo "Building the twin (half a minute the first time)"
-	@$(WHEEL) build/twin -C cmake.define.BBRGYM_TWIN_ALONE=ON .
+	@$(WHEEL) build/twin --config-settings=cmake.define.BBRGYM_TWIN_ALONE=ON .
 	@echo "Installing it, and what it needs"
 	@$(PIP) uninstall --yes bbrgym
 	@$(INSTALL) "$$(echo build/twin/bbrgym-*.whl)[figures]"
