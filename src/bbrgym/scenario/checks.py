@@ -48,6 +48,9 @@ FLOW_METRICS = (
     "completed",
     "completion_s",
     "slowdown",
+    "frame_delay_p50_ms",
+    "frame_delay_p99_ms",
+    "late_frame_share",
 )
 
 _ACROSS: Mapping[str, Callable[[npt.NDArray[np.float64]], float]] = {
