@@ -111,10 +111,7 @@ def bench_blocks() -> dict[str, str]:
 def variant_blocks() -> dict[str, str]:
     return {
         "variants": variants_table(bbrgym.VARIANTS.values()),
-        "presets": (
-            f"The preset of `bbr-pg-inv` differs from the defaults in `pg_gain_exponent` (-1), that of `bbr2` in "
-            f"{preset_of_bbr2()}."
-        ),
+        "presets": presets_text(),
         "tunables": markdown_table(
             ["tunable", "symbol", "unit", "default", "range", "scale", "source"],
             (
@@ -252,10 +249,16 @@ def variants_table(variants: Iterable[Variant]) -> str:
 # ---- pieces -------------------------------------------------------------------------------------------
 
 
-def preset_of_bbr2() -> str:
-    preset = bbrgym.VARIANTS["bbr2"].preset
-    own = {name: value for name, value in preset.items() if value != bbrgym.VARIANTS["bbr3"].preset[name]}
-    return ", ".join(f"{code(name)} ({plain(value)})" for name, value in own.items())
+def presets_text() -> str:
+    """Return the values of presets that are not the defaults, which ratios are to 1/65536."""
+    texts: list[str] = []
+    for variant in bbrgym.VARIANTS.values():
+        defaults = {name: bbrgym.TUNABLES[name].default for name in variant.preset}
+        own = [(name, value) for name, value in variant.preset.items() if abs(value - defaults[name]) > 2**-16]
+        if own:
+            values = ", ".join(f"{code(name)} ({plain(value)})" for name, value in own)
+            texts.append(f"of {code(variant.name)} {'in' if texts else 'differs from the defaults in'} {values}")
+    return f"The preset {', that '.join(texts)}."
 
 
 def own_tunables(variant: Variant) -> str:
