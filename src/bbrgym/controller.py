@@ -31,9 +31,10 @@ class Controller:
 
     Optional methods that may return a decision too, or None: ``on_rto()``, at a timeout; ``on_restart(now_us,
     is_app_limited)``, before the first packet after a pause; ``on_loss_state(old, new)``, numbers of ``cc_ca_state`` in
-    cc/types.h. A class method ``on_acks(controllers, samples)``, in place of `on_ack`, gets ACKs of several worlds of a
-    vector at once: a list of the flows' objects and a structured array [N] of their samples, whose numbers are signed;
-    it returns windows [N] and pacing rates [N], infinite or None where Linux paces, as each would get alone.
+    cc/types.h. A class method ``on_acks(controllers, samples)`` gets ACKs of several worlds of a vector at once: a list
+    of the flows' objects and a structured array [N] of their samples, whose numbers are signed; it returns windows [N]
+    and pacing rates [N], infinite or None where Linux paces, as each would get alone. A lone ACK goes to `on_ack`,
+    where the class defines that, too.
 
     Attributes:
         rng: random numbers of the flow, from a stream of the run's seed.

@@ -3,7 +3,8 @@
 // Congestion controls that are a Python class (bbrgym.Controller): an object for each flow, told of the flow's events.
 //
 // Worlds with such flows run in the caller's thread. Where a class offers `on_acks`, each of them runs as a coroutine
-// up to the next event of such a flow, and one call decides for all; within a world nothing changes.
+// up to the next event of such a flow, and one call decides for all; within a world nothing changes. A lone ACK goes to
+// `on_ack` where the class has that, too: NumPy takes longer for one number than Python.
 #ifndef BBRGYM_PYTHON_CONTROLLERS_HPP
 #define BBRGYM_PYTHON_CONTROLLERS_HPP
 
@@ -22,6 +23,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <ranges>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -33,6 +35,12 @@ namespace bbrgym::binding
 
 namespace py = pybind11;
 
+inline py::object
+Python(const char* name)
+{
+    return py::module_::import("bbrgym.controller").attr(name);
+}
+
 /** The object of one flow. Made, used and freed with the GIL. */
 struct FlowObject
 {
@@ -40,15 +48,16 @@ struct FlowObject
         : self(std::move(made)),
           sample(py::cast(cc_sample{})),
           shown(sample.cast<cc_sample*>()),
-          takes_batches(py::hasattr(self, "on_acks")),
-          decide(self.attr(takes_batches ? "on_acks" : "on_ack"))
+          on_ack(self.attr("on_ack")),
+          on_acks(py::getattr(self, "on_acks", py::none())),
+          has_on_ack(!on_ack.attr("__func__").is(Python("Controller").attr("on_ack")))
     {}
 
     py::object self;
     py::object sample; ///< that on_ack is given, each time
     cc_sample* shown;
-    bool takes_batches;
-    py::object decide;
+    py::object on_ack, on_acks; ///< the latter None: the class has none
+    bool has_on_ack;            ///< and not the base's
 };
 
 /** The type of on_acks' samples. A field is a signed number of 64 bits, so that differences do not wrap. */
@@ -79,7 +88,7 @@ struct OwnEvent
     std::function<py::object(const py::object&)> method; ///< of another event
 
     FlowObject& Object() const { return *static_cast<FlowObject*>(plugin->object.get()); }
-    bool IsOfBatch() const { return sample && Object().takes_batches; }
+    bool IsOfBatch() const { return sample && !Object().on_acks.is_none(); }
 };
 
 /** Work with a stack of its own, which waits at each event until it is decided. */
@@ -191,48 +200,36 @@ class PythonControllers
     /** Runs worlds, see TwinVector::RunOwn. */
     static void RunWorlds(std::size_t count, const std::function<void(std::size_t)>& work)
     {
-        std::exception_ptr first;
-        std::size_t place = 0;
-        const auto note = [&](std::size_t world, const std::exception_ptr& error) {
-            if (error && !first)
-            {
-                first = error;
-                place = world;
-            }
-        };
-        if (!s_has_batches || count == 1)
+        std::vector<std::exception_ptr> errors(count);
+        std::vector<std::unique_ptr<Coroutine>> running;
+        for (std::size_t world = 0; world < count; ++world)
         {
-            for (std::size_t world = 0; world < count; ++world)
-            {
-                note(world, Caught([&] { work(world); }));
-            }
-        }
-        else
-        {
-            std::vector<std::unique_ptr<Coroutine>> running;
-            for (std::size_t world = 0; world < count; ++world)
+            if (s_has_batches && count > 1)
             {
                 running.push_back(std::make_unique<Coroutine>([&work, world] { work(world); }));
             }
-            while (Step(running, note))
+            else
             {
+                errors[world] = Caught([&] { work(world); });
             }
         }
+        while (Step(running, errors))
+        {
+        }
+        const auto first = std::ranges::find_if(errors, [](const auto& error) { return error != nullptr; });
         try
         {
-            Rethrow(first);
+            Rethrow(first == errors.end() ? nullptr : *first);
         }
         catch (py::error_already_set& raised)
         {
             const py::gil_scoped_acquire acquire;
-            raised.value().attr("place") = place;
+            raised.value().attr("place") = first - errors.begin();
             throw;
         }
     }
 
   private:
-    static py::object Python(const char* function) { return py::module_::import("bbrgym.controller").attr(function); }
-
     static void Rethrow(const std::exception_ptr& error)
     {
         if (error)
@@ -312,10 +309,9 @@ class PythonControllers
     }
 
     /** Runs each world to its next event, and decides these; false: all worlds have ended. */
-    static bool Step(std::vector<std::unique_ptr<Coroutine>>& running, const auto& note)
+    static bool Step(std::vector<std::unique_ptr<Coroutine>>& running, std::vector<std::exception_ptr>& errors)
     {
-        std::map<PyTypeObject*, std::vector<const OwnEvent*>> batches;
-        std::map<PyTypeObject*, std::vector<Coroutine*>> waiting;
+        std::map<PyTypeObject*, std::pair<std::vector<const OwnEvent*>, std::vector<Coroutine*>>> batches;
         bool is_any = false;
         const py::gil_scoped_acquire acquire;
         for (std::size_t world = 0; world < running.size(); ++world)
@@ -327,26 +323,26 @@ class PythonControllers
             const OwnEvent* event = running[world]->Resume();
             if (!event)
             {
-                note(world, running[world]->error);
+                errors[world] = running[world]->error;
                 running[world].reset();
                 continue;
             }
             is_any = true;
             if (event->IsOfBatch())
             {
-                PyTypeObject* const type = Py_TYPE(event->Object().self.ptr());
-                batches[type].push_back(event);
-                waiting[type].push_back(running[world].get());
+                auto& [events, waiting] = batches[Py_TYPE(event->Object().self.ptr())];
+                events.push_back(event);
+                waiting.push_back(running[world].get());
             }
             else
             {
                 running[world]->error = DecideAlone(*event);
             }
         }
-        for (const auto& [type, events] : batches)
+        for (const auto& batch : std::views::values(batches))
         {
-            const std::exception_ptr error = DecideBatch(events);
-            std::ranges::for_each(waiting[type], [&error](Coroutine* one) { one->error = error; });
+            const std::exception_ptr error = DecideBatch(batch.first);
+            std::ranges::for_each(batch.second, [&error](Coroutine* one) { one->error = error; });
         }
         return is_any;
     }
@@ -359,7 +355,7 @@ class PythonControllers
             if (event.sample)
             {
                 *object.shown = *event.sample;
-                returned = object.decide(object.sample);
+                returned = object.on_ack(object.sample);
             }
             else if (returned = event.method(object.self); returned.is_none())
             {
@@ -373,6 +369,10 @@ class PythonControllers
     /** Lets a class decide several ACKs at once. */
     static std::exception_ptr DecideBatch(const std::vector<const OwnEvent*>& events)
     {
+        if (events.size() == 1 && events[0]->Object().has_on_ack)
+        {
+            return DecideAlone(*events[0]);
+        }
         return Failure(*events[0]->plugin, [&events] {
             py::list objects(events.size());
             py::array samples(SampleType(), static_cast<py::ssize_t>(events.size()));
@@ -386,7 +386,7 @@ class PythonControllers
                 SAMPLE_FIELDS(FIELD)
 #undef FIELD
             }
-            const py::object returned = events[0]->Object().decide(objects, samples);
+            const py::object returned = events[0]->Object().on_acks(objects, samples);
             const auto [windows, rates] = Pair(*events[0], returned);
             const std::vector<double> cwnd_pkts = Numbers(*events[0], windows, events.size());
             const std::vector<double> pacing_mbps = Numbers(*events[0], rates, events.size());

@@ -45,6 +45,9 @@ class Together(Alone):
         surplus = samples["acked_pkts"] - samples["lost_pkts"]
         rows = zip(controllers, surplus, samples["srtt_us"])
         return tuple(zip(*(one.decide(int(a), int(s)) for one, a, s in rows)))
+
+class Batches(bbrgym.Controller):
+    __init__, decide, on_rto, on_acks = Alone.__init__, Alone.decide, Alone.on_rto, Together.on_acks
 """
 
 
@@ -81,7 +84,7 @@ def run(cc: str, num_worlds: int = 1, **options: Any) -> bytes:
 def test_acks_of_several_worlds_together_decide_as_each_alone(file: Path) -> None:
     alone, together = (load_controller(f"{file}:{name}") for name in ("Alone", "Together"))
     assert run(alone, 5) == run(together, 5)
-    assert run(alone) == run(together)
+    assert run(alone) == run(together) == run(load_controller(f"{file}:Batches"))
     with make_vector_world("twin", 2, [scenario(together), scenario(alone, together)], 3) as mixed:
         one = rows(mixed)
     with make_vector_world("twin", 2, [scenario(alone), scenario(alone, alone)], 3) as mixed:
@@ -225,9 +228,9 @@ def test_an_exception_reaches_the_user_with_its_traceback(
 
 
 def test_what_cannot_be_a_controller_is_named(file: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"Mine: expected one of the classes .*: Alone, Together"):
+    with pytest.raises(ConfigError, match=r"Mine: expected one of the classes .*: Alone, Together, Batches"):
         load_controller(f"{file}:Mine")
-    with pytest.raises(ConfigError, match=r"mine\.py: expected one of the classes .*: Alone, Together"):
+    with pytest.raises(ConfigError, match=r"mine\.py: expected one of the classes .*: Alone, Together, Batches"):
         load_controller(file)
     with pytest.raises(ConfigError, match=r"none\.py' is not a file"):
         load_controller(tmp_path / "none.py")
