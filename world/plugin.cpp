@@ -2,6 +2,7 @@
 #include "plugin.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include <dlfcn.h>
 
@@ -35,7 +36,7 @@ Refuse(const cc_params* params, const cc_state* state)
 }
 
 TunableInfo
-RowOf(const cc_plugin_tunable& row, const std::string& name)
+RowOf(const cc_plugin_tunable& row)
 {
     const std::array kinds = {std::pair("ratio", TunableKind::ratio), std::pair("us", TunableKind::us),
                               std::pair("count", TunableKind::count), std::pair("mode", TunableKind::mode)};
@@ -57,7 +58,7 @@ RowOf(const cc_plugin_tunable& row, const std::string& name)
             .low = row.low,
             .high = row.high,
             .scale = row.scale,
-            .mechanism = name,
+            .mechanism = "PLUGIN",
             .source = row.meaning,
             .field = nullptr,
             .bit = 0};
@@ -88,10 +89,7 @@ LoadPlugin(const std::string& name, const std::string& path)
     static_cast<cc_plugin&>(plugin) = *row;
     plugin.refuse = &Refuse;
     plugin.name = name;
-    for (uint32_t i = 0; i < row->tunable_count; ++i)
-    {
-        plugin.table.push_back(RowOf(row->tunables[i], "PLUGIN"));
-    }
+    std::ranges::transform(std::span(row->tunables, row->tunable_count), std::back_inserter(plugin.table), RowOf);
     Plugins().push_back(std::move(plugin));
     return *FindVariant(name);
 }
