@@ -18,6 +18,7 @@
 #include <string>
 
 namespace py = pybind11;
+using namespace py::literals;
 using namespace bbrgym;
 
 namespace
@@ -59,18 +60,11 @@ FlowState(const std::optional<bpf_flow>& flow)
     }
     const cc_state& state = flow->state;
     const cc_params bbr{.algorithm = CC_ALGORITHM_BBR}; // v2 and v3 keep mode, rounds and min_rtt in the same place
-    py::dict row;
-    row["cwnd_pkts"] = state.cwnd_pkts;
-    row["ssthresh_pkts"] = state.ssthresh_pkts;
-    row["pacing_Bps"] = state.pacing_Bps;
-    row["bw_Bps"] = cc_bw_Bps(&state);
-    row["min_rtt_us"] = cc_min_rtt_us(&state, &bbr);
-    row["phase"] = cc_phase(&state, &bbr);
-    row["round_count"] = cc_round_count(&state, &bbr);
-    row["events"] = flow->events;
-    row["acks"] = flow->acks;
-    row["total_lost_pkts"] = flow->total_lost_pkts;
-    return row;
+    return py::dict("cwnd_pkts"_a = state.cwnd_pkts, "ssthresh_pkts"_a = state.ssthresh_pkts,
+                    "pacing_Bps"_a = state.pacing_Bps, "bw_Bps"_a = cc_bw_Bps(&state),
+                    "min_rtt_us"_a = cc_min_rtt_us(&state, &bbr), "phase"_a = cc_phase(&state, &bbr),
+                    "round_count"_a = cc_round_count(&state, &bbr), "events"_a = flow->events, "acks"_a = flow->acks,
+                    "total_lost_pkts"_a = flow->total_lost_pkts);
 }
 
 /** Bytes of a struct that is shared with a program. */
@@ -154,27 +148,17 @@ FlowRows(const std::string& bytes)
         const auto row = FromBytes<bpf_flow_row>(bytes.substr(at, sizeof(bpf_flow_row)));
         const bpf_connection& is = row.connection;
         py::dict fields = FlowState(row.flow);
-        fields["control"] = std::string(is.control, strnlen(is.control, sizeof(is.control)));
-        fields["cookie"] = is.cookie;
-        fields["now_us"] = is.now_us;
-        fields["age_us"] = is.now_us - row.flow.start_us;
-        fields["acked_bytes"] = is.acked_bytes;
-        fields["local"] = py::bytes(reinterpret_cast<const char*>(is.local), sizeof(is.local));
-        fields["remote"] = py::bytes(reinterpret_cast<const char*>(is.remote), sizeof(is.remote));
-        fields["family"] = is.family;
-        fields["local_port"] = is.local_port;
-        fields["remote_port"] = is.remote_port;
-        fields["mss_bytes"] = is.mss_bytes;
-        fields["cwnd_pkts"] = is.cwnd_pkts;
-        fields["in_flight_pkts"] = is.in_flight_pkts;
-        fields["retransmitted_pkts"] = is.retransmitted_pkts;
-        fields["lost_pkts"] = is.lost_pkts;
-        fields["delivered_pkts"] = is.delivered_pkts;
-        fields["srtt_us"] = is.srtt_us;
-        fields["is_app_limited"] = is.is_app_limited != 0;
-        fields["sacked_pkts"] = is.sacked_pkts;
-        fields["policy"] = PolicyOf(row);
-        fields["tunables"] = TunablesOf(row.settings.params);
+        fields.attr("update")(py::dict(
+            "control"_a = std::string(is.control, strnlen(is.control, sizeof(is.control))), "cookie"_a = is.cookie,
+            "now_us"_a = is.now_us, "age_us"_a = is.now_us - row.flow.start_us, "acked_bytes"_a = is.acked_bytes,
+            "local"_a = py::bytes(reinterpret_cast<const char*>(is.local), sizeof(is.local)),
+            "remote"_a = py::bytes(reinterpret_cast<const char*>(is.remote), sizeof(is.remote)), "family"_a = is.family,
+            "local_port"_a = is.local_port, "remote_port"_a = is.remote_port, "mss_bytes"_a = is.mss_bytes,
+            "cwnd_pkts"_a = is.cwnd_pkts, "in_flight_pkts"_a = is.in_flight_pkts,
+            "retransmitted_pkts"_a = is.retransmitted_pkts, "lost_pkts"_a = is.lost_pkts,
+            "delivered_pkts"_a = is.delivered_pkts, "srtt_us"_a = is.srtt_us,
+            "is_app_limited"_a = is.is_app_limited != 0, "sacked_pkts"_a = is.sacked_pkts, "policy"_a = PolicyOf(row),
+            "tunables"_a = TunablesOf(row.settings.params)));
         rows.append(fields);
     }
     return rows;
@@ -203,37 +187,21 @@ ComparisonOf(const std::array<std::string, 2>& names, double share, uint64_t see
 py::dict
 ComparedRow(const bpf_compared& is)
 {
-    py::dict row;
-    row["cookie"] = is.cookie;
-    row["arm"] = is.arm;
-    row["start_us"] = is.start_us;
-    row["finish_us"] = is.finish_us;
-    row["end_us"] = is.end_us;
-    row["acked_bytes"] = is.acked_bytes;
-    row["rtt_sum_us"] = is.rtt_sum_us;
-    row["rtt_samples"] = is.rtt_samples;
-    row["min_rtt_us"] = is.min_rtt_us;
-    row["sent_pkts"] = is.sent_pkts;
-    row["retransmitted_pkts"] = is.retransmitted_pkts;
-    row["is_whole"] = is.is_whole != 0;
-    row["family"] = is.family;
-    row["remote"] = py::bytes(reinterpret_cast<const char*>(is.remote), sizeof(is.remote));
-    row["port"] = is.port;
-    row["is_changed"] = is.is_changed != 0;
-    row["control"] = std::string(is.control, strnlen(is.control, sizeof(is.control)));
-    return row;
+    return py::dict("cookie"_a = is.cookie, "arm"_a = is.arm, "start_us"_a = is.start_us, "finish_us"_a = is.finish_us,
+                    "end_us"_a = is.end_us, "acked_bytes"_a = is.acked_bytes, "rtt_sum_us"_a = is.rtt_sum_us,
+                    "rtt_samples"_a = is.rtt_samples, "min_rtt_us"_a = is.min_rtt_us, "sent_pkts"_a = is.sent_pkts,
+                    "retransmitted_pkts"_a = is.retransmitted_pkts, "is_whole"_a = is.is_whole != 0,
+                    "family"_a = is.family,
+                    "remote"_a = py::bytes(reinterpret_cast<const char*>(is.remote), sizeof(is.remote)),
+                    "port"_a = is.port, "is_changed"_a = is.is_changed != 0,
+                    "control"_a = std::string(is.control, strnlen(is.control, sizeof(is.control))));
 }
 
 py::dict
 CostRow(const ProgramCost& cost)
 {
-    py::dict row;
-    row["name"] = cost.name;
-    row["instructions"] = cost.instructions;
-    row["verified"] = cost.verified;
-    row["runs"] = cost.runs;
-    row["run_time_ns"] = cost.run_time_ns;
-    return row;
+    return py::dict("name"_a = cost.name, "instructions"_a = cost.instructions, "verified"_a = cost.verified,
+                    "runs"_a = cost.runs, "run_time_ns"_a = cost.run_time_ns);
 }
 
 /** Takes the records of a flow and lets the native cc/ go through the same events. */
@@ -253,14 +221,7 @@ class Replay
         }
     }
 
-    py::dict Result() const
-    {
-        py::dict row;
-        row["events"] = m_kinds;
-        row["lost"] = m_lost;
-        row["different"] = m_different;
-        return row;
-    }
+    py::dict Result() const { return py::dict("events"_a = m_kinds, "lost"_a = m_lost, "different"_a = m_different); }
 
   private:
     cc_state m_state{};
@@ -432,11 +393,8 @@ PYBIND11_MODULE(_bpf, module)
             "counts",
             [](const Comparison& self) {
                 const bpf_comparison_counts counts = self.Counts();
-                py::dict row;
-                row["given"] = py::make_tuple(counts.given[0], counts.given[1]);
-                row["refused"] = counts.refused;
-                row["lost"] = counts.lost;
-                return row;
+                return py::dict("given"_a = py::make_tuple(counts.given[0], counts.given[1]),
+                                "refused"_a = counts.refused, "lost"_a = counts.lost);
             },
             "Connections so far: given each control, refused one, and rows lost.");
 }

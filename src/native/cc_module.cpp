@@ -24,6 +24,7 @@
 #include <vector>
 
 namespace py = pybind11;
+using namespace py::literals;
 using namespace bbrgym;
 
 namespace
@@ -79,17 +80,9 @@ RequireStack(const std::string& preset, const std::map<std::string, int64_t>& fa
 py::dict
 TunableRow(const TunableInfo& t)
 {
-    py::dict row;
-    row["name"] = t.name;
-    row["symbol"] = t.symbol;
-    row["unit"] = t.unit;
-    row["default"] = t.default_value;
-    row["low"] = t.low;
-    row["high"] = t.high;
-    row["scale"] = t.scale;
-    row["mechanism"] = t.mechanism;
-    row["source"] = t.source;
-    return row;
+    return py::dict("name"_a = t.name, "symbol"_a = t.symbol, "unit"_a = t.unit, "default"_a = t.default_value,
+                    "low"_a = t.low, "high"_a = t.high, "scale"_a = t.scale, "mechanism"_a = t.mechanism,
+                    "source"_a = t.source);
 }
 
 py::list
@@ -147,13 +140,8 @@ VariantTable()
                 tunables.append(tunable.name);
             }
         }
-        py::dict row;
-        row["name"] = info.name;
-        row["algorithm"] = algorithms[info.algorithm];
-        row["source"] = info.source;
-        row["tunables"] = tunables;
-        row["preset"] = values;
-        table.append(row);
+        table.append(py::dict("name"_a = info.name, "algorithm"_a = algorithms[info.algorithm],
+                              "source"_a = info.source, "tunables"_a = tunables, "preset"_a = values));
     }
     return table;
 }
@@ -203,18 +191,10 @@ StackFactTable()
         {
             presets[py::cast(STACK_PRESETS[i])] = FactValue(fact, fact.values[i]);
         }
-        py::dict row;
-        row["name"] = fact.name;
-        row["layer"] = fact.layer;
-        row["kind"] = kinds.at(fact.kind);
-        row["choices"] = fact.choices;
-        row["unit"] = fact.unit;
-        row["low"] = fact.low;
-        row["high"] = fact.high;
-        row["presets"] = presets;
-        row["meaning"] = fact.meaning;
-        row["source"] = fact.source;
-        table.append(row);
+        table.append(py::dict("name"_a = fact.name, "layer"_a = fact.layer, "kind"_a = kinds.at(fact.kind),
+                              "choices"_a = fact.choices, "unit"_a = fact.unit, "low"_a = fact.low,
+                              "high"_a = fact.high, "presets"_a = presets, "meaning"_a = fact.meaning,
+                              "source"_a = fact.source));
     }
     return table;
 }
@@ -233,13 +213,9 @@ FieldTable(std::span<const Field> fields)
 py::dict
 FieldTables()
 {
-    py::dict tables;
-    tables["flow_stats"] = FieldTable(FLOW_STAT_FIELDS);
-    tables["link_stats"] = FieldTable(LINK_STAT_FIELDS);
-    tables["flow_summary"] = FieldTable(FLOW_SUMMARY_FIELDS);
-    tables["link_summary"] = FieldTable(LINK_SUMMARY_FIELDS);
-    tables["ack_trace"] = FieldTable(ACK_FIELDS);
-    return tables;
+    return py::dict("flow_stats"_a = FieldTable(FLOW_STAT_FIELDS), "link_stats"_a = FieldTable(LINK_STAT_FIELDS),
+                    "flow_summary"_a = FieldTable(FLOW_SUMMARY_FIELDS),
+                    "link_summary"_a = FieldTable(LINK_SUMMARY_FIELDS), "ack_trace"_a = FieldTable(ACK_FIELDS));
 }
 
 // clang-format off
@@ -290,60 +266,38 @@ class Controller : public CcController
     py::dict Shown() const
     {
         const bbr_state& b = m_state.bbr;
-        py::dict s;
-        s["cwnd_pkts"] = m_state.cwnd_pkts;
-        s["ssthresh_pkts"] = m_state.ssthresh_pkts;
-        s["pacing_Bps"] = m_state.pacing_Bps;
-        s["pacing_overhead_bytes"] = m_state.pacing_overhead_bytes;
-        s["mark_app_limited"] = m_state.mark_app_limited;
-        s["phase"] = cc_phase(&m_state, &m_params);
-        s["bw_Bps"] = cc_bw_Bps(&m_state);
-        s["bw_window_rounds"] = b.bw_window_rounds;
-        s["min_rtt_us"] = cc_min_rtt_us(&m_state, &m_params);
-        s["min_rtt_stamp_us"] = b.min_rtt_stamp_us;
-        s["round_count"] = cc_round_count(&m_state, &m_params);
-#define SHOW(name) s[#name] = b.name;
-        BBR_FIELDS(SHOW)
-#undef SHOW
-        s["policer_sampling"] = b.policer.is_sampling;
-        s["policer_in_use"] = b.policer.in_use;
-        s["policer_bw_Bps"] = b.policer.bw_Bps;
-        s["policer_rounds"] = b.policer.rounds;
-        s["extra_acked_pkts"] = py::make_tuple(b.aggregation.extra_pkts[0], b.aggregation.extra_pkts[1]);
-        s["phase_rng"] = b.phase_rng.state;
-        s["trand_rng"] = b.trand_rng.state;
-        s["plus_srtt_us"] = b.plus_srtt_q16_us >> 16;
-        s["acd_same_count"] = b.acd_same_count;
-        s["acd_congested"] = b.acd_congested;
-        s["acd_capped"] = b.acd_capped;
-        s["bbq_queue_seen"] = b.bbq_queue_seen;
-        s["bbq_data_min_rtt_us"] = b.bbq_data_min_rtt_us;
         const bbr3_state& b3 = m_state.bbr3;
-        s["max_bw_Bps"] = bbr3_bound_Bps(&b, bbr3_max_bw_q24(&b3));
-        s["bw_lo_Bps"] = bbr3_bound_Bps(&b, b3.bw_lo_q24);
-        s["bw_latest_Bps"] = bbr3_bound_Bps(&b, b3.bw_latest_q24);
-#define SHOW(name) s[#name] = b3.name;
-        BBR3_FIELDS(SHOW)
-#undef SHOW
-        s["cubic_w_max_pkts"] = m_state.cubic.w_max_pkts;
-        s["cubic_min_delay_us"] = m_state.cubic.min_delay_us;
-        s["cubic_acks_per_pkt"] = m_state.cubic.acks_per_pkt;
-        s["cubic_reno_cwnd_pkts"] = m_state.cubic.reno_cwnd_pkts;
-        s["hystart_found"] = m_state.cubic.hystart.found;
+        const cubic_state& cubic = m_state.cubic;
         const uint32_t algorithm = m_params.algorithm; // the three share their memory
         const bic_state bic = algorithm == CC_ALGORITHM_BIC ? m_state.bic : bic_state{};
         const vegas_state vegas = algorithm == CC_ALGORITHM_VEGAS ? m_state.vegas : vegas_state{};
         const westwood_state westwood = algorithm == CC_ALGORITHM_WESTWOOD ? m_state.westwood : westwood_state{};
-        s["bic_w_max_pkts"] = bic.w_max_pkts;
-        s["bic_acks_per_pkt"] = bic.acks_per_pkt;
-        s["bic_ack_ratio"] = bic.ack_ratio;
-        s["vegas_is_on"] = vegas.is_on;
-        s["vegas_base_rtt_us"] = vegas.base_rtt_us;
-        s["vegas_round_rtt_us"] = vegas.round_rtt_us;
-        s["vegas_rtt_count"] = vegas.rtt_count;
-        s["westwood_bw_Bpms"] = westwood.bw_Bpms;
-        s["westwood_min_rtt_ms"] = westwood.min_rtt_ms;
-        return s;
+#define BBR(name) #name##_a = b.name,
+#define BBR3(name) #name##_a = b3.name,
+        return py::dict(
+            "cwnd_pkts"_a = m_state.cwnd_pkts, "ssthresh_pkts"_a = m_state.ssthresh_pkts,
+            "pacing_Bps"_a = m_state.pacing_Bps, "pacing_overhead_bytes"_a = m_state.pacing_overhead_bytes,
+            "mark_app_limited"_a = m_state.mark_app_limited, "phase"_a = cc_phase(&m_state, &m_params),
+            "bw_Bps"_a = cc_bw_Bps(&m_state), "bw_window_rounds"_a = b.bw_window_rounds,
+            "min_rtt_us"_a = cc_min_rtt_us(&m_state, &m_params), "min_rtt_stamp_us"_a = b.min_rtt_stamp_us,
+            "round_count"_a = cc_round_count(&m_state, &m_params),
+            BBR_FIELDS(BBR) "policer_sampling"_a = b.policer.is_sampling, "policer_in_use"_a = b.policer.in_use,
+            "policer_bw_Bps"_a = b.policer.bw_Bps, "policer_rounds"_a = b.policer.rounds,
+            "extra_acked_pkts"_a = py::make_tuple(b.aggregation.extra_pkts[0], b.aggregation.extra_pkts[1]),
+            "phase_rng"_a = b.phase_rng.state, "trand_rng"_a = b.trand_rng.state,
+            "plus_srtt_us"_a = b.plus_srtt_q16_us >> 16, "acd_same_count"_a = b.acd_same_count,
+            "acd_congested"_a = b.acd_congested, "acd_capped"_a = b.acd_capped, "bbq_queue_seen"_a = b.bbq_queue_seen,
+            "bbq_data_min_rtt_us"_a = b.bbq_data_min_rtt_us, "max_bw_Bps"_a = bbr3_bound_Bps(&b, bbr3_max_bw_q24(&b3)),
+            "bw_lo_Bps"_a = bbr3_bound_Bps(&b, b3.bw_lo_q24), "bw_latest_Bps"_a = bbr3_bound_Bps(&b, b3.bw_latest_q24),
+            BBR3_FIELDS(BBR3) "cubic_w_max_pkts"_a = cubic.w_max_pkts, "cubic_min_delay_us"_a = cubic.min_delay_us,
+            "cubic_acks_per_pkt"_a = cubic.acks_per_pkt, "cubic_reno_cwnd_pkts"_a = cubic.reno_cwnd_pkts,
+            "hystart_found"_a = cubic.hystart.found, "bic_w_max_pkts"_a = bic.w_max_pkts,
+            "bic_acks_per_pkt"_a = bic.acks_per_pkt, "bic_ack_ratio"_a = bic.ack_ratio, "vegas_is_on"_a = vegas.is_on,
+            "vegas_base_rtt_us"_a = vegas.base_rtt_us, "vegas_round_rtt_us"_a = vegas.round_rtt_us,
+            "vegas_rtt_count"_a = vegas.rtt_count, "westwood_bw_Bpms"_a = westwood.bw_Bpms,
+            "westwood_min_rtt_ms"_a = westwood.min_rtt_ms);
+#undef BBR
+#undef BBR3
     }
 };
 

@@ -9,6 +9,7 @@
 #include <optional>
 
 namespace py = pybind11;
+using namespace py::literals;
 using namespace bbrgym;
 using namespace bbrgym::binding;
 
@@ -46,14 +47,9 @@ LatenessOf(const PyVector<LinuxVector>& vector)
 {
     const LinuxRun& run = vector.LaidOut(0).World(0);
     const Punctuality& lateness = run.Last().lateness;
-    py::dict row;
-    row["packets"] = run.Last().delivered_packets;
-    row["p50_us"] = lateness.late_p50_us;
-    row["p99_us"] = lateness.late_p99_us;
-    row["p999_us"] = lateness.late_p999_us;
-    row["share_above_1ms"] = lateness.late_share;
-    row["is_fifo"] = run.IsFifo();
-    return row;
+    return py::dict("packets"_a = run.Last().delivered_packets, "p50_us"_a = lateness.late_p50_us,
+                    "p99_us"_a = lateness.late_p99_us, "p999_us"_a = lateness.late_p999_us,
+                    "share_above_1ms"_a = lateness.late_share, "is_fifo"_a = run.IsFifo());
 }
 
 /** The reason why the network of one flow cannot be built here; nothing if it can. */
