@@ -9,6 +9,7 @@
 #define BBRGYM_PYTHON_CONTROLLERS_HPP
 
 #include "sample_fields.hpp"
+#include "struct_type.hpp"
 
 #include "params.hpp"
 
@@ -65,16 +66,12 @@ inline py::dtype
 SampleType()
 {
     static const py::handle made = [] {
-        py::list names;
-        py::list formats;
-        py::list offsets;
+        StructType type;
 #define FIELD(name)                                                                                                    \
-    names.append(#name);                                                                                               \
-    formats.append(std::is_same_v<decltype(cc_sample::name), bool> ? "?" : "i8");                                      \
-    offsets.append(8 * offsets.size());
+    type.Add(#name, py::str(std::is_same_v<decltype(cc_sample::name), bool> ? "?" : "i8"), 8 * type.names.size());
         SAMPLE_FIELDS(FIELD)
 #undef FIELD
-        return py::dtype(names, formats, offsets, static_cast<py::ssize_t>(8 * offsets.size())).release();
+        return type.Of(8 * type.names.size()).release();
     }(); // stays to the end of the process
     return py::reinterpret_borrow<py::dtype>(made);
 }
@@ -126,10 +123,7 @@ class Coroutine
     {
         m_event = &event;
         swapcontext(&m_context, &m_caller);
-        if (error)
-        {
-            std::rethrow_exception(std::exchange(error, nullptr));
-        }
+        Rethrow(std::exchange(error, nullptr));
     }
 
     std::exception_ptr error; ///< of the event that was to be decided; of the work, once it has ended
@@ -138,14 +132,7 @@ class Coroutine
     static void Begin()
     {
         Coroutine& self = *Current();
-        try
-        {
-            self.m_work();
-        }
-        catch (...)
-        {
-            self.error = std::current_exception();
-        }
+        self.error = Caught(self.m_work);
     }
 
     static constexpr std::size_t STACK_BYTES = 256 * 1024;
@@ -230,27 +217,6 @@ class PythonControllers
     }
 
   private:
-    static void Rethrow(const std::exception_ptr& error)
-    {
-        if (error)
-        {
-            std::rethrow_exception(error);
-        }
-    }
-
-    static std::exception_ptr Caught(const auto& act)
-    {
-        try
-        {
-            act();
-        }
-        catch (...)
-        {
-            return std::current_exception();
-        }
-        return nullptr;
-    }
-
     /** The plugin of one flow. */
     static std::shared_ptr<const Plugin> WithObject(const Plugin& common, py::object made)
     {

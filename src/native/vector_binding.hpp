@@ -6,6 +6,7 @@
 #define BBRGYM_VECTOR_BINDING_HPP
 
 #include "advance_watch.hpp"
+#include "struct_type.hpp"
 
 #include "ack_record.hpp"
 #include "fields.hpp"
@@ -61,42 +62,32 @@ View(const py::object& object, const char* name, std::initializer_list<py::ssize
 inline py::dtype
 AckRecordDtype()
 {
-    py::list names;
-    py::list formats;
-    py::list offsets;
-#define ACK_FIELD(type, name, unit, value, meaning)                                                                    \
-    names.append(#name);                                                                                               \
-    formats.append(py::dtype::of<type>());                                                                             \
-    offsets.append(offsetof(AckRecord, name));
+    StructType made;
+#define ACK_FIELD(type, name, unit, value, meaning) made.Add(#name, py::dtype::of<type>(), offsetof(AckRecord, name));
 #include "ack_record.def"
-    return py::dtype(names, formats, offsets, sizeof(AckRecord));
+    return made.Of(sizeof(AckRecord));
 }
 
 /** Of a PacketRecord. */
 inline py::dtype
 PacketRecordDtype()
 {
-    py::list names;
-    py::list formats;
-    py::list offsets;
-    const auto add = [&](const char* name, const char* format, std::size_t offset) {
-        names.append(name);
-        formats.append(format);
-        offsets.append(offset);
-    };
-    add("time_ns", "i8", offsetof(PacketRecord, time_ns));
-    add("offset_bytes", "u8", offsetof(PacketRecord, offset_bytes));
-    add("acked_bytes", "u8", offsetof(PacketRecord, acked_bytes));
-    add("window_bytes", "u8", offsetof(PacketRecord, window_bytes));
-    add("flow", "u4", offsetof(PacketRecord, flow));
-    add("payload_bytes", "u4", offsetof(PacketRecord, payload_bytes));
-    add("queue_bytes", "u4", offsetof(PacketRecord, queue_bytes));
-    add("flags", "u2", offsetof(PacketRecord, flags));
-    add("event", "u1", offsetof(PacketRecord, event));
-    add("block_count", "u1", offsetof(PacketRecord, block_count));
-    add("blocks", "(4,2)u8", offsetof(PacketRecord, blocks));
+    StructType made;
+#define FIELD(name, format) made.Add(#name, py::str(format), offsetof(PacketRecord, name));
+    FIELD(time_ns, "i8")
+    FIELD(offset_bytes, "u8")
+    FIELD(acked_bytes, "u8")
+    FIELD(window_bytes, "u8")
+    FIELD(flow, "u4")
+    FIELD(payload_bytes, "u4")
+    FIELD(queue_bytes, "u4")
+    FIELD(flags, "u2")
+    FIELD(event, "u1")
+    FIELD(block_count, "u1")
+    FIELD(blocks, "(4,2)u8")
+#undef FIELD
     static_assert(sizeof(PacketRecord) == 112 && PacketRecord::MAX_BLOCKS == 4);
-    return py::dtype(names, formats, offsets, sizeof(PacketRecord));
+    return made.Of(sizeof(PacketRecord));
 }
 
 /** Of a DecisionRecord: an AckRecord's after its own. */
@@ -104,22 +95,14 @@ inline py::dtype
 DecisionRecordDtype()
 {
     const py::dict ack = AckRecordDtype().attr("fields");
-    py::list names;
-    py::list formats;
-    py::list offsets;
-    for (const char* name : {"flow", "after"})
-    {
-        offsets.append(py::len(names) * sizeof(int64_t));
-        names.append(name);
-        formats.append("i8");
-    }
+    StructType made;
+    made.Add("flow", py::str("i8"), 0);
+    made.Add("after", py::str("i8"), sizeof(int64_t));
     for (const auto& [name, field] : ack)
     {
-        names.append(name);
-        formats.append(field[py::int_(0)]);
-        offsets.append(offsetof(DecisionRecord, ack) + field[py::int_(1)].cast<std::size_t>());
+        made.Add(name, field[py::int_(0)], offsetof(DecisionRecord, ack) + field[py::int_(1)].cast<std::size_t>());
     }
-    return py::dtype(names, formats, offsets, sizeof(DecisionRecord));
+    return made.Of(sizeof(DecisionRecord));
 }
 
 /** A run that logs its packets. */
@@ -197,7 +180,11 @@ template <class Implementation> class PyVector
         };
         if constexpr (WaitsInReset<Implementation>)
         {
-            WithoutGil(begin);
+            m_is_resetting = true; // which other threads are told
+            const std::exception_ptr error = WithoutGil(begin);
+            m_is_resetting = false;
+            CloseIfAsked();
+            Rethrow(error);
         }
         else
         {
@@ -215,10 +202,8 @@ template <class Implementation> class PyVector
         auto world = static_cast<std::size_t>(std::ranges::find_if(asked_s, runs) - asked_s.begin());
         AdvanceWatch watch(
             LimitS(std::ranges::max(asked_s), static_cast<std::size_t>(std::ranges::count_if(asked_s, runs))));
-        std::exception_ptr error;
         m_watch = &watch;
-        {
-            const py::gil_scoped_release release;
+        const std::exception_ptr error = WithoutGil([&] {
             try
             {
                 vector.Advance(asked_s, watch.Stop());
@@ -227,21 +212,11 @@ template <class Implementation> class PyVector
             {
                 world = stopped.World();
             }
-            catch (...)
-            {
-                error = std::current_exception();
-            }
-        }
+        });
         m_watch = nullptr;
-        if (m_is_closing)
-        {
-            Close();
-        }
+        CloseIfAsked();
         watch.Raise(world);
-        if (error)
-        {
-            std::rethrow_exception(error);
-        }
+        Rethrow(error);
     }
 
     void Summary(std::size_t world, const py::object& flow_out, const py::object& link_out) const
@@ -337,30 +312,18 @@ template <class Implementation> class PyVector
         return *m_vector;
     }
 
-    /** Begins a run while other threads of Python may use the vector, which tells them so, or close it. */
-    template <class Begin> void WithoutGil(const Begin& begin)
+    /** Acts while other threads of Python may use the vector, or close it; returns what is thrown. */
+    static std::exception_ptr WithoutGil(const auto& act)
     {
-        std::exception_ptr error;
-        m_is_resetting = true;
-        {
-            const py::gil_scoped_release release;
-            try
-            {
-                begin();
-            }
-            catch (...)
-            {
-                error = std::current_exception();
-            }
-        }
-        m_is_resetting = false;
+        const py::gil_scoped_release release;
+        return Caught(act);
+    }
+
+    void CloseIfAsked()
+    {
         if (m_is_closing)
         {
             Close();
-        }
-        if (error)
-        {
-            std::rethrow_exception(error);
         }
     }
 
@@ -420,28 +383,22 @@ NaN. A bad argument raises ValueError, a world that is not there IndexError. `th
                    py::arg("timeout_s"));
     }
     vector
-        .def("lay_out", &Vector::LayOut, py::arg("flow_capacity"), py::arg("tunables"), py::arg("flow_stats"),
-             py::arg("link_stats"), py::arg("now_s"), py::arg("done"),
-             "Uses these arrays from now on: float64 `tunables` [worlds, flow_capacity, tunables], `flow_stats` "
-             "[worlds,\n"
-             "flow_capacity, fields], `link_stats` [worlds, fields], `now_s` [worlds] and bool `done` [worlds]. Runs "
-             "go\n"
-             "on; the arrays must hold what the former ones held.")
+        .def(
+            "lay_out", &Vector::LayOut, py::arg("flow_capacity"), py::arg("tunables"), py::arg("flow_stats"),
+            py::arg("link_stats"), py::arg("now_s"), py::arg("done"),
+            R"(Uses these arrays from now on: float64 `tunables` [worlds, flow_capacity, tunables], `flow_stats` [worlds,
+flow_capacity, fields], `link_stats` [worlds, fields], `now_s` [worlds] and bool `done` [worlds]. Runs go on; the
+arrays must hold what the former ones held.)")
         .def(
             "reset", &Vector::Reset, py::arg("index"), py::arg("scenario_json"), py::arg("seed"),
-            "Begins a run of one world and fills its rows: each flow's initial tunables, NaN where its algorithm does\n"
-            "not have one, and the stats of an empty interval. None: the scenario that the world runs, not parsed "
-            "again.")
+            R"(Begins a run of one world and fills its rows: each flow's initial tunables, NaN where its algorithm does not
+have one, and the stats of an empty interval. None: the scenario that the world runs, not parsed again.)")
         .def("advance", &Vector::Advance, py::arg("durations_s"),
-             "Advances the worlds whose `durations_s` [worlds], float64, is not below 0: applies changed rows of "
-             "`tunables` (a\n"
-             "bad one raises ValueError and its world does not run), runs, at most to the scenario's end, and writes "
-             "the\n"
-             "stats of that interval. Releases the GIL. An error in one world is raised after the others have "
-             "advanced. A "
-             "signal's\n"
-             "handler that raises, the end of the time, or close() ends it at once: worlds that did not come to the\n"
-             "interval's end must be reset.")
+             R"(Advances the worlds whose `durations_s` [worlds], float64, is not below 0: applies changed rows of
+`tunables` (a bad one raises ValueError and its world does not run), runs, at most to the scenario's end, and writes the
+stats of that interval. Releases the GIL. An error in one world is raised after the others have advanced. A signal's
+handler that raises, the end of the time, or close() ends it at once: worlds that did not come to the interval's end
+must be reset.)")
         .def("summary", &Vector::Summary, py::arg("index"), py::arg("flow_out"), py::arg("link_out"),
              "Fills `flow_out` [flows, fields] and `link_out` [fields], measured from the warm-up's end to now.")
         .def("trace_acks", &Vector::TraceAcks, py::arg("index"), py::arg("flow"), py::arg("max_rows"),
@@ -453,18 +410,15 @@ NaN. A bad argument raises ValueError, a world that is not there IndexError. `th
     {
         vector
             .def("links", &Vector::Links, py::arg("index"),
-                 "What is measured of the links of a world that has several, of the last interval and since the "
-                 "warm-up:\n"
-                 "[links, fields of the interval, then of the summary].")
+                 R"(What is measured of the links of a world that has several, of the last interval and since the
+warm-up: [links, fields of the interval, then of the summary].)")
             .def("trace_packets", &Vector::TracePackets, py::arg("index"),
                  "Logs every packet and decision of one world from its run's beginning on; ValueError: the run has "
                  "begun.")
             .def("take_packets", &Vector::TakePackets, py::arg("index"),
-                 "The rows logged since the last call: structured arrays of packets and of decisions. `event` and the "
-                 "bits\n"
-                 "of `flags` are those of bbrgym._cc.packet_codes(); a decision's `after` is the number of these "
-                 "packets\n"
-                 "that precede it. Rows that are not taken stay in memory.");
+                 R"(The rows logged since the last call: structured arrays of packets and of decisions. `event` and the
+bits of `flags` are those of bbrgym._cc.packet_codes(); a decision's `after` is the number of these packets that precede
+it. Rows that are not taken stay in memory.)");
     }
     return vector;
 }
