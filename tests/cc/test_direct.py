@@ -19,21 +19,6 @@ def test_scaled_by_nothing_is_the_algorithm_bit_for_bit(variant: str, seed: int)
     assert list(random_events(alone, seed, 3000)) == list(random_events(scaled, seed, 3000))
 
 
-@pytest.mark.parametrize("variant", ["cubic", "bbr"])
-def test_scaled_by_nothing_is_the_algorithm_in_a_world(variant: str) -> None:
-    link = {"rate_mbps": 10, "delay_ms": 20, "queue": {"size_bdp": 1}, "loss": {"kind": "bernoulli", "rate": 0.005}}
-    runs = []
-    for cc in (variant, f"{variant}-scaled"):
-        scenario = {"link": link, "flows": [{"name": "a", "cc": cc, "rtt_ms": 50, "count": 2}], "duration_s": 10}
-        with bbrgym.make_world("twin", scenario, seed=3) as world:
-            rows = []
-            while not world.done:
-                world.advance(0.1)
-                rows.append(world.flow_stats().copy())
-        runs.append(np.array(rows))
-    np.testing.assert_array_equal(*runs)
-
-
 @given(a=A)
 def test_a_window_is_two_to_the_a_times_cubics_and_a_rate_bbrs(a: float) -> None:
     paths = {name: Path(name, initial_cwnd_pkts=1_000_000) for name in ("cubic", "cubic-scaled", "bbr", "bbr-scaled")}

@@ -17,7 +17,7 @@ from bbrgym.cli.main import main
 from bbrgym.cli.own_files import take_files
 from bbrgym.errors import ConfigError, WorldError
 from bbrgym.evaluate.records import EvaluationFolder
-from bbrgym.plugins import PLUGINS, check_controller, load_controller, new_controller
+from bbrgym.plugins import PLUGINS, check_controller, headers, load_controller, new_controller
 
 pytestmark = pytest.mark.usefixtures("own_controls")
 
@@ -236,11 +236,6 @@ def test_a_check_names_the_law_that_a_file_breaks(what: str, tmp_path: Path) -> 
     assert "\n" not in str(error.value)
 
 
-def test_a_file_without_its_last_line_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"bare\.c: cannot be compiled: it has no line CC_PLUGIN"):
-        check_controller(write(tmp_path / "bare.c", **{"CC_PLUGIN(.on_ack = on_ack, .reduce = reduce)": ""}))
-
-
 def test_an_interrupted_evaluation_of_a_file_says_how_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -258,6 +253,7 @@ def test_an_interrupted_evaluation_of_a_file_says_how_it_goes_on(
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
+        ({"CC_PLUGIN(.on_ack = on_ack, .reduce = reduce)": ""}, "cannot be compiled: it has no line CC_PLUGIN"),
         ({"uint64_t count;": "uint64_t count[16];"}, "the state is larger than CC_OWN_BYTES, 120"),
         ({"CC_PLUGIN(": "CC_PLUGIN(.version = 9, "}, "version = 9, expected 1"),
         ({"CC_PLUGIN(": "CC_PLUGIN(.layout = 9, "}, "compile it with this version's headers"),
@@ -266,7 +262,7 @@ def test_an_interrupted_evaluation_of_a_file_says_how_it_goes_on(
         ({"count, 1, 1, 10": "count, 11, 1, 10"}, "tunable mine_step: default = 11, expected a value from low to high"),
         ({"count, 1, 1, 10": "count, 1, 0, 10"}, "tunable mine_step: low = 0, expected less than high, and on a log"),
     ],
-    ids=["state", "version", "layout", "reduce", "unit", "default", "log"],
+    ids=["last line", "state", "version", "layout", "reduce", "unit", "default", "log"],
 )
 def test_a_file_that_does_not_fit_is_refused_in_a_sentence(
     changes: dict[str, str], sentence: str, tmp_path: Path
@@ -283,29 +279,29 @@ def test_without_a_compiler_the_sentence_says_what_to_install(tmp_path: Path, mo
         load_controller(write(tmp_path / "mine.c"))
 
 
-def shared_object(source: Path, folder: Path) -> Path:
-    """Compile a file without a check."""
-    from bbrgym.plugins import headers
-
-    target = folder / f"{source.stem}.so"
-    command = ["cc", "-O1", "-fPIC", "-shared", "-std=gnu11", f"-I{headers()}", "-o", str(target), str(source)]
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (
+            "if (sample->delivered_pkts > 500) *(volatile int *)(sample->now_us * 0) = 1; state->cwnd_pkts = 10;",
+            "the worker was killed by SIGSEGV",
+        ),
+        (
+            "state->cwnd_pkts = sample->delivered_pkts > 500 ? 0 : 10;",
+            r"broken\.so: cwnd_pkts = 0, expected 1 to 1073741824",
+        ),
+    ],
+    ids=["crash", "window of 0"],
+)
+def test_a_shared_object_needs_trust_and_what_it_breaks_ends_the_run_alone(
+    body: str, sentence: str, tmp_path: Path
+) -> None:
+    source, built = write(tmp_path / "broken.c", body, mine_step="broken_step"), tmp_path / "broken.so"
+    command = ["cc", "-O1", "-fPIC", "-shared", "-std=gnu11", f"-I{headers()}", "-o", str(built), str(source)]
     subprocess.run(command, check=True, timeout=60)
-    return target
-
-
-def test_a_shared_object_needs_trust_and_its_crash_ends_the_run_alone(tmp_path: Path) -> None:
-    body = "if (sample->delivered_pkts > 500) *(volatile int *)(sample->now_us * 0) = 1; state->cwnd_pkts = 10;"
-    built = shared_object(write(tmp_path / "crash.c", body, mine_step="crash_step"), tmp_path)
     with pytest.raises(ConfigError, match="trust=true runs it"):
         load_controller(built)
-    with pytest.raises(WorldError, match="the worker was killed by SIGSEGV"):
-        run("twin", load_controller(built, trust=True), {})
-
-
-def test_a_window_of_0_ends_the_run_in_a_sentence(tmp_path: Path) -> None:
-    body = "state->cwnd_pkts = sample->delivered_pkts > 500 ? 0 : 10;"
-    built = shared_object(write(tmp_path / "zero.c", body, mine_step="zero_step"), tmp_path)
-    with pytest.raises(WorldError, match=r"zero\.so: cwnd_pkts = 0, expected 1 to 1073741824"):
+    with pytest.raises(WorldError, match=sentence):
         run("twin", load_controller(built, trust=True), {})
 
 

@@ -34,16 +34,18 @@ def switch(world: World, arm: str, seconds: float = 1e-6) -> dict[str, float]:
     return dict(zip(world.flow_fields, world.flow_stats()[0].tolist(), strict=True))
 
 
-@pytest.mark.parametrize("arm", ARMS)
-def test_without_a_switch_it_is_the_algorithm_to_the_byte(arm: str) -> None:
+@pytest.mark.parametrize(
+    ("cc", "arm"), [*(("switch", arm) for arm in ARMS), ("cubic-scaled", "cubic"), ("bbr-scaled", "bbr")]
+)
+def test_without_a_switch_or_a_factor_it_is_the_algorithm_to_the_byte(cc: str, arm: str) -> None:
     shown = []
-    for cc, chosen in ((arm, None), ("switch", arm)):
-        with world_of(cc, chosen) as world:
+    for variant, chosen in ((arm, None), (cc, arm if cc == "switch" else None)):
+        with world_of(variant, chosen) as world:
             rows = []
             while not world.done:
                 world.advance(0.5)
                 rows.append(world.flow_stats().tobytes())
-            shown.append(b"".join(rows))
+            shown.append(rows)
     assert shown[0] == shown[1]
 
 
