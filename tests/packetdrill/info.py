@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The values of struct tcp_info that a connection on tcp/ knows, by their names in scripts."""
 
-from collections.abc import Iterator, Mapping
-
 from connection import Connection
 from verdicts import NotRunError, OutOfScopeError
 
@@ -23,27 +21,14 @@ NAMES = {
 _INFINITE_SSTHRESH = 0x7FFFFFFF
 
 
-class Values(Mapping[str, int]):
-    """tcp_info now, read when a value is asked for."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._known: dict[str, int] = {}
-
-    def __getitem__(self, name: str) -> int:
-        if not self._known:
-            self._known = _read(self._connection)
-        if name.startswith("SK_MEMINFO"):
-            raise OutOfScopeError("the memory of a socket (SK_MEMINFO)")
-        if name not in self._known:
-            raise NotRunError(f"tcp_info: {name} is not known")
-        return self._known[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._known)
-
-    def __len__(self) -> int:
-        return len(self._known)
+def value(connection: Connection, name: str) -> int:
+    """Return a value of tcp_info now."""
+    if name.startswith("SK_MEMINFO"):
+        raise OutOfScopeError("the memory of a socket (SK_MEMINFO)")
+    known = _read(connection)
+    if name not in known:
+        raise NotRunError(f"tcp_info: {name} is not known")
+    return known[name]
 
 
 def _read(connection: Connection) -> dict[str, int]:

@@ -127,7 +127,7 @@ class _Interpreter:
         self._last_at_ns = 0
         self._connection = Connection(binding, self._settings, _peer_cuts(script), *PRESETS[preset])
         self._fds: dict[int, str] = {}
-        self._variables: dict[str, Any] = {}
+        self._names = _Names(self._connection)
         self._read_bytes = 0
         self._waits: list[tuple[str, int | None, Callable[[], bool]]] = []  # calls: name, end, whether it returns now
 
@@ -292,12 +292,9 @@ class _Interpreter:
     # ---- code ----------------------------------------------------------------------------------------
 
     def _code(self, code: Code) -> None:
-        self._variables.update(info.NAMES)
-        values = info.Values(self._connection)
-        names = _Names(self._variables, values)
         try:
             with contextlib.redirect_stdout(io.StringIO()):
-                exec(compile(textwrap.dedent(code.text.strip(" \t")) + "\n\n", "code", "exec"), {}, names)
+                exec(compile(textwrap.dedent(code.text.strip(" \t")) + "\n\n", "code", "exec"), {}, self._names)
         except (NotRunError, OutOfScopeError):
             raise
         except AssertionError as error:
@@ -519,20 +516,14 @@ class _Interpreter:
 class _Names(dict[str, Any]):
     """The variables of code: its own, and the values of tcp_info, read where they are named."""
 
-    def __init__(self, own: dict[str, Any], values: Mapping[str, Any]) -> None:
-        super().__init__()
-        self._own = own
-        self._values = values
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(info.NAMES)
+        self._connection = connection
 
-    def __getitem__(self, name: str) -> Any:
-        if name in self._own:
-            return self._own[name]
+    def __missing__(self, name: str) -> Any:
         if name.startswith(info.PREFIXES):
-            return self._values[name]
+            return info.value(self._connection, name)
         raise KeyError(name)
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        self._own[name] = value
 
 
 def _number(value: Any) -> int:
