@@ -112,7 +112,7 @@ def test_draws_are_uniform(n: int) -> None:
 
 
 HERE = Path(__file__).resolve().parent
-CC, PLUGIN_FILES = (HERE.parents[1] / folder for folder in ("cc", "src/bbrgym/plugin_files"))
+INCLUDED = [f"-I{HERE.parents[1] / folder}" for folder in ("cc", "src/bbrgym/plugin_files")]
 # Where it works: it sees more than gcc's sanitizers, unsigned results that wrap and conversions that lose bits, which
 # cc/ lets happen on purpose only.
 CLANG = (
@@ -128,17 +128,7 @@ def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     compiler = list(CLANG) if compilers.works(*CLANG) else compilers.sanitizing(compilers.C)
     program = tmp_path_factory.mktemp("fuzz") / "fuzz_cc"
     compiled = subprocess.run(
-        [
-            *compiler,
-            "-std=c11",
-            "-O1",
-            "-g1",
-            f"-I{CC}",
-            f"-I{PLUGIN_FILES}",
-            str(HERE / "fuzz_cc.c"),
-            "-o",
-            str(program),
-        ],
+        [*compiler, "-std=c11", "-O1", "-g1", *INCLUDED, str(HERE / "fuzz_cc.c"), "-o", str(program)],
         capture_output=True,
         text=True,
         check=False,
