@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Measure congestion controls of QUIC stacks beside ours in the twin, on the same scenarios.
 
-usage: python benchmarks/quic.py [--only ngtcp2 ours ...] [--seeds 3] [--seconds 30] [--kept FILE] [--write PAGE]
+usage: python benchmarks/quic.py [--kept FILE] [--write PAGE]
 
 Prints command and date, then a Markdown table. A sender that is not there is left out, which it says.
 """
@@ -27,8 +27,8 @@ from bbrgym.quic import STACKS
 
 OURS = ("reno", "cubic", "bbr", "bbr2", "bbr3")
 SENDERS = (*(f"{name}-{cc}" for name, stack in STACKS.items() for cc in stack.controls), *OURS)
-STACKED = (*STACKS, "ours")
-RTT_MS, RATE_MBPS = 40.0, 10.0
+SECONDS, RTT_MS, RATE_MBPS = 30.0, 40.0, 10.0
+SEEDS = (1, 2, 3)
 #: Scenarios of RFC 9743 whose rate a stack in Python can fill; their checks read what is measured of the path.
 CHECKED = ("beside_reno", "bufferbloat", "collapse", "low_rate", "real_time")
 CHECKED_SEED = 1
@@ -46,13 +46,13 @@ COLUMNS: Mapping[str, Sequence[Case]] = {
 }
 
 
-def scenario(sender: str, seconds: float, column: str, index: int, seed: int) -> dict[str, Any]:
+def scenario(sender: str, column: str, index: int, seed: int) -> dict[str, Any]:
     case = COLUMNS[column][index]
     flow = {"name": "flow", "rtt_ms": RTT_MS, **control(sender), **case.get("flow", {})}
     # not the same RTT: packets in lockstep at a drop-tail queue decide whose are dropped (phase effects)
     rival = {"name": "cubic", "cc": "cubic", "rtt_ms": RTT_MS + 3 * (seed % 3 - 1) + 1}
     link = {"rate_mbps": RATE_MBPS, "delay_ms": 10.0, "queue": {"size_bdp": 1.0}, **case.get("link", {})}
-    return {"name": "quic", "duration_s": seconds, "link": link, "flows": [flow, rival][: 1 + case.get("rival", False)]}
+    return {"name": "quic", "duration_s": SECONDS, "link": link, "flows": [flow, rival][: 1 + case.get("rival", False)]}
 
 
 def control(sender: str) -> dict[str, str]:
@@ -63,11 +63,11 @@ def control(sender: str) -> dict[str, str]:
 
 def measure(job: tuple[Any, ...]) -> float | str:
     """Return the goodput in Mbit/s, or the names of scenarios of RFC 9743 that fail; or why the sender is not there."""
-    sender, seconds, *where = job
+    sender, *where = job
     try:
         if not where:
             return "/".join(name for name in CHECKED if not passes(sender, name)) or "none"
-        return run(scenario(sender, seconds, *where), where[-1])["goodput_mbps"][0]
+        return run(scenario(sender, *where), where[-1])["goodput_mbps"][0]
     except bbrgym.ScenarioError:
         raise
     except (bbrgym.ConfigError, ModuleNotFoundError) as error:  # of missing packages
@@ -97,42 +97,36 @@ def run(fields: Mapping[str, Any], seed: int) -> dict[str, list[Any]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", nargs="+", default=STACKED, choices=STACKED, help="default: all")
-    parser.add_argument("--seeds", type=int, default=3, help="runs of each cell (default: 3)")
-    parser.add_argument("--seconds", type=float, default=30.0, help="of a run (default: 30)")
-    parser.add_argument("--jobs", type=int, default=2, help="runs at once (default: 2)")
     parser.add_argument("--kept", type=Path, default=os.devnull, help="what this code has measured, and will")
     parser.add_argument("--write", type=Path, help="page whose section is replaced")
     options = parser.parse_args(arguments)
-    section = "\n".join([f"`{command()}`, {datetime.date.today().isoformat()}", "", *table(options)])
+    section = "\n".join([f"`{command()}`, {datetime.date.today().isoformat()}", "", *table(options.kept)])
     publish(options.write, "quic", section, "steady lossy / reno cubic bbr bbr2 bbr3")
     return 0
 
 
-def table(options: argparse.Namespace) -> Iterator[str]:
-    senders = [sender for sender in SENDERS if (sender.rpartition("-")[0] or "ours") in options.only]
-    seeds = range(1, options.seeds + 1)
-    where = [
-        (column, index, seed) for column, cases in COLUMNS.items() for index in range(len(cases)) for seed in seeds
+def table(kept: Path) -> Iterator[str]:
+    cells = [
+        (column, index, seed) for column, cases in COLUMNS.items() for index in range(len(cases)) for seed in SEEDS
     ]
-    jobs = [(sender, options.seconds, *one) for sender in senders for one in [*where, ()]]
-    lines = options.kept.read_text(encoding="utf-8").splitlines() if options.kept.exists() else []
+    jobs = [(sender, *one) for sender in SENDERS for one in [*cells, ()]]
+    lines = kept.read_text(encoding="utf-8").splitlines() if kept.exists() else []
     measured = {tuple(job): found for job, found in map(json.loads, lines)}
     new = [job for job in jobs if job not in measured]
-    with ProcessPoolExecutor(options.jobs) as pool, options.kept.open("a", encoding="utf-8") as kept:
+    with ProcessPoolExecutor(2) as pool, kept.open("a", encoding="utf-8") as file:
         for job, found in zip(new, pool.map(measure, new), strict=True):
             measured[job] = found
-            kept.write(f"{json.dumps([job, found])}\n")
-            kept.flush()
+            file.write(f"{json.dumps([job, found])}\n")
+            file.flush()
     yield f"| Mbit/s | {' | '.join(COLUMNS)} | fails of RFC 9743 |"
     yield f"| --- |{' --- |' * (len(COLUMNS) + 1)}"
-    for sender in senders:
+    for sender in SENDERS:
         *goodputs, failed = (measured[job] for job in jobs if job[0] == sender)
         if str(failed).startswith("!"):
             yield f"| {sender} | {str(failed)[2:]} |"
             continue
-        cells = iter(np.reshape(goodputs, (-1, options.seeds)).tolist())
-        texts = ["/".join(shown(next(cells)) for _ in cases) for cases in COLUMNS.values()]
+        means = iter(np.reshape(goodputs, (-1, len(SEEDS))).tolist())
+        texts = ["/".join(shown(next(means)) for _ in cases) for cases in COLUMNS.values()]
         yield f"| {sender} | {' | '.join(texts)} | {failed} |"
 
 
