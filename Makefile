@@ -44,9 +44,9 @@ QUICK := tests/scenario tests/worlds tests/envs tests/evaluate
 COMPARE = $(BIN)/bbrgym evaluate scenario=rtt_fairness scenario.flows.0.stop_s=null scenario.stack=ns3 \
 	'variants=[bbr,bbr-plus,bbr-acd,bbq,bbr-pg,bbr-pg-inv,cubic]' agent=shipped/fixed
 demo: $(STAMPS)/twin
-	@echo 'The variants on the twin, 40 s of two flows:'
+	@echo 'The variants on the twin, 40 s of two flows with the TCP stack of ns-3:'
 	@$(COMPARE) scenario.duration_s=40 world=twin
-	@echo 'Two flows over time, the learned policy as C code:'
+	@echo 'Two flows over time with the TCP stack of Linux, the learned policy as C code:'
 	@$(BIN)/python benchmarks/first_page.py flows --output runs/demo
 	@test -e $(STAMPS)/package || echo 'Next, ns-3: a minute or two to build it'
 	@$(MAKE) --no-print-directory $(STAMPS)/package
