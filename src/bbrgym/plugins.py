@@ -39,6 +39,10 @@ _PACKAGE = Path(__file__).resolve().parent
 _FILES = _PACKAGE / "plugin_files"
 _FLAGS = ("-std=gnu11", "-fno-strict-aliasing", "-Wall", "-Werror=implicit-function-declaration")
 _SANITIZED = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+_SANITIZERS = {
+    "ASAN_OPTIONS": "detect_leaks=0:handle_abort=1:handle_sigill=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+}
 _COMPILE_TIMEOUT_S = 600.0  # 5 s alone; 120 were not enough beside a dozen others
 _CHECK_TIMEOUT_S = 120.0
 _CHECK_SEED, _CHECK_EVENTS = 1, 200_000
@@ -170,22 +174,7 @@ def _check(path: Path, source: Path, cache: Path) -> None:
         program = Path(folder) / "check"
         _compile(path, [*_SANITIZED, str(laws), str(source), "-o", str(program)])
         command = [str(program), str(_CHECK_SEED), str(_CHECK_EVENTS)]
-        try:
-            done = subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_CHECK_TIMEOUT_S,
-                check=False,
-                cwd=folder,
-                env={
-                    "ASAN_OPTIONS": "detect_leaks=0:handle_abort=1:handle_sigill=1",
-                    "UBSAN_OPTIONS": "print_stacktrace=1",
-                },
-            )
-        except subprocess.TimeoutExpired:
-            raise ConfigError(f"{path.name}: {_CHECK_EVENTS} events take more than {_CHECK_TIMEOUT_S:g} s") from None
+        done = _run(path, command, _CHECK_TIMEOUT_S, f"{_CHECK_EVENTS} events take", cwd=folder, env=_SANITIZERS)
     if done.returncode != 0:
         raise ConfigError(f"{path.name}: {_why(path.name, done)}")
 
@@ -252,14 +241,19 @@ def _built(path: Path, source: Path, cache: Path, suffix: str, flags: Sequence[s
 
 def _compile(path: Path, arguments: Sequence[str]) -> None:
     command = [_compiler(path), *_FLAGS, f"-I{headers()}", *arguments]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=_COMPILE_TIMEOUT_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise ConfigError(f"{path.name}: compiling takes more than {_COMPILE_TIMEOUT_S:g} s") from None
+    done = _run(path, command, _COMPILE_TIMEOUT_S, "compiling takes")
     if done.returncode != 0:
         raise ConfigError(f"{path.name}: cannot be compiled: {first_error(path.name, done.stderr)}")
+
+
+def _run(
+    path: Path, command: Sequence[str], timeout_s: float, what: str, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    fixed: dict[str, Any] = {"capture_output": True, "text": True, "errors": "replace", "check": False}
+    try:
+        return subprocess.run(command, timeout=timeout_s, **fixed, **options)
+    except subprocess.TimeoutExpired:
+        raise ConfigError(f"{path.name}: {what} more than {timeout_s:g} s") from None
 
 
 def first_error(name: str, stderr: str) -> str:
