@@ -149,7 +149,8 @@ VARIANTS: Mapping[str, Variant] = MappingProxyType(_variants)
 def nearest_variant(name: str) -> str:
     """Suggest variants in place of an unknown one; of a user's file, how it becomes one."""
     if re.search(r"\.(c|so|py(:\w+)?)$", name):
-        return f"a file is a variant where it is named: 'variants=[...,{name}]', or bbrgym.load_controller({name!r})"
+        by_option = f"'variants=[...,{name}]' or variant={name}"
+        return f"a file is a variant where it is named: {by_option}, or bbrgym.load_controller({name!r})"
     return nearest(name, VARIANTS)
 
 

@@ -134,14 +134,16 @@ def test_there_is_no_advice_against_a_control_that_does_better_in_the_log_than_s
     assert "does not explain this log" in said
 
 
-def test_the_figure_lays_a_run_over_the_log(log: Path) -> None:
+@pytest.mark.parametrize("named", [{"cc": "cubic"}, {"cc": "", "explained_by": "cubic"}])
+def test_the_figure_lays_a_run_over_the_log(named: dict[str, str], log: Path) -> None:
     read = read_log(log)
-    fit = replace(fit_path(read), cc="cubic")
+    fit = replace(fit_path(read), **named)
     figure = fit_figure(fit, series_of(read), scenario_fields(fit, "path", None), "mine")
     for panel, tolerance in zip(figure.panels, (0.05, 0.15), strict=True):
         logged, run = panel.series
         assert isinstance(logged, Line)
         assert isinstance(run, Line)
+        assert run.label == "fitted scenario, cubic"
         means = [np.nanmean(np.asarray(line.y)[len(np.asarray(line.y)) // 2 :]) for line in (logged, run)]
         assert means[1] == pytest.approx(means[0], rel=tolerance)
         assert math.isclose(np.asarray(run.x)[-1], 5.0, abs_tol=0.2)

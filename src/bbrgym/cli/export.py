@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bbrgym.cli.composition import compose_config
+from bbrgym.cli.own_files import take_files
 from bbrgym.cli.plain_command import Words
 from bbrgym.cli.terminal import print_results
 
@@ -23,6 +24,8 @@ def run(words: Sequence[str], given: Sequence[str]) -> None:
     """Write the network and print its path."""
     from bbrgym.agents.deploy.export_agent import export  # imports PyTorch, which no other command needs
 
-    config = {name: value and str(value) for name, value in compose_config("export", given).items()}
-    path = export(words[0], **config)
+    config = compose_config("export", given)
+    take_files(config)
+    del config["variant"]
+    path = export(words[0], **{name: value and str(value) for name, value in config.items()})
     print_results(f"exported: {path}")

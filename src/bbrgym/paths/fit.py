@@ -71,6 +71,7 @@ class PathFit:
     random_loss: FittedValue  # probability of each packet's loss but for a full queue
     notes: tuple[str, ...] = ()  # clauses on the log and its path, for people
     delays: DelaySteps | None = None  # by which the delay jumps
+    explained_by: str = ""  # congestion control whose run gives what the log has. Empty: none
 
 
 def fit_path(log: PathLog) -> PathFit:

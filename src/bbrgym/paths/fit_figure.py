@@ -38,11 +38,11 @@ def fit_figures(
 
 
 def fit_figure(fit: PathFit, series: PathSeries, fields: Mapping[str, Any], name: str) -> FigureSpec:
-    """Specify the log's goodput and RTT over time, and those of a run of the scenario with its congestion control."""
+    """Specify goodput and RTT over time: of a log, and of a run by the control that it names or that explains it."""
     duration_s = min(fit.duration_s, _LONGEST_S)
     step_s = max(_LEAST_STEP_S, duration_s / _POINTS, _LEAST_SAMPLES * float(np.median(np.diff(series.time_s))))
     duration_s = step_s * max(math.floor(duration_s / step_s), 1)
-    cc = fit.cc if fit.cc in VARIANTS else _DEFAULT_CC
+    cc = fit.explained_by or (fit.cc if fit.cc in VARIANTS else _DEFAULT_CC)
     logged, run = _logged(series, duration_s, step_s), _run(fields, cc, duration_s, step_s)
     shown = ((logged, f"log{f', {fit.cc}' if fit.cc else ''}", NEUTRAL), (run, f"fitted scenario, {cc}", colour(0)))
     goodputs, rtts = ([Line(one[0], one[row], label, drawn) for one, label, drawn in shown] for row in (1, 2))
@@ -55,8 +55,8 @@ def fit_figure(fit: PathFit, series: PathSeries, fields: Mapping[str, Any], name
             Panel(time, Axis("RTT (ms)", starts_at_zero=True), rtts),
         ],
         shares_x=True,
-        note=f"Means of {step_s:.3g} s. The run has the log's congestion control, {_DEFAULT_CC} if the log tells none "
-        "that bbrgym has; it begins with the connection, which a log may not.",
+        note=f"Means of {step_s:.3g} s. The run has the log's congestion control, or one that explains the log, else "
+        f"{_DEFAULT_CC}; it begins with the connection, which a log may not.",
     )
 
 

@@ -73,7 +73,7 @@ def held_against(fit: PathFit, series: PathSeries) -> PathFit:
     for control, fields in itertools.islice(_runs(fit, series, controls, logged), _RUNS):
         seen = _run(fields, control, fit, series)
         if seen.explains(logged):
-            return replace(fit, notes=(*fit.notes, f"a run of {control} on it agrees"))
+            return replace(fit, explained_by=control, notes=(*fit.notes, f"a run of {control} on it agrees"))
         if nearest is None or abs(seen.goodput_mbps - logged.goodput_mbps) < abs(
             nearest.goodput_mbps - logged.goodput_mbps
         ):

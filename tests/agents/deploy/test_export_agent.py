@@ -16,7 +16,8 @@ from bbrgym.agents.loading import load_agent
 from bbrgym.cli.main import main
 from bbrgym.envs.options import Options
 from bbrgym.envs.tune_batch import TuneBatch
-from bbrgym.tunables import VARIANTS
+from bbrgym.plugins import load_controller, new_controller
+from bbrgym.tunables import VARIANTS, _variants
 
 onnx = pytest.importorskip("onnx", reason="one of the formats")
 onnxruntime = pytest.importorskip("onnxruntime", reason="runs that format")
@@ -45,6 +46,16 @@ def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.fixture(scope="module")
 def brief(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run(tmp_path_factory.mktemp("brief") / "run", total_steps=32)
+
+
+@pytest.mark.usefixtures("own_controls")
+def test_a_files_agent_is_exported_where_the_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trained = run(tmp_path / "run", total_steps=32, variant=load_controller(new_controller(tmp_path / "mine.c")))
+    _variants.pop("mine.c")  # as in another process
+    assert main(["export", str(trained)]) == 2
+    assert "variant=mine.c" in capsys.readouterr().err
+    assert main(["export", str(trained), f"variant={tmp_path / 'mine.c'}"]) == 0
+    assert list((trained / "exported").iterdir())
 
 
 class Onnx:
