@@ -7,7 +7,8 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from functools import cache, partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,12 +17,16 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis as AxisArtist
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.lines import Line2D
+from matplotlib.markers import TICKDOWN, TICKLEFT
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from matplotlib.transforms import ScaledTranslation
+from PIL import Image
 
 from bbrgym.evaluate.statistics import Estimate
 from bbrgym.processes import end_with_parent
@@ -48,6 +53,7 @@ _LEGEND_COLUMNS = 4  # at most
 _LEGEND_TEXT = 12.0  # characters per inch of a legend's text
 _LEGEND_SYMBOL = 7  # characters that a symbol and the room around it take
 _LONG_TITLE = 9.0  # characters per inch of width from which on a heading is set smaller
+_GRID_OPACITY = 0.25
 _SMALL = 4.0  # size of a symbol in points below which it has no edge
 _DASHES = {"solid": "-", "dash": "--", "dot": ":"}
 _SYMBOLS = {"circle": "o", "diamond": "D"}
@@ -113,9 +119,16 @@ def _write_figures(folder: Path, specs: Sequence[FigureSpec], settings: FigureSe
             figure = draw(spec, settings.style)
             save: Callable[..., None] = partial(figure.savefig, format=ending, dpi=_DPI)
             if ending == "png":  # savefig draws once more, for what other formats and styles need
-                save = partial(FigureCanvasAgg(figure).print_png, pil_kwargs={"compress_level": _PNG_LEVEL})
+                save = partial(_save_png, figure)
             write = partial(save, metadata=_METADATA[ending])
             write_atomically(folder / f"{spec.name}.{ending}", write)
+
+
+def _save_png(figure: Figure, path: Path, metadata: object) -> None:  # noqa: ARG001 - of other formats
+    canvas: Any = figure.canvas
+    canvas.draw()
+    picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    picture.save(path, "png", compress_level=_PNG_LEVEL, dpi=(_DPI, _DPI))
 
 
 def draw(spec: FigureSpec, style: Literal["screen", "paper"] = "screen") -> Figure:
@@ -160,7 +173,6 @@ def _draw_panel(figure: Figure, axes: Axes, panel: Panel, scales: dict[Axes, Axe
         axes.set_title(panel.title, fontsize="medium", loc="left")
     if not any(isinstance(series, HeatMap) for series in panel.series):
         axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(alpha=0.25)
         axes.set_axisbelow(True)
     for series in panel.series:
         if isinstance(series, HeatMap):
@@ -335,15 +347,15 @@ def _arrange(figure: Figure, grid: Sequence[Axes], scales: Mapping[Axes, Axes], 
     before, after = np.zeros((2, spec.columns))
     for _, column, axes in cells:
         width = 0.8 * figure.get_figwidth() / spec.columns
-        across = [(place * width, _width_in(figure, text) / 2) for place, text in _labels(axes.xaxis)]
-        beside[axes] = _TICK_IN + max((_width_in(figure, text) for _, text in _labels(axes.yaxis)), default=0.0)
+        across = [(place * width, _width_in(text) / 2) for place, text in _labels(axes.xaxis)]
+        beside[axes] = _TICK_IN + max((_width_in(text) for _, text in _labels(axes.yaxis)), default=0.0)
         own = max(beside[axes] + _name_in(axes.yaxis), *(half - place for place, half in across), 0.0)
         before[column] = max(before[column], own + _MARGIN_IN)
         beyond = max((place + half - width for place, half in across), default=0.0)
         if axes in scales:
             scale = scales[axes]
             scale.set_position(axes.get_position())
-            labels = (_width_in(figure, text) for _, text in _labels(scale.yaxis))
+            labels = (_width_in(text) for _, text in _labels(scale.yaxis))
             beyond = 2 * _SCALE_IN + _TICK_IN + max(labels, default=0.0) + _name_in(scale.yaxis)
         after[column] = max(after[column], beyond, 0.0)
     shares = np.array(spec.column_widths or [1.0] * spec.columns)
@@ -357,6 +369,8 @@ def _arrange(figure: Figure, grid: Sequence[Axes], scales: Mapping[Axes, Axes], 
         if axes in scales:
             unit = _SCALE_IN / figure.get_figwidth()
             scales[axes].set_position((end + unit, lower, unit, y - lower))
+        for axis in (axes.xaxis, axes.yaxis):
+            _draw_scale(axes, axis, has_grid=axes not in scales)
 
 
 def _rooms(
@@ -373,16 +387,52 @@ def _rooms(
     return np.stack([ends - lengths_in, ends], axis=1) / length_in
 
 
+def _draw_scale(axes: Axes, axis: AxisArtist, *, has_grid: bool) -> None:
+    """Draw the grid, the ticks and the labels of an axis: Matplotlib's own are five artists a tick."""
+    if axis.get_major_formatter().get_offset():  # placed by the labels that Matplotlib drew
+        axis.grid(visible=has_grid, alpha=_GRID_OPACITY)
+        return
+    is_x, ticks = axis is axes.xaxis, "xtick" if axis is axes.xaxis else "ytick"
+    rc: Mapping[str, Any] = matplotlib.rcParams  # type: ignore[assignment]
+
+    def draw_line(along: npt.ArrayLike, across: npt.ArrayLike, **style: Any) -> None:
+        places = (along, across) if is_x else (across, along)
+        axes.add_artist(Line2D(*places, transform=axes.transAxes, zorder=0.5, **style))
+
+    major = _places(axis, axis.get_majorticklocs())
+    if has_grid:
+        style = {name: rc[f"grid.{name}"] for name in ("color", "linestyle", "linewidth")}
+        draw_line(np.repeat(major, 3), np.tile([0.0, 1.0, np.nan], len(major)), alpha=_GRID_OPACITY, **style)
+    for size, places in (("major", major), ("minor", _places(axis, axis.get_minorticklocs()))):
+        style = {"markersize": rc[f"{ticks}.{size}.size"], "markeredgewidth": rc[f"{ticks}.{size}.width"]}
+        style |= {"marker": TICKDOWN if is_x else TICKLEFT, "linestyle": "none", "color": rc[f"{ticks}.color"]}
+        draw_line(places, np.zeros(len(places)), clip_on=False, **style)
+    away = -(rc[f"{ticks}.major.size"] + rc[f"{ticks}.major.pad"]) / 72
+    moved = ScaledTranslation(0 if is_x else away, away if is_x else 0, axes.figure.dpi_scale_trans)
+    aligned: dict[str, Any] = {"ha": "center", "va": "top"} if is_x else {"ha": "right", "va": "center_baseline"}
+    for place, text in _labels(axis):
+        at = (place, 0.0) if is_x else (0.0, place)
+        axes.text(*at, text, transform=axes.transAxes + moved, fontsize=rc[f"{ticks}.labelsize"], **aligned)
+    sides = ("bottom", "labelbottom") if is_x else ("left", "labelleft")
+    axis.set_tick_params(which="both", **dict.fromkeys(sides, False))
+
+
 def _labels(axis: AxisArtist) -> list[tuple[float, str]]:
     """Return the labels of the ticks that show, with their places along the axis from 0 to 1."""
     ticks = axis.get_tick_params()
     if not any(ticks.get(f"label{side}") for side in ("left", "bottom", "right")):
         return []
-    low, high = axis.get_transform().transform(axis.get_view_interval())
     at = axis.get_majorticklocs()
-    places = (axis.get_transform().transform(at) - low) / (high - low)
     texts = axis.get_major_formatter().format_ticks(at.tolist())
-    return [(place, text) for place, text in zip(places.tolist(), texts, strict=True) if -1e-9 <= place <= 1 + 1e-9]
+    places = _places(axis, at).tolist()
+    return [(place, text) for place, text in zip(places, texts, strict=True) if place == place]
+
+
+def _places(axis: AxisArtist, at: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return places along the axis from 0 to 1, NaN outside."""
+    low, high = axis.get_transform().transform(axis.get_view_interval())
+    places = (axis.get_transform().transform(at) - low) / (high - low)
+    return np.where(np.abs(places - 0.5) <= 0.5 + 1e-9, places, np.nan)
 
 
 def _name_in(axis: AxisArtist) -> float:
@@ -394,9 +444,12 @@ def _height_in(text: str, size: float | str = "medium") -> float:
     return _LINE_HEIGHT / 72 * points * (text.count("\n") + 1) if text else 0.0
 
 
-def _width_in(figure: Figure, text: str) -> float:
+def _width_in(text: str) -> float:
     """Return the width of the label of a tick."""
-    letters = FontProperties(size=matplotlib.rcParams["xtick.labelsize"])
-    renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
-    widths = [renderer.get_text_width_height_descent(line, letters, False)[0] for line in text.split("\n")]
-    return float(max(widths)) / figure.dpi
+    return max(map(_line_width_in, text.split("\n"), repeat(matplotlib.rcParams["xtick.labelsize"])))
+
+
+@cache  # the numbers of an axis are those of others
+def _line_width_in(line: str, size: float | str) -> float:
+    renderer: Any = RendererAgg(1, 1, _DPI)  # type: ignore[no-untyped-call]
+    return float(renderer.get_text_width_height_descent(line, FontProperties(size=size), False)[0]) / _DPI

@@ -12,7 +12,7 @@ import gzip
 import json
 import math
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib import resources
@@ -200,7 +200,7 @@ def _packed(text: str) -> str:
 
 def _plain(value: Any) -> Any:
     """Return a value fit for JSON: arrays as lists, numbers of a few digits, null for NaN and infinity."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, np.ndarray):
         return _plain(value.tolist())

@@ -35,7 +35,8 @@ def reason_not_to_draw() -> str | None:
 
 
 def leave_out_help() -> None:
-    """Let Matplotlib's setters have no help texts, whose making is a quarter of its import: a command shows none."""
+    """Let Matplotlib's setters have no help texts, whose making is half of its import: a command shows none."""
     import matplotlib.artist  # after `reason_not_to_draw`
 
     matplotlib.artist.kwdoc = lambda artist: ""  # noqa: ARG005 - the name of Matplotlib's own
+    setattr(matplotlib.artist.Artist, "_update_set_signature_and_docstring", classmethod(lambda _: None))  # noqa: B010
