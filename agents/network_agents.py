@@ -49,7 +49,7 @@ class LikeliestPolicy:
         self._network = network
 
     def act(self, observations: Any, episode_starts: Flags) -> NDArray[Any]:  # noqa: ARG002 - it remembers nothing
-        return np.concatenate([alone(self._network, observation)[0] for observation in _rows(observations)])
+        return _each_alone(self._network, _rows(observations))
 
 
 class SamplingPolicy:
@@ -64,8 +64,7 @@ class SamplingPolicy:
         for index in np.flatnonzero(episode_starts).tolist():
             self._generators[index] = self._generator(self._seeds[index])
         drawn = [generator.standard_normal((1, self._network.tunables), np.float32) for generator in self._generators]
-        rows = zip(_rows(observations), drawn, strict=True)
-        return np.concatenate([alone(self._network, *row)[0] for row in rows])
+        return _each_alone(self._network, _rows(observations), drawn)
 
     @staticmethod
     def _generator(seed: int) -> np.random.Generator:
@@ -104,6 +103,13 @@ def in_one_thread() -> Iterator[None]:
     """Let PyTorch compute in one thread: sums that are split over threads round differently."""
     with _THREADS_ARE_SET, torch_threads(1):
         yield
+
+
+@torch.inference_mode()
+def _each_alone(network: nn.Module, *inputs: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return the outputs of a network of one output for several environments, each with the bits of `alone`."""
+    with in_one_thread():  # rows are copied: products of those not aligned in memory round differently
+        return np.concatenate([network(*map(torch.tensor, row)).numpy() for row in zip(*inputs, strict=True)])
 
 
 @torch.no_grad()
