@@ -69,7 +69,7 @@ _DIVERGING = LinearSegmentedColormap.from_list("diverging", ["#D55E00", "#FFFFFF
 # Same specification, same bytes: no dates, and names of parts that do not differ from run to run.
 _METADATA: dict[str, dict[str, None]] = {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
 _FILES: dict[str, Any] = {"pdf.fonttype": 42, "svg.hashsalt": "bbrgym"}
-_STYLE: dict[str, Any] = {"axes.titley": 1.0}  # titles stay there: no labels are above a panel, where to look is slow
+_STYLE: dict[str, Any] = {"axes.titley": 1.0, "text.hinting": "none"}  # to look for labels above, and to hint, is slow
 
 # Widths of one and of both columns of the usual two-column papers, and letters as small as their captions'.
 _PAPER_WIDTHS_IN = (3.35, 7.0)
@@ -119,13 +119,12 @@ def _write_figures(folder: Path, specs: Sequence[FigureSpec], settings: FigureSe
             figure = draw(spec, settings.style)
             save: Callable[..., None] = partial(figure.savefig, format=ending, dpi=_DPI)
             if ending == "png":  # savefig draws once more, for what other formats and styles need
-                save = partial(_save_png, figure)
+                save = partial(_save_png, figure.canvas)
             write = partial(save, metadata=_METADATA[ending])
             write_atomically(folder / f"{spec.name}.{ending}", write)
 
 
-def _save_png(figure: Figure, path: Path, metadata: object) -> None:  # noqa: ARG001 - of other formats
-    canvas: Any = figure.canvas
+def _save_png(canvas: Any, path: Path, metadata: object) -> None:  # noqa: ARG001 - of other formats
     canvas.draw()
     picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
     picture.save(path, "png", compress_level=_PNG_LEVEL, dpi=(_DPI, _DPI))
@@ -446,10 +445,11 @@ def _height_in(text: str, size: float | str = "medium") -> float:
 
 def _width_in(text: str) -> float:
     """Return the width of the label of a tick."""
-    return max(map(_line_width_in, text.split("\n"), repeat(matplotlib.rcParams["xtick.labelsize"])))
+    style = (matplotlib.rcParams["xtick.labelsize"], matplotlib.rcParams["text.hinting"])
+    return max(map(_line_width_in, text.split("\n"), repeat(style)))
 
 
 @cache  # the numbers of an axis are those of others
-def _line_width_in(line: str, size: float | str) -> float:
+def _line_width_in(line: str, style: tuple[float | str, object]) -> float:
     renderer: Any = RendererAgg(1, 1, _DPI)  # type: ignore[no-untyped-call]
-    return float(renderer.get_text_width_height_descent(line, FontProperties(size=size), False)[0]) / _DPI
+    return float(renderer.get_text_width_height_descent(line, FontProperties(size=style[0]), False)[0]) / _DPI
