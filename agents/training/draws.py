@@ -30,7 +30,7 @@ EPISODES_MBPS, EPISODES_EXPONENT = 15.0, 1.0
 class DrawSettings(Model):
     """Settings of the draws of a training's episodes."""
 
-    by_cost: bool = False  # whether fewer are of fast networks
+    by_cost: bool | None = None  # whether fewer are of fast networks. Default: with PPO, where scenarios are drawn
 
 
 @dataclass(frozen=True)

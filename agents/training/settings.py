@@ -43,6 +43,7 @@ _ENVS = {"tune": Options, "multi": FlowOptions}
 """Options of environments by the names in conf/env: a controller for all tuned flows, or one for each."""
 
 DEFAULT_NUM_ENVS = 128
+_BY_COST = "stable_baselines3.PPO"  # after 200,000 steps as good as with all draws, in three seeds
 
 _SEE = "help(bbrgym.envs.options.Options)"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -295,7 +296,14 @@ def parse_training(config: Mapping[str, Any]) -> TrainingSettings:
     # The agent of one flow works with any number of them.
     tuned = {} if settings.is_per_flow else {"max_tuned": batch.max_tuned}
     env = {**settings.env, "features": features, **tuned}
-    return settings.model_copy(update={"env": env, "num_envs": settings.envs_side_by_side})
+    chosen: dict[str, Any] = {"env": env, "num_envs": settings.envs_side_by_side}
+    if (
+        settings.draws.by_cost is None
+        and settings.agent.get("_target_") == _BY_COST
+        and is_distribution(settings.source)
+    ):
+        chosen["draws"] = DrawSettings(by_cost=True)
+    return settings.model_copy(update=chosen)
 
 
 def _with_name(asked: Any, name: str) -> Any:

@@ -19,9 +19,11 @@ import yaml
 from repository import ROOT
 from stable_baselines3.common.callbacks import BaseCallback
 from tiny import ACTIONS, AGENTS, FLAT, SCENARIO, SHORT, asked, curve, run, weights
+from torch import nn
 
 import bbrgym
 from bbrgym.agents.loading import load_agent
+from bbrgym.agents.network_agents import policy_of
 from bbrgym.agents.networks import SamplingNetwork, Sb3Network
 from bbrgym.agents.training.train_agent import resume_training, train
 from bbrgym.cli.main import main
@@ -80,6 +82,17 @@ def test_it_does_the_same_in_whatever_company(agent: str, brief: Callable[[str],
         for index in range(7):
             one = slice(index, index + 1)
             assert np.array_equal(alone[index].act(seen[one], episode_starts[one]), together[one])
+
+
+@pytest.mark.parametrize(("width", "hidden"), [(300, 128), (61, 33), (7, 16)])
+def test_several_environments_act_each_as_alone(width: int, hidden: int) -> None:
+    torch.manual_seed(1)
+    layers = nn.Sequential(nn.Linear(width, hidden), nn.ELU(), nn.Linear(hidden, hidden), nn.Tanh())
+    network = SamplingNetwork(nn.Sequential(layers, nn.Linear(hidden, 3)), torch.ones(3))
+    seen, starts = np.random.default_rng(2).normal(size=(64, width)).astype(np.float32), np.ones(64, np.bool_)
+    together = policy_of(network, range(64)).act(seen, starts)
+    alone = [policy_of(network, [seed]).act(seen[seed : seed + 1].copy(), starts[:1]) for seed in range(64)]
+    assert np.array_equal(together, np.concatenate(alone))
 
 
 @pytest.mark.parametrize("agent", ["ppo", "recurrent_ppo", "sac", "tqc", "torch_ppo"])

@@ -156,7 +156,7 @@ class Flow(Model):
         rtt_ms: round-trip propagation delay, the link's included.
         start_s: time of its start.
         stop_s: time of its end. Default: the end of the scenario.
-        app: application that writes the data.
+        app: application that writes the data; help(bbrgym.scenario.flow.Frames) has the fields of frames.
         stack: of its sender: a preset's name, or a mapping of facts that differ from the scenario's stack or, if it
             names a ``preset``, from that. Default: the scenario's.
         tunables: values in natural units. Default: the variant's preset.
