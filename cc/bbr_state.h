@@ -107,8 +107,9 @@ struct bbr_state {
     uint8_t acd_capped_mode;
     bool bbq_queue_seen;
     bool bbq_queue_latched;
-    uint8_t path_rounds;  /* for which a new path is suspected, 0: it is not */
-    uint32_t path_rtt_us; /* the latest; the least since the suspicion */
+    uint8_t path_rounds;    /* for which a new path is suspected, 0: it is not */
+    uint32_t path_rtt_us;   /* the latest; the least since the suspicion */
+    uint32_t path_pause_us; /* the longest between two ACKs since the suspicion */
     uint64_t bbq_data_min_rtt_us;
 
     /* One stream per purpose: switching a mechanism never shifts another's draws. */

@@ -8,10 +8,12 @@
  *   rise       = max(path_rise * min_rtt, path_rise_us)
  *   suspected  when an ACK comes after a pause, its RTT longer than the last one's, both by the rise
  *   dropped    when an RTT is explained, but for the rise
- *   believed   after path_rounds rounds: min_rtt is the least RTT since the first of them
+ *   believed   after path_rounds rounds, or one more, in which another pause was, of half the rise, or else dropped:
+ *              min_rtt is the least RTT since the first of them
  *
  * The queue of others and a lower rate lengthen RTTs from ACK to ACK, without a pause. An outage makes a pause, but
- * what queued meanwhile is explained.
+ * what queued meanwhile is explained, unless the rate fell too, as at a satellite's handover: for ten rounds the
+ * bandwidth is that of before. But a queue is delivered without pauses, a window that is too small for its path is not.
  */
 #ifndef BBRGYM_CC_MECH_PATH_CHANGE_H
 #define BBRGYM_CC_MECH_PATH_CHANGE_H
@@ -42,16 +44,23 @@ static inline bool path_has_changed(struct bbr_state *bbr, const struct cc_param
     if (bbr->path_rounds == 0) {
         bbr->path_rounds = pause_us >= rise_us && rtt_us >= bbr->path_rtt_us + rise_us;
         bbr->path_rtt_us = rtt_us;
+        bbr->path_pause_us = 0;
         return false;
     }
     if (bbr->round_start && bbr->path_rounds == 1)
         bbr->path_rtt_us = rtt_us; /* the first round may have had an ACK that a timer held back on the old path */
     bbr->path_rtt_us = cc_min_u32(bbr->path_rtt_us, rtt_us);
+    bbr->path_pause_us = cc_max_u32(bbr->path_pause_us, cc_clamp_to_u32(pause_us));
     if (!bbr->round_start)
         return false;
     bbr->path_rounds++;
     if (bbr->path_rounds <= (uint64_t)params->path_rounds)
         return false;
+    if (bbr->path_pause_us < rise_us / 2) {
+        if (bbr->path_rounds > (uint64_t)params->path_rounds + 1)
+            bbr->path_rounds = 0;
+        return false;
+    }
     bbr->path_rounds = 0;
     bbr->min_rtt_us = bbr->bbq_data_min_rtt_us = bbr->path_rtt_us;
     bbr->min_rtt_stamp_us = rs->now_us;
