@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -69,8 +70,9 @@ def _over_time(name: str, title: str, rows: pl.DataFrame, entrants: Sequence[str
         "link_queue_delay_mean_ms": "queueing delay (ms)",
         **{column: with_unit(column.removeprefix(TUNABLE_PREFIX)) for column in tunables},
     }
-    last_s = rows["time_s"].max()
-    bin_s = last_s / _POINTS if isinstance(last_s, float) else 1.0
+    intervals_s = shown.group_by("entrant", "flow").agg(pl.col("time_s").sort().diff().min())["time_s"]
+    last_s: Any = rows["time_s"].max()
+    bin_s = max([(last_s or 1.0) / _POINTS, *intervals_s.drop_nulls()])
     panels = [
         Panel(
             Axis("time (s)"),

@@ -8,7 +8,7 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -49,7 +49,8 @@ def replacement(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # of a file system that is read-only, where it was never made
+            partial.unlink(missing_ok=True)
 
 
 def check_output(path: Path) -> None:
