@@ -4,6 +4,7 @@
 #include "ns3-versions.h"
 #include "params.hpp"
 #include "run-control.h"
+#include "tunable_table.hpp"
 
 #include "ns3/boolean.h"
 #include "ns3/packet.h"
@@ -64,7 +65,8 @@ FlowApplication::FlowApplication(const bbrgym::Flow& flow, uint64_t run_seed, Fl
 {
     if (const auto variant = bbrgym::FindVariant(flow.cc))
     {
-        const cc_params params = bbrgym::Preset(*variant);
+        cc_params params = bbrgym::ParamsOf(flow, *variant, flow.name);
+        params.algorithm = cc_chosen_algorithm(&params);
         const uint64_t ample_pkts = settings.send_buffer_bytes / settings.mss_bytes;
         m_send_buffer.Reset(flow.stack.socket, settings.mss_bytes, cc_is_bbr(&params), ample_pkts);
     }

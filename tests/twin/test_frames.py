@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 import pytest
+from equal_worlds import compared
 from native_simulation import MSS_BYTES, PACKET_BYTES, Summary
 from twin_harness import Simulation, flow, scenario
 
@@ -49,6 +50,13 @@ def test_what_a_link_cannot_carry_is_late() -> None:
     summary = media(10, fps=30.0, rate_mbps=1.0)
     assert summary.flow("late_frame_share") > 0.99
     assert summary.flow("frame_delay_p50_ms") > 1000
+
+
+def test_a_full_send_buffer_takes_the_same_frames_in_ns3() -> None:
+    """It holds the windows of the algorithm that a switch runs: three of BBR, two of others."""
+    app = {"kind": "frames", "rate_mbps": 2.0}
+    media = flow(cc="switch", tunables={"switch_arm": 2.0}, app=app, stack={"send_buffer_bytes": "auto"})
+    assert compared(scenario(media, duration_s=5.0, rate_mbps=1.0))[1] is None
 
 
 def test_other_sources_have_no_frames() -> None:
