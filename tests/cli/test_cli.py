@@ -156,7 +156,7 @@ def test_a_wrong_option_is_one_clear_line(given: str | list[str], says: str, her
         (["export"], "export: nothing is given, expected RUN_DIR"),
         (["list", "a=1"], "a=1: is not an option, bbrgym list has none"),
         (["list", "world"], "list: 'world': did you mean worlds?"),
-        (["lsit"], "command 'lsit': did you mean list? bbrgym --help shows all "),
+        (["listing"], "command 'listing': did you mean list? bbrgym --help shows all "),
         (["conformance", "wrld=ns3"], "wrld: is not an option; did you mean world?"),
         (["kernel", "lod", "bbq"], "ACTION: is 'lod'; did you mean load?"),
         (["kernel", "set", "a", "b"], "kernel set: a b is given, expected NAME"),
