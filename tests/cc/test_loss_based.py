@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Reno (RFC 5681) and CUBIC (RFC 9438) as Linux has them: closed forms of the window."""
 
+import math
+
 import pytest
-from driver import DISORDER, LOSS, OPEN, RECOVERY, Path
+from driver import DISORDER, LOSS, MSS_BYTES, OPEN, RECOVERY, Path
 
 from bbrgym import _cc
 
@@ -113,6 +115,29 @@ def test_an_unused_window_falls_halfway_to_what_was_used(used_pkts: int, cwnd_pk
     path.controller.on_cwnd_underused(used_pkts)
     assert path.state["cwnd_pkts"] == cwnd_pkts
     assert path.state["ssthresh_pkts"] == (max(75, ssthresh_pkts) if used_pkts < 100 else ssthresh_pkts)
+
+
+def test_cubic_reduces_by_three_tenths_and_comes_back_after_k() -> None:
+    path = Path("cubic", initial_cwnd_pkts=1000, rtt_us=200_000, bw_Bps=1000 * MSS_BYTES / 0.2)
+    path.controller.on_loss_state(RECOVERY, 1000)
+    assert path.state["cwnd_pkts"] == 700
+    path.controller.on_loss_state(OPEN, 600)
+    start_us = path.now_us
+    while path.state["cwnd_pkts"] < 990:
+        path.ack()
+    k_s = math.cbrt(1000 * 0.3 / 0.4) - math.cbrt(10 / 0.4)  # 10 packets below the plateau
+    assert (path.now_us - start_us) / 1e6 == pytest.approx(k_s, rel=0.06)
+
+
+def test_cubic_on_a_short_path_is_at_least_reno() -> None:
+    """RFC 9438, 4.3: with small BDP the window follows the Reno estimate, 9/17 packets a round trip."""
+    path = Path("cubic", initial_cwnd_pkts=20, rtt_us=20_000, bw_Bps=1.5e6)
+    path.controller.on_loss_state(RECOVERY, 20)
+    path.controller.on_loss_state(OPEN, 10)
+    start = path.state["cwnd_pkts"]
+    for _ in range(12):
+        state = round_trip(path)
+    assert state["cwnd_pkts"] - start == pytest.approx(12 * 9 / 17, abs=2)
 
 
 @pytest.mark.parametrize(
