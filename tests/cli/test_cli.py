@@ -113,6 +113,7 @@ def test_a_range_is_one_value_and_other_mappings_are_merged(
 @pytest.mark.parametrize(
     ("given", "says"),
     [
+        ("scenario.flows.7.rtt_ms=3", "scenario.flows has no entry 7"),
         ("scenario=stedy", "scenario: is 'stedy'; did you mean steady? bbrgym list shows all "),
         ("scenario=no/such.yaml", "cannot read 'no/such.yaml'"),
         ("scenario.link.rate_mbps=-5", "scenario steady: link.rate_mbps: is -5, expected a number >= 0.001"),

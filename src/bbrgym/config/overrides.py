@@ -100,4 +100,5 @@ def composing(overrides: Sequence[str]) -> Iterator[None]:
 def hydra_reason(error: BaseException) -> str:
     """Return the message of an error on one line, without Hydra's links to its pages and OmegaConf's types."""
     plain = one_line(error).split(" See https://")[0]
+    plain = re.sub(r"list index out of range full_key: (\S+)\[(\d+)\] object_type=\S+", r"\1 has no entry \2", plain)
     return re.sub(r" full_key: (\S+) object_type=\S+", r" at \1", plain)
